@@ -22,11 +22,14 @@ parallel = --numprocesses=2 --dist=loadfile
 # Fast DDS may spin for ever where it deletes something, and no timeout of Python's ends that: a
 # process in which a test takes twenty minutes is ended, its test fails, and another one goes on.
 bounded = --numprocesses=1 -o faulthandler_exit_on_timeout=true -o faulthandler_timeout=1200
+# Names the slowest, so that one that became slow is noticed.
+slowest = --durations=12 --durations-min=5
 # Of the system's tests those that start no robot.
 light = $(addprefix test/system/test_,environment.py gazebo.py package.py)
 chapters = $(or $(CHAPTERS),$(DEMO))
 # Simulated robots publish on the topics of real ones: never on the network, unless asked.
 isolated = $(if $(NETWORK),,--isolated)
+launch = --block-interrupt -- python -m biped_com_ros.launch_runner.launch
 
 .DEFAULT_GOAL := help
 .PHONY: help demo torso check test test-parts test-system test-oldest fuzz fuzz-check docs bench bench-check lint lock setup clean faults faults-check soak
@@ -56,12 +59,12 @@ help:
 	@echo "PYTHON=/path/to/python3.12 chooses the Python. ARGS='...' is passed on."
 
 demo:
-	@$(environment) $(robots) -- python -m biped_com_ros.launch_runner.launch $(isolated) \
+	@$(environment) $(robots) $(launch) $(isolated) \
 		--foreground demo demo.launch.xml $(if $(ROBOT),'robot:=$(ROBOT)') \
 		$(if $(chapters),'chapters:=$(chapters)') $(if $(ONCE),once:=true) $(ARGS)
 
 torso:
-	@$(environment) $(robots) -- python -m biped_com_ros.launch_runner.launch $(isolated) \
+	@$(environment) $(robots) $(launch) $(isolated) \
 		--foreground torso_teleop torso_demo.launch.xml tour:=false keys:=true viewer:=true \
 		$(if $(ROBOT),'robot:=$(ROBOT)') $(ARGS)
 
@@ -81,10 +84,10 @@ test:
 endif
 
 test-parts:
-	@$(pytest) $(parallel) test/unit test/oracle test/ros $(light)
+	@$(pytest) $(slowest) $(parallel) test/unit test/oracle test/ros $(light)
 
 test-system:
-	@$(pytest) $(bounded) $(addprefix --ignore=,$(light)) test/system
+	@$(pytest) $(slowest) $(bounded) $(addprefix --ignore=,$(light)) test/system
 
 # The launch runner is left out: it uses nothing that has an oldest version.
 test-oldest:

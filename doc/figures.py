@@ -13,7 +13,7 @@
 # limitations under the License.
 
 """
-Draws the figures of doc/concepts.rst from the demo robot's model.
+Draws the figures of doc/concepts.rst and doc/calibration.rst from the models of robots.
 
 ::
 
@@ -192,7 +192,8 @@ def stability(model: RobotModel) -> Figure:
     base = Pose(np.eye(3), np.array((0.0, 0.0, -state.pose_in_base('r_sole').position[2])))
     poses = [base @ state.pose_in_base(foot.sole) for foot in config.feet.values()]
     poses[0] = Pose(poses[0].rotation, poses[0].position + (0.06, 0.02, 0.0))
-    support = soles.support(np.array([pose.transposed for pose in poses]), [True, True])
+    support = soles.support(
+        np.array([(*pose.rotation.T, pose.position) for pose in poses]), [True, True])
     com, velocity = np.array((0.03, -0.005, base.position[2] + 0.06)), np.array((0.22, 0.05))
     omega = np.sqrt(GRAVITY / com[2])
     dcm = np.array((*(com[:2] + velocity / omega), 0.0))
@@ -291,8 +292,66 @@ def draw_routing(axes: Axes, backbone: Backbone, shape: np.ndarray) -> None:
     axes.set_ylim(-0.078, 0.066)
 
 
+# ------------------------------------------------------------------------ the paper's two poses
+
+def two_pose(model: RobotModel) -> Figure:
+    """Show poses A and B of Muscolo et al., and how their lines meet, with the paper's robot."""
+    model = RobotModel.load('three_link')
+    figure, panels = plt.subplots(1, 3, figsize=(9.6, 5.4), width_ratios=(1.0, 1.0, 1.0))
+    found = [draw_pose(plain(axes, title), model, name) for axes, title, name in zip(
+        panels, ('pose A: upright', 'pose B: leaning by θ = 10 deg'), 'ab')]
+    draw_intersection(plain(panels[2], 'both lines in the leaning body'), model, found)
+    for axes in panels:
+        axes.set_xlim(-0.22, 0.34)
+        axes.set_ylim(-0.08, 1.12)
+    return figure
+
+
+def draw_pose(axes: Axes, model: RobotModel, posture: str) -> Pose:
+    """Draw a posture on level soles, its forces and its centre of mass; return the base's pose."""
+    state = model.state(model.posture(posture))
+    sole = state.pose_in_base('r_sole')
+    base = Pose(sole.rotation.T, -sole.rotation.T @ sole.position)
+    com = state.in_world(base).com_in_world
+    draw_ground(axes, -0.2, 0.24)
+    draw_skeleton(axes, model, state, base, SIDE)
+    axes.plot((0.0, 0.0), (0.0, 0.1), color=BODY, lw=4, alpha=0.45)
+    axes.plot((com[0], com[0]), (0.0, 1.05), '--', color=GREEN, lw=1.2)
+    axes.plot(com[0], com[2], 'o', color=GREEN, ms=10, mec='white', zorder=5)
+    axes.text(com[0] + 0.03, com[2], f'CoM\n{1e3 * com[0]:.1f}, {1e3 * com[2]:.1f} mm',
+              color=GREEN, fontsize=8, va='center')
+    draw_arrow(axes, (com[0], -0.07), (0.0, 0.07), RED, '')
+    axes.text(com[0] + 0.02, -0.05, 'ground force, at the CoP', color=RED, fontsize=8)
+    return base
+
+
+def draw_intersection(axes: Axes, model: RobotModel, bases: Sequence[Pose]) -> None:
+    """Draw the leaning part upright, and on which line each pose has its centre of mass."""
+    state, base = model.state(model.posture('a')), bases[0]
+    links = [i for i, name in enumerate(model.link_names) if not name.endswith('foot')]
+    body = model.link_masses[links] @ state.link_coms_in_base[links] / (
+        model.link_masses[links].sum())
+    ankle = base.apply(state.pose_in_base('r_foot').position)
+    draw_skeleton(axes, model, state, base, SIDE)
+    axes.plot((0.0, 0.0), (0.0, 0.1), color=BODY, lw=4, alpha=0.45)
+    com = base.apply(body)
+    for turned, colour, name in zip(bases, (BLUE, PURPLE), 'AB'):
+        up = base.rotation @ turned.rotation[2]  # the vertical of that pose, in the body
+        ends = np.array([com + reach * up for reach in (-0.62, 0.42)])
+        axes.plot(*ends[:, SIDE].T, '--', color=colour, lw=1.4)
+        axes.text(*(ends[0, [0, 2]] + (0.012, 0.0)), name, color=colour, fontsize=10,
+                  weight='bold')
+    axes.plot(com[0], com[2], 'o', color=GREEN, ms=10, mec='white', zorder=5)
+    axes.annotate('', (0.12, com[2]), (0.12, ankle[2]), arrowprops={
+        'arrowstyle': '<|-|>', 'color': BODY, 'shrinkA': 0, 'shrinkB': 0})
+    axes.plot((0.0, 0.14), (ankle[2], ankle[2]), color=BODY, lw=0.8)
+    axes.plot((com[0], 0.14), (com[2], com[2]), color=BODY, lw=0.8)
+    axes.text(0.13, 0.5 * (com[2] + ankle[2]), f'l_w = {1e3 * (com[2] - ankle[2]):.2f} mm\n'
+              f'r_w = {1e3 * (com[0] - ankle[0]):.2f} mm', fontsize=8, va='center')
+
+
 FIGURES = {'concept_frames': frames, 'concept_wrenches': wrenches,
-           'concept_stability': stability, 'concept_torso': torso}
+           'concept_stability': stability, 'concept_torso': torso, 'two_pose': two_pose}
 
 
 def main(directory: str = str(Path(__file__).parent / 'pictures')) -> None:

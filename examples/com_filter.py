@@ -25,8 +25,11 @@ load   8 % of the mass on the torso, somewhere else for every seed
 links  each link is wrong, by 8 % of its mass and 5 mm
 real   the same, and so are the instruments: 3 ms of delay, 0.1 deg of rotation, 2 % of gain per
        axis, 3 mm of place of each foot sensor, each a standard deviation
+all    the same, and what the filter is not told of: biases of foot sensors of 0.5 % of the weight,
+       1 % of cross-talk, joints 0.1 deg and the direction of gravity 3 mrad off
 
-They sway at 1 Hz, step in place, are pushed after they have swayed, or without, and stand. The
+They sway at 1 Hz, step in place, are pushed after they have swayed, or without, and stand; Talos
+bends its trunk. The
 wrenches pass the low-pass of wrench_aggregator. Errors are against the simulator's truth, root
 mean square, after two seconds; the base is the true one, so that drift of leg odometry, which no
 CoM filter can see, stays out.
@@ -71,15 +74,23 @@ STEPPING = {'hip_pitch': -0.25, 'knee': 0.5, 'ankle_pitch': -0.25}
 """How 'biped' lifts a leg, rad."""
 INSTRUMENTS = {'delay': 0.003, 'rotation': 0.00175, 'gain': 0.02, 'frame': 0.003}
 """Standard deviations of the errors of the foot sensors in the world 'real': s, rad, -, m."""
+OTHER_INSTRUMENTS = {'bias': 0.005, 'cross_talk': 0.01, 'joint_offset': 0.00175, 'tilt': 0.003}
+"""Of errors that no world has: biases of foot sensors as a share of the weight (of moments over
+0.03 m), their cross-talk (over 0.1 m), joint offsets and the direction of gravity, rad."""
+WRONG_INSTRUMENTS: dict[str, Mapping[str, float]] = {
+    'real': INSTRUMENTS, 'all': {**INSTRUMENTS, **OTHER_INSTRUMENTS}}
 EXACT_LINKS = {'link_mass': 0.0, 'link_com': 0.0}
 EXACT_SENSORS = {'delay_deviation': 0.0, 'sensor_rotation': 0.0, 'sensor_frame': 0.0,
                  'sensor_gain': 0.0}
 WORLDS = {'load': ComFilterSettings(**EXACT_LINKS, **EXACT_SENSORS),
-          'links': ComFilterSettings(**EXACT_SENSORS), 'real': ComFilterSettings()}
+          'links': ComFilterSettings(**EXACT_SENSORS), 'real': ComFilterSettings(),
+          'all': ComFilterSettings()}
 """What is wrong with the robots, and what the filter is told of it."""
 LOW_PASS = 50.0
 """Of wrench_aggregator, Hz."""
-MOTIONS = {'sway': 4.5, 'step': 8.5, 'push': 5.5, 'push at rest': 5.5, 'stand': 20.0}
+BENDING = {'talos': 'torso_2_joint'}
+"""Joints that bend the trunk forward, of robots that can."""
+MOTIONS = {'sway': 4.5, 'step': 8.5, 'push': 5.5, 'push at rest': 5.5, 'stand': 20.0, 'bend': 8.0}
 """And how long each lasts, s."""
 
 
@@ -101,6 +112,7 @@ class Result:
     truth: list[Any] = field(default_factory=list)
     forces: list[Any] = field(default_factory=list)
     nees: list[Any] = field(default_factory=list)
+    deviations: list[Any] = field(default_factory=list)
 
     def errors(self, estimate: str, since: float = 2.0) -> np.ndarray:
         """Return errors of `kinematic` or `fused`, (n, 6): position, velocity."""
@@ -111,6 +123,11 @@ class Result:
         """Return the root mean square length of an error."""
         errors = self.errors(estimate, since)[:, axes]
         return float(np.sqrt((errors ** 2).sum(axis=1).mean()))
+
+    def covered(self, since: float = 2.0) -> np.ndarray:
+        """Return the share of the time in which 1.96 deviations cover position, velocity, (6,)."""
+        late = np.array(self.deviations)[np.array(self.times) > since]
+        return (np.abs(self.errors('fused', since)) < 1.96 * late).mean(axis=0)
 
     def mean_nees(self, since: float = 2.0) -> np.ndarray:
         """Return the mean normalised squared errors of position and velocity; 3 is perfect."""
@@ -127,19 +144,26 @@ class Instruments:
         Number of sensors.
     seed
         Of the random errors.
-    delay, rotation, gain, frame
-        Standard deviations: s (a delay is positive), rad, share of each axis, m.
+    delay, rotation, gain, frame, cross_talk, bias
+        Standard deviations: s (a delay is positive), rad, share of each axis, m, share of the
+        others' force or moment over 0.1 m, N (moments: over 0.03 m).
 
     """
 
     def __init__(self, count: int, seed: int, delay: float = 0.0, rotation: float = 0.0,
-                 gain: float = 0.0, frame: float = 0.0) -> None:
+                 gain: float = 0.0, frame: float = 0.0, cross_talk: float = 0.0,
+                 bias: float = 0.0) -> None:
         rng = np.random.default_rng(1000 + seed)
         self._delay = delay * abs(rng.standard_normal())
         self._reads = [
             pin.SE3(pin.exp3(rotation * rng.standard_normal(3)),
                     frame * rng.standard_normal(3)).toDualActionMatrix()
             * (1.0 + gain * rng.standard_normal(6)) for _ in range(count)]
+        units = np.repeat((1.0, 0.1), 3)
+        for X in self._reads:
+            talk = cross_talk * rng.standard_normal((6, 6)) * (1.0 - np.eye(6))
+            X += (units[:, np.newaxis] * talk / units) @ X
+        self._biases = bias * np.repeat((1.0, 0.03), 3) * rng.standard_normal((count, 6))
         self._past: deque[tuple[float, np.ndarray]] = deque(maxlen=8)
 
     def read(self, time: float, wrenches: np.ndarray) -> np.ndarray:
@@ -152,7 +176,7 @@ class Instruments:
         span = times[after] - times[before]
         share = min(max((late - times[before]) / span, 0.0), 1.0) if span else 0.0
         delayed = (1.0 - share) * self._past[before][1] + share * self._past[after][1]
-        return np.array([X @ wrench for X, wrench in zip(self._reads, delayed)])
+        return np.array([X @ wrench for X, wrench in zip(self._reads, delayed)]) + self._biases
 
 
 class Rig:
@@ -173,7 +197,14 @@ class Rig:
                 dt=dt, seed=seed, sensors=sensors or SensorOptions(), tendons=False, **wrong),
             model.joint_names, model.link_names)
         if instruments is None:
-            instruments = INSTRUMENTS if world == 'real' else {}
+            instruments = WRONG_INSTRUMENTS.get(world, {})
+        instruments = dict(instruments)
+        rng = np.random.default_rng(2000 + seed)
+        self._offsets = instruments.pop('joint_offset', 0.0) * rng.standard_normal(
+            len(model.joint_names)) * np.isin(model.joint_names, self.plant.actuated_joint_names)
+        self._tilt = pin.exp3(instruments.pop('tilt', 0.0) * np.array(
+            (*rng.standard_normal(2), 0.0)))
+        instruments['bias'] = instruments.get('bias', 0.0) * 9.81 * model.mass
         self._instruments = Instruments(len(self.model.config.wrench_sensors), seed, **instruments)
         self.fusion = FusedCom(model, settings or WORLDS[world], loaded)
         self.result = Result()
@@ -196,7 +227,7 @@ class Rig:
 
     def _command(self, motion: str, t: float) -> Command:
         hold, plant = self.plant.hold(), self.plant
-        offset, lift, leg = (0.0, 0.0, 0.0), 0.0, ''
+        offset, moves = (0.0, 0.0, 0.0), {}
         if motion in ('sway', 'push'):
             until = PUSH_AT - 1.0 if motion == 'push' else math.inf
             ramp = max(min(t, until - t, 1.0), 0.0)
@@ -206,18 +237,24 @@ class Rig:
             side, leg = (1.0, 'r') if t % 8.0 < 4.0 else (-1.0, 'l')
             shift = _smooth(t % 4.0, (0.0, 0.8, 1.0, 2.6, 3.0, 4.0), (0, .85, 1, 1, 1, 0))
             lift = _smooth(t % 4.0, (1.3, 1.8, 2.1, 2.6), (0, 1, 1, 0))
+            moves = {f'{leg}_{joint}': lift * angle for joint, angle in STEPPING.items()}
             offset = (0.0, side * self._half_stance * shift, 0.0)
+        elif motion == 'bend':
+            moves = {BENDING[self.model.config.name]:
+                     0.2 * min(t, 1.0) * math.sin(0.6 * math.pi * t)}
         actuated = self.model.joint_index(plant.actuated_joint_names)
         positions = self._hips.positions(offset)[actuated]
-        for joint, angle in STEPPING.items() if leg else ():
-            positions[plant.actuated_joint_names.index(f'{leg}_{joint}')] += lift * angle
+        for joint, angle in moves.items():
+            positions[plant.actuated_joint_names.index(joint)] += angle
         return replace(hold, position=positions)
 
     def _estimate(self) -> None:
         seen, truth, model = self.plant.observation, self.plant.truth(), self.model
         base = Pose.from_quaternion(truth.base_quaternion, truth.base_position)
+        base = Pose(self._tilt @ base.rotation, base.position)
         twist = Twist(truth.base_twist[:3], truth.base_twist[3:])
-        state = model.state(seen.joint_positions, seen.joint_velocities).in_world(base)
+        state = model.state(
+            seen.joint_positions + self._offsets, seen.joint_velocities).in_world(base)
         dt = seen.time - self._time if self._time >= 0.0 else 0.0
         self._time = seen.time
         self.fusion.update(dt, state, twist, self._feel(seen, state, base))
@@ -243,6 +280,8 @@ class Rig:
         fused = np.concatenate(self.fusion.now())
         result.fused.append(fused)
         result.forces.append(found.external_force.copy())
+        result.deviations.append(np.sqrt(np.concatenate((
+            np.diag(found.com_covariance), np.diag(found.velocity_covariance)))))
         result.nees.append([
             float(error @ np.linalg.solve(covariance, error)) for error, covariance in (
                 (fused[C] - truth[C], found.com_covariance),
@@ -280,7 +319,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument('--world', choices=WORLDS, default='load', help='what is wrong')
     options = parser.parse_args(arguments)
     seeds, robot = options.seeds, options.robot
-    motions = MOTIONS if robot == 'biped' else {m: MOTIONS[m] for m in ('sway', 'stand')}
+    able = {*MOTIONS} - {'bend'} if robot == 'biped' else {
+        'sway', 'stand', *(['bend'] if robot in BENDING else [])}
+    motions = {motion: seconds for motion, seconds in MOTIONS.items() if motion in able}
     low, high = chi_square_bounds(seeds)
     print(f'{seeds} robots; a consistent filter has a NEES of 3, and its mean over them lies '
           f'between {low:.1f} and {high:.1f} in 95 % of cases')
@@ -302,7 +343,9 @@ def describe(motion: str, results: Sequence[Result]) -> str:
     numbers = [1e3 * math.sqrt(np.mean([result.rms(estimate, axes) ** 2 for result in results]))
                for axes in (slice(0, 2), slice(2, 3), C, V) for estimate in ('kinematic', 'fused')]
     nees = np.mean([result.mean_nees() for result in results], axis=0)
+    covered = 100.0 * np.mean([result.covered() for result in results], axis=0)
     line = ''.join(f'{n:8.2f}' for n in numbers) + f'   {nees[0]:5.2f} {nees[1]:5.2f}'
+    line += '   covered ' + ' '.join(f'{share:3.0f}' for share in covered) + ' %'
     if motion.startswith('push'):
         worst = max(np.linalg.norm(push_estimate(result, 0.3) - PUSH) for result in results)
         line += f'   {100.0 * worst / np.linalg.norm(PUSH):.1f} % off after 0.3 s at worst'

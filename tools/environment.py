@@ -23,10 +23,16 @@ marks a finished environment; without one, the next start begins again.
 
 from __future__ import annotations
 
-import argparse
+import signal
+
+if __name__ == '__main__':
+    # Ctrl-C while the rest is imported: end, without a traceback.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+import argparse  # noqa: I100 - the signal comes first
 from collections.abc import Callable, Iterator, Mapping, Sequence
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 import fcntl
 import hashlib
 import json
@@ -36,6 +42,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -413,15 +420,27 @@ def create_venv(plan: Plan, progress: Progress) -> None:
     options = ['--system-site-packages'] if plan.kind == 'sourced' else []
     call(plan, progress, [plan.python, '-m', 'venv', *options, str(plan.directory)])
     packages = next((plan.directory / 'lib').glob('python3*')) / 'site-packages'
-    (packages / 'biped_com_ros.pth').write_text(f'{ROOT}\n')
+    (packages / 'biped_com_ros.pth').write_text(path_line(ROOT))
     write_commands(plan)
+
+
+def path_line(directory: Path) -> str:
+    """
+    Return the line of a .pth file that puts a directory on Python's path.
+
+    Such files are read in the encoding of the locale: where that is C, Python would not even start
+    with a path beyond ASCII in one.
+    """
+    path = str(directory)
+    return f'{path}\n' if path.isascii() else f'import sys; sys.path.append({path!a})\n'
 
 
 def write_commands(plan: Plan) -> None:
     """Make the package's commands known by the names they have where colcon installs them."""
     for name, module in COMMANDS.items():
         script = plan.directory / 'bin' / name
-        script.write_text(f'#!/bin/sh\nexec "{plan.venv_python}" -m {module} "$@"\n')
+        script.write_text(f'#!/bin/sh\nexec "{plan.venv_python}" -m {module} "$@"\n',
+                          encoding='utf-8', errors='surrogateescape')
         script.chmod(0o755)
 
 
@@ -540,8 +559,22 @@ def pip_install(plan: Plan, progress: Progress, arguments: Sequence[str]) -> Non
 
 def build_interfaces(plan: Plan, progress: Progress) -> None:
     """Build the messages that PyPI lacks by rosidl and install them into the environment."""
-    for package in INTERFACES:
-        build_package(plan, progress, package)
+    with ascii_path(ROOT) as root:
+        there = replace(plan, directory=root / plan.directory.relative_to(ROOT))
+        for package in INTERFACES:
+            build_package(there, progress, root / package.relative_to(ROOT))
+
+
+@contextlib.contextmanager
+def ascii_path(directory: Path) -> Iterator[Path]:
+    """Yield a path to a directory that rosidl can read: its CMake files cut others off."""
+    if str(directory).isascii():
+        yield directory
+        return
+    with tempfile.TemporaryDirectory(prefix='biped_com_ros.') as temporary:
+        link = Path(temporary) / 'root'
+        link.symlink_to(directory, target_is_directory=True)
+        yield link
 
 
 def build_package(plan: Plan, progress: Progress, package: Path) -> None:
@@ -633,6 +666,9 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
                         help='ROS 2 distribution; default: the sourced one, else jazzy')
     parser.add_argument('--oldest', action='store_true',
                         help='the oldest supported libraries, without ROS 2')
+    parser.add_argument('--block-interrupt', action='store_true',
+                        help='the command gets ctrl-C as soon as it unblocks the signal, and not '
+                        'while Python starts, which would print a traceback')
     parser.add_argument('command', nargs=argparse.REMAINDER, metavar='-- command ...',
                         help='what to run in it; nothing: only set up')
     return parser.parse_args(arguments)
@@ -648,17 +684,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return [make_plan(level, options.distribution, options.oldest, os.environ)
                 for level in levels]
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         plans = make_plans(list(LEVELS)[:count])
         set_up(plans, lambda: make_plans(list(LEVELS)[count:]))
     except SetupError as error:
         print(f'\n{error}', file=sys.stderr)
         return 1
+    except OSError as error:
+        print(f'\nThe environment cannot be set up: {error}. It needs 2 GB of free space in '
+              f'{ROOT}, which must be writable.', file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print('\nInterrupted; the next start begins the set-up again.', file=sys.stderr)
         return 130
     if command:
         environ = environment_of(plans[-1])
+        if options.block_interrupt:
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         os.execvpe(command[0], command, environ)
     return 0
 

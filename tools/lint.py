@@ -25,7 +25,8 @@ import sys
 from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parent.parent
-PYTHON_TREES = ['biped_com_ros', 'test', 'tools', 'benchmarks', 'doc', 'examples', 'setup.py']
+PYTHON_TREES = ['biped_com_ros', 'launch', 'test', 'tools', 'benchmarks', 'doc', 'examples',
+                'setup.py']
 XML_PATTERNS = ['package.xml', 'launch/*.xml', 'urdf/*.urdf', 'urdf/*.xacro',
                 'tools/*/package.xml']
 HEADER = """\

@@ -93,6 +93,29 @@ def make_directory(path: Path) -> None:
             'directory') from None
 
 
+def make_temporary_directory(prefix: str) -> Path:
+    """
+    Make a new directory for what need not last, and return it.
+
+    Parameters
+    ----------
+    prefix
+        With which its name begins.
+
+    Raises
+    ------
+    ConfigurationError
+        If nothing can be written where temporary files are, nor in the current directory.
+
+    """
+    try:
+        return Path(tempfile.mkdtemp(prefix=prefix))
+    except (OSError, ValueError) as error:  # ValueError: a name with a NUL
+        raise ConfigurationError(
+            f'no temporary directory can be made: {_reason(error)}; free space on the disk, or '
+            'set TMPDIR to a directory that can be written to') from None
+
+
 def write_atomically(path: Path, text: str) -> None:
     """
     Write a file atomically: at any time there is either the old or the new one.

@@ -67,10 +67,10 @@ class Calibration(Chapter):
         found = json.loads(path.with_name('calibration.json').read_text(encoding='utf-8'))
         calibrated = RobotModel(stage.model.config, path.read_text(encoding='utf-8'))
         yield from stage.trigger('com_calibrator/publish')
-        stage.measurements.use_calibrated(calibrated)
         stage.set_activity('moves, while its centre of mass is compared with the true one')
         yield from stage.move_to(stage.model.posture(), 1.0)
         yield from stage.wait(_TAKE_OVER)
+        stage.measurements.use_calibrated(calibrated)
         stage.measurements.start(stage.stamp_ns)  # without the calibration
         recording = yield from _record(stage)
         before, after = recording.errors(stage.model), recording.errors(calibrated)
@@ -87,7 +87,7 @@ class Calibration(Chapter):
              *(f'{weight_below_sensors(model):.2f} N' for model in models)),
             ('joint torques off by', *(f'{rms:.3f} N m' for rms in torque))]
         return Comparison(
-            ('by the URDF', 'calibrated'), rows, f'{stage.shared["com_gain"]}; uncertainties: '
+            ('by the URDF', 'calibrated'), rows, f'{stage.shared["com_gain"]}; uncertainties in '
             f'{path.with_name("report.html")}')
 
 

@@ -58,5 +58,5 @@ def weight_rows(shot: Snapshot) -> list[tuple[str, str, str, str]]:
              f'{shot.weight - shot.unmeasured:.1f} N', f'{100.0 * shot.weight_error:+.2f} %')]
     if shot.unmeasured:
         rows.append(('weight below them', f'{shot.unmeasured:.1f} N',
-                     'not while it stands', 'unknown'))
+                     'only in the air', 'unknown'))
     return rows

@@ -138,6 +138,7 @@ class Stage:
         yield from self.trigger('simulator/reset')
         self.commanded = self.model.posture()
         yield from self.wait(1.5)
+        self.measurements.start(self.stamp_ns)  # without the fall and the reset
 
     # -- other nodes
 

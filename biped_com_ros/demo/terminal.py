@@ -242,7 +242,8 @@ def line(shot: Snapshot) -> str:
     if math.isnan(shot.com_distance):
         return f'{shot.activity}; {shot.health[1]}'
     feet = ' '.join(
-        f'{name}=unknown' if math.isnan(force) or name in shot.ages else f'{name}={force:.1f}N'
+        f'{name}=unknown' if math.isnan(force) or name in shot.ages else
+        f'{name}={round(force, 1) + 0.0:.1f}N'  # + 0.0: no -0.0
         f'{"" if contact else "(free)"}' for name, (force, contact) in shot.contacts.items())
     rates = ' '.join(f'{name}={rate:.0f}Hz' for name, rate in shot.rates.items())
     return (f't={shot.time:.1f}s {shot.activity}: CoM off by {_millimetres(shot.com_error)}; '
@@ -304,7 +305,7 @@ def _rows(shot: Snapshot, whole: Snapshot) -> list[tuple[str, str, str]]:
              ('real time', _factor(shot.real_time_factor), _factor(whole.real_time_factor)),
              ('health', _health(*shot.health), '')]
     if not shot.waiting and not math.isnan(whole.com_distance):
-        rows.append(('so', '', whole.verdict))
+        rows.append(('verdict', '', whole.verdict))
     return rows
 
 

@@ -32,9 +32,14 @@ runs them and `console` prints their output. `launch` is the command line.
 
 Stricter than ``ros2 launch`` (3.4.3), which ignores arguments that no file declares, and returns 0
 whatever its processes return: an undeclared argument is an error, and the exit code is that of the
-first process that failed; 2 if the file or an argument is wrong.
+first process that failed; 2 if the file or an argument is wrong. So ``exit_code.launch.py``, which
+is written in Python and lets ``ros2 launch`` return 1, is skipped where a file includes it.
 
 Two things differ in respawning, where ``ros2 launch`` starts whatever ends, after the same delay
 each time: the delay doubles while a process keeps failing within 20 s, up to 60 s, and one that
 refuses its arguments (exit code 1) at its first start is not respawned.
 """
+
+from biped_com_ros.interrupts import end_quietly
+
+end_quietly()

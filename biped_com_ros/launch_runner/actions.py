@@ -37,6 +37,8 @@ OUTPUTS = ('screen', 'log', 'both')
 # Defaults, s: with them all processes have ended 3 s after Ctrl-C.
 SIGTERM_TIMEOUT = 1.8
 SIGKILL_TIMEOUT = 0.8
+#: Included for `ros2 launch`, which learns from it what `supervisor` does by itself.
+_EXIT_CODE_FILE = 'exit_code.launch.py'
 _NODE_NAME = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
 _NAMESPACE = re.compile(r'/|(/[A-Za-z_][A-Za-z0-9_]*)+')
 
@@ -306,6 +308,8 @@ def load_included(element: Element, context: Context) -> Element:
         raise LaunchFileError(
             element.where, f"file '{file}' depends on the current directory; begin it with "
             '$(dirname)/ or $(find-pkg-share PACKAGE)/')
+    if file.name == _EXIT_CODE_FILE and file.is_file():
+        return Element('launch', {}, file, line=1)
     try:
         return load(file)
     except LaunchFileError as error:

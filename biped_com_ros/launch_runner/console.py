@@ -24,8 +24,9 @@ from pathlib import Path
 import re
 import shutil
 import sys
-import tempfile
 import time
+
+from biped_com_ros.core.files import make_temporary_directory
 
 _COLOURS = (36, 32, 35, 34, 33, 96, 92, 95)
 _KEPT_LINES = 10  # hidden lines per process, shown when it fails
@@ -131,12 +132,25 @@ def remove_old_logs(directory: Path, now: float | None = None) -> None:
 
 
 def new_log_directory(environment: Mapping[str, str]) -> Path:
-    """Create the directory for the logs of one launch; a temporary one if home is read-only."""
-    home = Path(environment.get('ROS_HOME', Path.home() / '.ros'))
-    parent = Path(environment.get('ROS_LOG_DIR') or home / 'log')
+    """
+    Create the directory for the logs of one launch; a temporary one if home cannot be written.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no temporary one, either.
+
+    """
     name = f'{datetime.now():%Y-%m-%d-%H-%M-%S-%f}-launch-{os.getpid()}'
     try:
-        (parent / name).mkdir(parents=True)
-        return (parent / name).absolute()
-    except OSError:
-        return Path(tempfile.mkdtemp(prefix=f'{name}-'))
+        path = _log_parent(environment) / name
+        path.mkdir(parents=True)
+        return path.absolute()
+    except (OSError, RuntimeError):  # the latter: a user without a home
+        return make_temporary_directory(f'{name}-')
+
+
+def _log_parent(environment: Mapping[str, str]) -> Path:
+    if environment.get('ROS_LOG_DIR'):
+        return Path(environment['ROS_LOG_DIR'])
+    return Path(environment.get('ROS_HOME') or Path.home() / '.ros') / 'log'

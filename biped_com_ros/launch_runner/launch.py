@@ -24,21 +24,24 @@
 
 from __future__ import annotations
 
-import argparse
+import signal
+
+if __name__ == '__main__':
+    # Ctrl-C while the rest is imported: end, without a traceback. `make` blocks it until here.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+import argparse  # noqa: I100 - the signal comes first
 import asyncio
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 import shlex
-import signal
+import shutil
 import sys
-import tempfile
-
-if __name__ == '__main__':
-    # Ctrl-C while the rest is imported: end, without a traceback.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 from biped_com_ros.core.errors import BipedComError, ConfigurationError, UnknownNameError
+from biped_com_ros.core.files import make_temporary_directory
 from biped_com_ros.core.model.resources import find_package, PACKAGE
 from biped_com_ros.launch_runner.actions import declared_arguments, load, Planner
 from biped_com_ros.launch_runner.console import Console, discard_output
@@ -185,9 +188,10 @@ def _launch_isolated(root: Element, context: Context, options: argparse.Namespac
 
 
 def _launch(root: Element, context: Context, options: argparse.Namespace) -> int:
-    with tempfile.TemporaryDirectory(prefix='run_launch_') as directory:
+    directory = make_temporary_directory('run_launch_')
+    try:
         context.runs_commands = not options.dry_run
-        planner = Planner(context, ParameterFiles(Path(directory)))
+        planner = Planner(context, ParameterFiles(directory))
         planner.run(root)
         _check_foreground(planner, options.foreground)
         if options.dry_run:
@@ -195,6 +199,8 @@ def _launch(root: Element, context: Context, options: argparse.Namespace) -> int
                 print(f'[{plan.name}] {shlex.join(plan.command)}')
             return 0
         return _supervise(planner, options.foreground)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _check_foreground(planner: Planner, foreground: str) -> None:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.files import read_text
+from biped_com_ros.core.files import read_text, write_atomically
 from biped_com_ros.core.plain_yaml import load_yaml
 from biped_com_ros.launch_runner.context import Context
 from biped_com_ros.launch_runner.errors import LaunchFileError
@@ -51,13 +51,16 @@ class ParameterFiles:
         """Write a whole parameter file."""
         number = len(list(self._directory.iterdir()))
         file = self._directory / f'launch_params_{number}.yaml'
-        file.write_text(yaml.safe_dump(document, sort_keys=False, default_flow_style=None))
+        write_atomically(
+            file, yaml.safe_dump(document, sort_keys=False, default_flow_style=None))
         return file
 
 
 def parameter_file(element: Element, context: Context, files: ParameterFiles) -> Path:
     """Return the checked file of a ``<param from=...>``, a new one with ``allow_substs``."""
     file = Path(perform(element.get('from'), context, element.where)).expanduser()
+    if not context.runs_commands and '$(command' in str(file):
+        return file  # a dry run cannot read what the command would write
     try:
         document = load_yaml(read_text(file, 'parameter file'), f"parameter file '{file}'")
     except ConfigurationError as error:

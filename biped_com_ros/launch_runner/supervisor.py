@@ -36,6 +36,8 @@ from biped_com_ros.launch_runner.console import Console
 _PR_SET_PDEATHSIG = 1
 # Exit codes after the signals sent here, as Python and as shells report them.
 _INTERRUPTED = (0, -signal.SIGINT, -signal.SIGTERM, 128 + signal.SIGINT, 128 + signal.SIGTERM)
+# First lines of Python's report of an error, and of one before it has started.
+_TRACES = (b'Traceback (most', b'Fatal Python error')
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 #: A process that runs for so long has started, s; one that fails sooner does so again.
 _START_TIME = 20.0
@@ -197,6 +199,8 @@ class Supervisor:
                 self._last_line[name] = line
                 if line.startswith(b'KeyboardInterrupt'):
                     self._interrupted.add(name)
+                # Of a Python that was interrupted while it starts; of an error, it is shown later.
+                visible = visible and not (self._ending.is_set() and line.startswith(_TRACES))
                 self._console.line(name, line.decode(errors='replace').rstrip('\r'), visible)
         if rest:
             self._console.line(name, rest.decode(errors='replace'), visible)

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import gc
 import os
-import signal
 import sys
-from types import FrameType, TracebackType
+
+from biped_com_ros.interrupts import end_quietly
 
 # Default number of OpenBLAS threads: the matrices of a robot are small, and more threads only take
 # cores from other nodes, and 10 ms of each start. NumPy reads it when it is imported, which all
@@ -29,30 +29,7 @@ if 'numpy' not in sys.modules:
     # Imported objects are permanent; collecting every 700 objects takes 4 ms of each start.
     gc.set_threshold(10_000, *gc.get_threshold()[1:])
 
-
-_interrupts: list[int] = []
-
-
-def _on_interrupt(number: int, frame: FrameType | None) -> None:
-    _interrupts.append(number)
-    signal.default_int_handler(number, frame)
-
-
-def _end_quietly(kind: type[BaseException], error: BaseException,
-                 traceback: TracebackType | None) -> None:
-    """Report all but an interrupt, which comes while modules are imported: nothing runs yet."""
-    if issubclass(kind, ImportError) and _interrupts:  # a compiled module makes this of it
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGINT)
-    if not issubclass(kind, KeyboardInterrupt):
-        sys.__excepthook__(kind, error, traceback)
-
-
-# Of executables only, not of programs that import this package.
-if any('biped_com_ros' in word for word in sys.orig_argv[1:3]):
-    sys.excepthook = _end_quietly
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _on_interrupt)
+end_quietly()
 
 #: Classes of the nodes that `suite` can compose, as 'module:class'.
 NODES = {

@@ -12,3 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """Work on recordings, without a robot."""
+
+from biped_com_ros.interrupts import end_quietly
+
+end_quietly()

@@ -124,7 +124,7 @@ def find_captures(options: argparse.Namespace, model: RobotModel,
                                 description=f'reading, {len(finder.captures)} poses')
     captures = finder.require_captures()
     for problem, count in finder.rejected.items():
-        console.print(f'{count} segment(s) without a capture: {problem}', style='yellow',
+        console.print(f'left out of the recording ({count} x): {problem}', style='yellow',
                       markup=False)
     return captures
 

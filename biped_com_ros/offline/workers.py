@@ -26,6 +26,7 @@ from contextlib import contextmanager
 import multiprocessing
 from multiprocessing.connection import Connection, wait
 import os
+import signal
 from typing import Any, cast, NamedTuple, Protocol
 
 from biped_com_ros.core.errors import ConfigurationError
@@ -180,7 +181,7 @@ def _start(job: Job, item: Any, index: int, tries: int) -> _Running:
     context = multiprocessing.get_context('spawn')
     answer, sender = context.Pipe(duplex=False)
     process = context.Process(target=_work, args=(sender, job, item), daemon=True)
-    with _environment():
+    with _environment(), _interrupts_blocked():
         process.start()
     sender.close()
     return _Running(process, answer, index, tries)
@@ -206,6 +207,16 @@ def _ended(one: _Running) -> str | None:
 
 def _problem(error: BaseException) -> str:
     return f'{type(error).__name__}: {error}'
+
+
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Keep ctrl-C from the processes that are started: this one receives it and ends them."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

@@ -55,7 +55,7 @@ MARKS = {
     'truth': Mark('CoM, true (simulator)', (38, 166, 91), 0.017),
     'com': Mark('CoM by the URDF', (230, 57, 70), 0.017),
     'fused': Mark('CoM fused with forces', (142, 68, 213), 0.015),
-    'uncalibrated': Mark('CoM before the calibration', (160, 120, 122), 0.012),
+    'uncalibrated': Mark('CoM, uncalibrated', (160, 120, 122), 0.012),
     'zmp': Mark('ZMP measured', (0, 120, 255), 0.011, on_ground=True),
     'zmp_model': Mark('ZMP from the motion', (0, 190, 200), 0.008, on_ground=True),
     'dcm': Mark('DCM', (245, 166, 35), 0.009, on_ground=True),

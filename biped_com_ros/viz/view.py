@@ -39,14 +39,11 @@ class FootView:
         Of the ground on the robot, in the sole frame, force first, (6,), N, N m; NaN: unknown.
     cop
         Centre of pressure in the sole frame, (3,), m; NaN: unknown, or no contact.
-    contact
-        Whether there is contact.
 
     """
 
     wrench: Array = field(default_factory=lambda: np.full(6, math.nan))
     cop: Array = field(default_factory=lambda: np.full(3, math.nan))
-    contact: bool = False
 
 
 @dataclass

@@ -53,6 +53,9 @@ NARROW = ('<style>'
           '.mantine-Paper-root [style*="width: 20em"]{width:100%!important}'
           '.mantine-Paper-root [style*="width: 20em"]>:last-child'
           '{display:flex;flex-direction:column}'
+          # A chart takes the width of what holds it, which takes that of the chart and of its
+          # frame: without a limit both grow with every update.
+          '.uplot-container{max-width:calc(100vw - 18px)}'
           '.mantine-Paper-root [style*="width: 20em"]>:last-child>:nth-child(3){order:1}'
           '}</style>')
 
@@ -145,7 +148,9 @@ def legend(view: View) -> str:
             mark.label)
         label = escape(name) if point is not None and not age else (
             f'<span style="{_ABSENT}">{escape(name)}</span>')
-        rows.append((dot(palette.QUIET if age else mark.colour, mark.on_ground) + label,
+        spot = dot(palette.QUIET if age else mark.colour, mark.on_ground)
+        # A second line begins below the first one's text, not below its spot.
+        rows.append((f'<div style="padding-left:17px;text-indent:-17px">{spot}{label}</div>',
                      '' if point is None else aged(_coordinates(point, mark.on_ground), age),
                      '' if error is None else _error(*error)))
     others = (dot(palette.LINK_COM) + 'CoM of a link',

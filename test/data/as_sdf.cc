@@ -27,6 +27,11 @@ int main(int argc, char ** argv)
   }
   sdf::Errors errors;
   const sdf::SDFPtr document = sdf::readFile(argv[1], errors);
+  // As Gazebo loads it, with checks of what the elements mean, such as of inertias.
+  sdf::Root root;
+  for (const auto & error : root.Load(argv[1])) {
+    errors.push_back(error);
+  }
   for (const auto & error : errors) {
     std::cerr << error << '\n';
   }

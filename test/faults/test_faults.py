@@ -28,7 +28,8 @@ import pytest
 import rclpy
 from support.reliability.bench import (
     CLOCK_TIMEOUT, HOLD_TIME, INPUT_TIMEOUT, STOP_TIME, ZERO)
-from support.reliability.running import running, running_simulated
+from support.reliability.running import running, running_simulated, running_with_others
+from support.reliability.system import OTHERS
 
 PATIENCE = float(os.environ.get('BIPED_COM_PATIENCE', '1'))
 #: Of the watchdog, of DDS and of a busy machine, s.
@@ -44,6 +45,7 @@ CHECKED = (
 STANDING = (
     'IMU lost', 'a foot sensor dead', 'com_estimator: kill -9',
     'effort controller: restart in 0.5 s', '2 busy loops per core')
+ENDS = ('kill -9', 'restart (SIGINT)', 'SIGSTOP for 3 s')
 SIMULATED = ('simulator: kill -9', 'simulator: SIGSTOP for 3 s')
 
 
@@ -62,6 +64,13 @@ def standing():
 
 
 @pytest.fixture(scope='module')
+def with_others():
+    """Return the same with all nodes that efforts do not depend on, and the faults of those."""
+    with running_with_others() as system:
+        yield system
+
+
+@pytest.fixture(scope='module')
 def simulated():
     """Return the same with a robot in MuJoCo, and simulated time."""
     with running_simulated() as system:
@@ -73,6 +82,13 @@ def simulated():
     *(pytest.param(name, marks=pytest.mark.checked) for name in CHECKED), *STANDING])
 def test_efforts_are_safe_in_time_and_come_back_without_a_step(standing, name):
     check(*standing, name)
+
+
+@pytest.mark.timeout(240)  # with the start of all nodes
+@pytest.mark.parametrize('end', ENDS)
+@pytest.mark.parametrize('node', OTHERS)
+def test_what_efforts_do_not_depend_on_comes_back_and_leaves_them_alone(with_others, node, end):
+    check(*with_others, f'{node}: {end}')
 
 
 @pytest.mark.parametrize('name', SIMULATED)

@@ -17,22 +17,52 @@ from __future__ import annotations
 
 from biped_com_ros.core.gravity.model import GravityModel
 from biped_com_ros.core.legs.gait import single_step
+from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.sim.description import parse
+from biped_com_ros.sim.plant import Plant, PlantOptions
 import numpy as np
 import pytest
-from support.gazebo_twin import controller, damping_in, GazeboTwin, Trajectory, urdf
+from support.gazebo_twin import (
+    damping_in, gazebo_files, GazeboTwin, start_posture, Trajectory, with_damping)
 
-#: What was shipped before: damping by the controller, hardly any in the joints.
-BEFORE = {'drive_damping': '0.01', 'slide_damping': '0', 'hinge_damping': '0'}
+ROBOTS = ('biped', 'talos', 'g1')
+#: Where each robot's arms go, from the posture in which it stands.
+LIFTED = {'biped': 'arms_forward', 'talos': 'arms_up', 'g1': 'arms_forward'}
 
 
-def gains_before():
+@pytest.fixture(scope='module')
+def files(tmp_path_factory):
+    """Return a function that writes the files of a robot, once for each set of options."""
+    written = {}
+
+    def write(robot='biped', **options):
+        key = (robot, *options.items())
+        if key not in written:
+            written[key] = gazebo_files(tmp_path_factory.mktemp('gazebo'), robot, **options)
+        return written[key]
+    return write
+
+
+def gains_before(files):
+    """Return what was shipped before: damping by the controller, hardly any in the joints."""
     legs, arms = {'p': 60.0, 'd': 1.0}, {'p': 8.0, 'd': 0.1}
     slides, hinges = {'p': 20000.0, 'd': 200.0}, {'p': 40.0, 'd': 1.0}
     return {name: slides if name in ('torso_x', 'torso_y', 'torso_z') else
             hinges if name.startswith('torso') else
             legs if name[2:].startswith(('hip', 'knee', 'ankle')) else arms
-            for name in controller()[0]}
+            for name in files.gains}
+
+
+def damping_before(files):
+    limits = RobotModel.load('biped').pin_model
+    return {name: 0.0 if name.startswith('torso') else 0.01 * limits.effortLimit[
+        limits.joints[limits.getJointId(name)].idx_v] for name in files.gains}
+
+
+def corners(robot):
+    """Return the number of points at which a robot touches the floor."""
+    return sum(len(foot.polygon) for foot in load_robot_config(robot).feet.values())
 
 
 def held(twin, posture, efforts=None):
@@ -51,65 +81,102 @@ def moved(twin, start, end, duration, count=50):
                       np.zeros((count, len(start))))
 
 
-def test_the_twin_is_what_gazebo_gets():
-    twin = GazeboTwin()
-    assert twin.model.opt.timestep == 0.001
+@pytest.mark.parametrize('robot', ROBOTS)
+def test_the_twin_is_what_gazebo_gets(files, robot):
+    files, nominal = files(robot), RobotModel.load(robot)
+    twin = GazeboTwin(files)
+    assert twin.model.opt.timestep == 0.001 and files.rate == 500
     assert not twin.model.dof_armature.any()
-    assert twin.model.body_mass.sum() == pytest.approx(3.6 + 0.005)
-    damping = damping_in(urdf())
-    for name, gains in controller()[0].items():
+    assert twin.model.body_mass.sum() == pytest.approx(nominal.mass, rel=2e-3)
+    assert set(files.gains) == set(nominal.joint_names)
+    assert start_posture(files.simulated) == pytest.approx(
+        dict(zip(nominal.joint_names, nominal.posture())))
+    damping = damping_in(files.simulated)
+    for name, gains in files.gains.items():
         assert twin.model.joint(name).damping[0] == pytest.approx(damping[name])
         # What damping takes from a motion the controller adds.
         assert gains['ff_velocity_scale'] == pytest.approx(damping[name])
         assert gains['d'] == 0.0
 
 
-def test_the_damping_is_for_gazebo_only():
-    from biped_com_ros.core.model.urdf import load_urdf
-    text = load_urdf(RobotModel.load('biped').config)
-    damping = damping_in(text)
+def test_the_damping_is_for_gazebo_only(files):
+    damping = damping_in(files().description)
     assert damping['l_knee'] == pytest.approx(0.04) and damping['torso_x'] == 0.0
 
 
-def test_updates_are_stable_in_all_postures():
-    twin, rng = GazeboTwin(), np.random.default_rng(1)
+@pytest.mark.parametrize('robot', ROBOTS)
+def test_updates_are_stable_in_all_postures(files, robot):
+    twin, rng = GazeboTwin(files(robot)), np.random.default_rng(1)
     for posture in (twin.stand, *(twin.stand + rng.uniform(-0.4, 0.4, (10, len(twin.stand))))):
         twin.put_down(posture)
         assert twin.spectral_radius() < 0.999
-    half = GazeboTwin(rate=250)
+    half = GazeboTwin(files(robot), rate=250)
     half.put_down(half.stand)
     assert half.spectral_radius() < 0.999
 
 
-def test_damping_by_the_controller_is_not_stable_without_rotor_inertia():
-    twin = GazeboTwin(urdf(**BEFORE), gains_before())
+def test_damping_by_the_controller_is_not_stable_without_rotor_inertia(files):
+    files = files()
+    twin = GazeboTwin(files, with_damping(files.simulated, damping_before(files)),
+                      gains_before(files))
     twin.put_down(twin.stand)
-    assert twin.spectral_radius() == pytest.approx(10.6, abs=0.1)
+    assert twin.spectral_radius() > 10.0
     twin.run(held(twin, twin.stand), 1.5)
     assert twin.largest_tilt > 45.0
 
 
-def test_it_stands_for_10_s_and_lifts_its_arms():
-    twin = GazeboTwin()
+@pytest.mark.parametrize('hidden', ['none', 'masses'])
+@pytest.mark.parametrize('robot', ROBOTS)
+def test_it_stands_for_10_s_and_lifts_its_arms(files, robot, hidden):
+    twin, model = GazeboTwin(files(robot, hidden=hidden, seed=3)), RobotModel.load(robot)
     twin.put_down(twin.stand)
     twin.run(held(twin, twin.stand), 10.0)
     assert twin.saturated == 0 and twin.largest_tilt < 2.0
     assert np.abs(twin.data.qvel).max() < 1e-3
-    arms = twin.stand.copy()
-    for side in 'lr':
-        arms[twin.joints.index(f'{side}_shoulder_pitch')] -= 1.2
-    motion = moved(twin, twin.stand, arms, 2.0)
-    twin.run(motion, 2.0)
+    assert twin.data.ncon == corners(robot)
+    lifted = model.posture(LIFTED[robot])[model.joint_index(twin.joints)]
+    assert np.abs(lifted - twin.stand).max() > 1.2
+    twin.run(moved(twin, twin.stand, lifted, 3.0), 3.0)
     # The velocity that is fed forward leaves the droop by gravity only.
-    error = arms - twin.data.qpos[twin.q]
+    error = lifted - twin.data.qpos[twin.q]
     assert np.abs(error).max() < 0.06
-    twin.run(held(twin, arms), 3.0)
-    assert twin.saturated == 0 and twin.largest_tilt < 2.0
-    assert np.abs(twin.data.qvel).max() < 1e-3
+    twin.run(held(twin, lifted), 5.0)
+    assert twin.saturated == 0 and twin.largest_tilt < 3.0
+    assert np.abs(twin.data.qvel).max() < 5e-3
 
 
-def test_a_push_dies_away():
-    twin = GazeboTwin()
+@pytest.mark.parametrize('robot', ['icub', 'romeo', 'sabian', 'three_link', 'bioloid_legs'])
+def test_other_robots_stand_as_well(files, robot):
+    twin = GazeboTwin(files(robot, hidden='masses', seed=3))
+    twin.put_down(twin.stand)
+    assert twin.spectral_radius() < 0.999
+    twin.run(held(twin, twin.stand), 3.0)
+    assert twin.saturated == 0 and twin.largest_tilt < 1.0
+    assert np.abs(twin.stand - twin.data.qpos[twin.q]).max() < 0.05
+    assert twin.data.ncon == corners(robot)
+
+
+@pytest.mark.parametrize('robot', ROBOTS)
+def test_hidden_masses_are_those_of_the_simulator(files, robot):
+    """The same seed gives the same robot in Gazebo and in the package's own simulator."""
+    config, nominal = load_robot_config(robot), RobotModel.load(robot)
+    plant = Plant(config, nominal.urdf, PlantOptions(
+        seed=3, mass_sigma=0.08, com_sigma=0.005, tendons=False))
+    given = parse(files(robot, hidden='masses', seed=3).simulated).links
+    for link, mass in zip(nominal.link_names, nominal.link_masses):
+        true = plant.model.body(f'link/{link}')
+        assert given[link].mass == pytest.approx(true.mass[0]) != pytest.approx(mass)
+        np.testing.assert_allclose(given[link].com, true.ipos, atol=1e-9)
+    # Of them neither nodes nor controllers know anything.
+    assert files(robot, hidden='masses', seed=3).description == files(robot).description
+    heaviest = int(nominal.link_masses.argmax())
+    loaded = parse(files(robot, load=f'{nominal.link_names[heaviest]} 0.5 0 0 0').simulated)
+    assert loaded.links[nominal.link_names[heaviest]].mass == pytest.approx(
+        nominal.link_masses[heaviest] + 0.5)
+
+
+def test_a_push_dies_away(files):
+    twin = GazeboTwin(files())
     twin.put_down(twin.stand)
     twin.run(held(twin, twin.stand), 2.0)
     twin.data.qvel[:2] = 0.06, 0.06
@@ -118,8 +185,8 @@ def test_a_push_dies_away():
 
 
 @pytest.mark.parametrize('rate', [100.0, 500.0])
-def test_it_steps_with_the_efforts_of_gravity_compensation(rate):
-    model, twin = RobotModel.load('biped'), GazeboTwin()
+def test_it_steps_with_the_efforts_of_gravity_compensation(files, rate):
+    model, twin = RobotModel.load('biped'), GazeboTwin(files())
     gait, gravity = single_step(model, 0.05), GravityModel(model)
     joints = model.joint_index(twin.joints)
 

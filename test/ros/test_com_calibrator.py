@@ -355,7 +355,7 @@ def test_the_papers_robot_goes_through_its_poses_a_and_b(tmp_path):
             r'([rl]_w) = (-?[\d.]+) ', answer.message)}
         report = robot.trigger('poses')
         assert report.success and 'poses determine 3 of 11 combinations' in report.message
-        assert 'not told apart: ' in report.message and 'move ' in report.message
+        assert 'confounded: ' in report.message and 'move ' in report.message
         state = true.model.state(true.model.posture('a'))
         leaning = [i for i, link in enumerate(true.model.link_names) if not link.endswith('foot')]
         masses = true.model.link_masses[leaning]

@@ -128,6 +128,24 @@ def test_nodes_that_do_not_report_are_named(monkeypatch):
         node.destroy_node()
 
 
+@pytest.mark.parametrize(('namespace', 'text'), [
+    ('', 'no diagnostics from zmp_monitor for 10 s'),
+    ('robot2', 'no diagnostics from com_estimator for 10 s')])
+def test_another_robot_does_not_answer_for_ones_own(monkeypatch, namespace, text):
+    node, now = Node('subscriber', namespace=namespace), time.monotonic()
+    monkeypatch.setattr(time, 'monotonic', lambda: now)
+    try:
+        health = Health(node)
+        health.on_array(report('zmp_monitor: zmp', 'robot2/com_estimator: com'))
+        assert health.worst() == (0, 'all 1 checks OK')
+        now += 10.0
+        health.on_array(report('robot2/zmp_monitor: zmp') if not namespace else
+                        report('com_estimator: com', 'robot2/zmp_monitor: zmp'))
+        assert text in health.worst()[1]
+    finally:
+        node.destroy_node()
+
+
 def test_a_robot_without_contact_states_is_measured(measurements):
     measure(measurements, range(10), 0.003, 100.0)
     assert snapshot(measurements).com_distance == pytest.approx(0.003)

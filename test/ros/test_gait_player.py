@@ -263,10 +263,14 @@ def test_joints_that_are_off_at_the_begin_get_the_same_time_to_follow(make):
     assert rig.states[-1] == 'walking'
 
 
-def test_a_silent_monitor_stops_the_walk(make):
-    rig = make(monitor_timeout=1.5)
+@pytest.mark.parametrize('at_run_time', (False, True))
+def test_a_silent_monitor_stops_the_walk(make, at_run_time):
+    rig = make(monitor_timeout=60.0 if at_run_time else 1.5)
     rig.stand()
     rig.until_it_may()
+    if at_run_time:
+        result, = rig.node.set_parameters([Parameter('monitor_timeout', value=1.5)])
+        assert result.successful, result.reason
     rig.order('walk')
     rig.state_is('walking')
     rig.silent.add('monitor')

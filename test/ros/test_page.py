@@ -37,7 +37,7 @@ import pytest
 import rclpy
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Bool, Float64, String
+from std_msgs.msg import Float64, String
 from support.ros_rig import NodeRig
 from tf2_msgs.msg import TFMessage
 
@@ -239,6 +239,13 @@ def test_diagnostics_of_countless_names_are_not_kept(polling):
     assert max(len(line.name) + len(line.message) for line in lines) == 1200
 
 
+def test_diagnostics_of_another_robot_are_not_shown(polling):
+    polling.inputs._on_diagnostics(DiagnosticArray(status=[
+        DiagnosticStatus(name='robot2/zmp_monitor: zmp', level=b'\0', message='stable'),
+        DiagnosticStatus(name='zmp_monitor: zmp', level=b'\2', message='unstable')]))
+    assert [line.message for line in polling.inputs.update(0.0).health] == ['unstable']
+
+
 def test_diagnostics_that_are_repeated_are_kept(polling):
     """The line that was received last is the last to be dropped."""
     robot = DiagnosticStatus(name='com_estimator: com', message='120 Hz')
@@ -426,10 +433,3 @@ def test_without_viser_it_ends_and_names_the_package(optional, code):
                            timeout=60.0, check=False)
     assert ended.returncode == code, ended.stderr
     assert 'pip install viser' in ended.stderr and 'Traceback' not in ended.stderr
-
-
-def test_latched_contacts_are_received(polling):
-    polling.publish('wrench_aggregator/left/contact', Bool(data=True),
-                    lambda: polling.view.feet['left'].contact,
-                    qos=rclpy.qos.QoSProfile(
-                        depth=1, durability=rclpy.qos.DurabilityPolicy.TRANSIENT_LOCAL))

@@ -18,6 +18,7 @@ from __future__ import annotations
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.payload.carried import CarriedPayload, CarriedSettings
 from biped_com_ros.nodes.payload_estimator.node import PayloadEstimation
+from biped_com_ros.ros.topics.input_base import inputs_of
 from biped_com_ros.sim.interface import PlantOptions
 from biped_com_ros.sim.plant import Plant
 from geometry_msgs.msg import InertiaStamped, WrenchStamped
@@ -50,8 +51,8 @@ class FedEstimator(NodeRig):
         self.imu = self.publisher(Imu, model.config.imu.topic)
         self.joints = self.publisher(JointState, 'joint_states')
 
-    def step(self):
-        """Publish the readings of one instant, and wait for the answer if there is one."""
+    def step(self, is_due=True):
+        """Publish the readings of one instant, and wait for the answer if one is due."""
         for _ in range(EVERY):
             observation = self.plant.step()
         self.ns += round(1e9 * EVERY * self.plant.dt)
@@ -70,7 +71,10 @@ class FedEstimator(NodeRig):
         self.joints.publish(joint_state(
             stamp, self.model.joint_names, observation.joint_positions,
             observation.joint_velocities, observation.joint_efforts))
-        self.until(lambda: len(self.payloads) > count, what='the payload', timeout=10.0)
+        if is_due:
+            self.until(lambda: len(self.payloads) > count, what='the payload', timeout=10.0)
+        else:
+            self.until(lambda: self.node.joints.stamp_ns == self.ns, what='the joints')
 
     def run(self, steps, until=lambda: False):
         for _ in range(steps):
@@ -106,6 +110,16 @@ def test_the_node_reports_a_payload_and_that_it_is_gone(ros):
         assert rig.mass == 0.0
         assert rig.trigger('payload_estimator/reset').success
         assert rig.node.estimator.problem
+        rig.step()
+        count, age = len(rig.payloads), EVERY * rig.plant.dt
+        assert age > 1.0 / 50.0 - 1e-9  # each instant was due
+        rig.node.set_parameters(parameters(rate=0.25 / age, sensor_timeout=3.0))
+        assert {source.timeout for source in inputs_of(rig.node)} == {3.0}
+        rig.step()
+        for _ in range(3):  # not due
+            rig.step(is_due=False)
+        assert len(rig.payloads) == count + 1
+        rig.step()
     finally:
         rig.close()
 

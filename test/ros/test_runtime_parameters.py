@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 import dataclasses
 from functools import partial
 import time
@@ -22,28 +23,37 @@ import time
 from biped_com_ros.core.stability.levels import Level
 from biped_com_ros.nodes.com_calibrator.node import ComCalibrator
 from biped_com_ros.nodes.com_estimator.node import ComEstimator
+from biped_com_ros.nodes.gait_player.node import GaitPlayer
+from biped_com_ros.nodes.gravity_compensation.node import GravityCompensation
+from biped_com_ros.nodes.payload_estimator.node import PayloadEstimation
+from biped_com_ros.nodes.torso_controller.node import TorsoController
 from biped_com_ros.nodes.wrench_aggregator.node import WrenchAggregator
 from biped_com_ros.nodes.zmp_monitor.node import ZmpMonitor
+from biped_com_ros.ros.fast.subscription_pool import shared_subscriptions, SubscriptionPool
 from biped_com_ros.ros.node.parameters import parameter_fields
+from biped_com_ros.ros.topics.input_base import inputs_of
 import pytest
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
-from support.messages import parameters as parameters_of
+from sensor_msgs.msg import Imu
+from support.messages import imu, parameters as parameters_of, stamp_of
 from support.monitored_robot import MonitoredRobot, record
 from support.ros_rig import NodeRig
 
 #: Numbers and switches that can only be chosen at start, beside names, topics, files and sources.
 AT_START = {
-    'com_calibrator': {'autostart', 'max_stamp_age', 'move', 'torso_bend'},
-    'com_estimator': {'base_timeout', 'fused_com', 'marker_density', 'max_stamp_age',
-                      'publish_base_tf', 'publish_contact_tf', 'publish_link_tf'},
+    'com_calibrator': {'autostart', 'move', 'torso_bend'},
+    'com_estimator': {'fused_com', 'marker_density', 'publish_base_tf', 'publish_contact_tf',
+                      'publish_link_tf'},
     'wrench_aggregator': {'bias_force', 'bias_force_drift', 'bias_lift', 'bias_torque',
-                          'bias_torque_drift', 'bias_tracking', 'gravity', 'max_stamp_age',
-                          'tare_max_joint_speed', 'tare_samples', 'virtual_cutoff'},
-    'zmp_monitor': {'align_wrenches', 'base_timeout', 'max_stamp_age', 'trail'}}
+                          'bias_torque_drift', 'bias_tracking', 'gravity', 'tare_max_joint_speed',
+                          'tare_samples', 'virtual_cutoff'},
+    'zmp_monitor': {'align_wrenches', 'trail'}}
 CLASSES = {'com_calibrator': ComCalibrator, 'com_estimator': ComEstimator,
            'wrench_aggregator': WrenchAggregator, 'zmp_monitor': ZmpMonitor}
 LINKS = {'load_link': 'l_hand'}
+#: Postures of the biped.
+LISTS = {'postures': ['stand', 'arms_out']}
 
 
 class Settable(NodeRig):
@@ -86,6 +96,8 @@ def other_value(name, kind, default, info):
         return next(option for option in info.options if option != default)
     if kind is str:
         return LINKS[name]
+    if name in LISTS:
+        return LISTS[name]
     if kind is int:
         return default + 1
     step = 0.01 * abs(default) or 0.01 * min(info.maximum - info.minimum, 1.0)
@@ -165,6 +177,87 @@ def test_thresholds_of_contact_take_effect(ros, swaying):
         assert robot.latched['support_phase'][-1].data == 'flight'
     finally:
         robot.close()
+
+
+class Company(NodeRig):
+    """Nodes of one process, as in a suite, and clients of their parameter services."""
+
+    def __init__(self, kinds, is_composed=True):
+        super().__init__()
+        pool = shared_subscriptions(SubscriptionPool(self.node)) if is_composed else nullcontext()
+        with pool:
+            self.nodes = [kind(namespace='/company', parameter_overrides=parameters_of(
+                robot='biped')) for kind in kinds]
+        self.clients = {}
+        for node in self.nodes:
+            self.executor.add_node(node)
+            self.clients[node.get_name()] = self.peer.create_client(
+                SetParameters, f'/company/{node.get_name()}/set_parameters')
+
+    def limit(self, node, seconds):
+        """Set the largest age of stamps that a node accepts."""
+        request = SetParameters.Request(parameters=[
+            Parameter('max_stamp_age', value=seconds).to_parameter_msg()])
+        result, = self.call(self.clients[node.get_name()], request).results
+        assert result.successful, result.reason
+        self.until(lambda: {source.max_age for source in inputs_of(node)} == {seconds},
+                   what='the limit of all inputs')
+
+    def close(self):
+        for node in self.nodes:
+            self.executor.remove_node(node)
+            node.destroy_node()
+        super().close()
+
+
+@pytest.mark.parametrize('is_composed', (True, False))
+def test_each_node_refuses_stamps_by_its_own_limit(ros, is_composed):
+    company = Company((WrenchAggregator, ComEstimator), is_composed)
+    try:
+        aggregator, estimator = company.nodes
+        sources = aggregator.imu, estimator.inputs.inputs['orientation']
+        assert (sources[0].subscription is sources[1].subscription) is is_composed
+        sender = company.publisher(Imu, sources[0].topic)
+        company.until(lambda: sender.get_subscription_count() == (1 if is_composed else 2))
+        frame, clock = aggregator.model.config.imu.frame, company.node.get_clock()
+
+        def send(age):
+            """Send a message and return whether each node used it."""
+            before = [source.count for source in sources]
+            refused = [sum(source.refused.values()) for source in sources]
+            sender.publish(imu(stamp_of(clock.now().nanoseconds - int(age * 1e9)), frame,
+                               (0.0, 0.0, 0.0, 1.0)))
+            company.until(lambda: all(
+                source.count + sum(source.refused.values()) == b + r + 1
+                for source, b, r in zip(sources, before, refused)), what='the message')
+            return [source.count > b for source, b in zip(sources, before)]
+        assert send(100.0) == [False, False]
+        company.limit(estimator, 200.0)
+        assert send(90.0) == [False, True]
+        company.limit(aggregator, 200.0)
+        assert (sources[0].reader is sources[1].reader) is is_composed
+        assert send(80.0) == [True, True]
+        company.limit(estimator, 20.0)
+        assert send(70.0) == [True, False]
+        company.limit(aggregator, 0.0)
+        assert send(60.0) == [True, False]
+        company.limit(estimator, 30.0)
+        assert send(0.0) == [True, True]
+    finally:
+        company.close()
+
+
+@pytest.mark.parametrize('kind', (
+    ComCalibrator, GaitPlayer, GravityCompensation, PayloadEstimation, TorsoController,
+    ZmpMonitor))
+def test_all_inputs_of_a_node_follow_its_limit_of_stamps(ros, kind):
+    company = Company((kind,))
+    try:
+        node, = company.nodes
+        company.until(lambda: len(inputs_of(node)) > 0, what='the inputs')
+        company.limit(node, 7.0)
+    finally:
+        company.close()
 
 
 def test_another_noise_begins_the_fused_com_anew_and_unknown_links_are_refused(ros):

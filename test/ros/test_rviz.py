@@ -107,6 +107,13 @@ def test_every_topic_of_rviz_is_published_with_the_type_that_its_display_takes()
         assert topic['Reliability Policy'] in ('Reliable', 'Best Effort'), name
 
 
+def test_what_users_compare_is_shown():
+    """The error of the CoM and the line on which it is at rest are among the markers."""
+    shown = {topic['Value'] for topic, _ in displays(configuration())}
+    assert {'gait_player/zmp_reference', 'wrench_aggregator/line/point', 'com_estimator/com_fused',
+            'com_estimator/markers', 'zmp_monitor/markers', 'simulator/truth/com'} <= shown
+
+
 def test_the_window_leaves_most_of_its_width_to_the_robot():
     # As Qt saves it; 000000fd: docks, then the size of what is left in the middle.
     window = configuration()['Window Geometry']

@@ -402,7 +402,8 @@ def test_inactive_it_sends_nothing_and_it_starts_from_where_it_is(rig):
 
 
 @pytest.mark.parametrize('parameters, words', [
-    ({'robot': 'talos'}, 'has no tendon torso'), ({'upper_imu': 'head'}, "has no IMU 'head'"),
+    ({'robot': 'talos'}, 'has no tendon-driven torso'),
+    ({'upper_imu': 'head'}, "has no IMU 'head'"),
     ({'upper_imu': 'base'}, 'must be fixed to the torso'),
     ({'min_tension': 80.0}, 'must be 0 <= lowest < highest'),
     ({'co_contraction': 1.0}, 'is not within the tension limits'),

@@ -43,13 +43,16 @@ class Terminal:
         self.node, self.sticks, self.frozen = Node('robot'), [], []
         self.node.create_subscription(
             Joy, 'joy', lambda joy: self.sticks.append(tuple(joy.axes)), 10)
-        self.node.create_service(SetBool, 'torso_controller/freeze', self._freeze)
+        self.offer()
         self._master, slave = pty.openpty()
         self.settings = termios.tcgetattr(slave)
         self._slave, self.shown = slave, b''
         self.process = subprocess.Popen(
             [sys.executable, '-m', 'biped_com_ros.nodes.torso_teleop.node'], stdin=slave,
             stdout=slave, stderr=slave, start_new_session=True)
+
+    def offer(self):
+        self.service = self.node.create_service(SetBool, 'torso_controller/freeze', self._freeze)
 
     def _freeze(self, request, response):
         self.frozen.append(request.data)
@@ -65,6 +68,11 @@ class Terminal:
             assert time.monotonic() < end
             while select.select([self._master], [], [], 0.0)[0]:
                 self.shown += os.read(self._master, 4096)
+            rclpy.spin_once(self.node, timeout_sec=0.05)
+
+    def spin(self, seconds):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
             rclpy.spin_once(self.node, timeout_sec=0.05)
 
     def settings_now(self):
@@ -120,3 +128,38 @@ def test_keys_of_a_terminal_move_the_stick(terminal):
     assert terminal.settings_now() == terminal.settings
     assert b'arrows: push the stick' in terminal.shown
     assert b'stick forward +0.1 left +0.2' in terminal.shown
+
+
+def test_freezing_waits_for_the_controller_and_says_if_there_is_none(terminal):
+    terminal.node.destroy_service(terminal.service)
+    terminal.until(lambda: terminal.sticks)
+    terminal.press(b'f')
+    terminal.until(lambda: terminal.shown.count(b'stick forward') > 60)  # a second
+    terminal.offer()
+    terminal.until(lambda: terminal.frozen == [True])
+    terminal.node.destroy_service(terminal.service)
+    terminal.spin(1.0)  # until it is known to be gone
+    terminal.press(b'u')
+    terminal.until(lambda: b'not unfrozen: no service /torso_controller/freeze' in terminal.shown)
+    assert terminal.frozen == [True]
+
+
+def test_without_a_terminal_it_says_what_to_run_instead():
+    """As with `keys:=true` under `ros2 launch`, which gives no terminal to its nodes."""
+    result = subprocess.run(
+        [sys.executable, '-m', 'biped_com_ros.nodes.torso_teleop.node'], text=True,
+        stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=LIMIT)
+    assert result.returncode == 1
+    assert 'ros2 run biped_com_ros torso_teleop' in result.stderr
+    assert 'Traceback' not in result.stderr
+
+
+def test_a_robot_without_a_torso_is_refused_at_once():
+    """Else the keys of `make torso ROBOT=talos` would move nothing."""
+    result = subprocess.run(
+        [sys.executable, '-m', 'biped_com_ros.nodes.torso_teleop.node', '--ros-args', '-p',
+         'robot:=talos'], text=True, stdin=subprocess.DEVNULL, capture_output=True, check=False,
+        timeout=LIMIT)
+    assert result.returncode == 1
+    assert "robot 'talos' has no tendon-driven torso; choose biped or sabian" in result.stderr
+    assert len(result.stderr.splitlines()) == 1 and not result.stdout

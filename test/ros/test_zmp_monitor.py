@@ -20,6 +20,7 @@ What has to come out is what the same formulas give without ROS, to the last bit
 import dataclasses
 import time
 
+from biped_com_ros.core.geometry.wrench import com_line
 from biped_com_ros.core.identification.urdf import NewInertial, with_inertials
 from biped_com_ros.ros.node.callback_errors import callback_errors
 from biped_com_ros.ros.topics.qos import LATCHED
@@ -138,8 +139,14 @@ def test_markers_show_what_is_known_and_remove_what_is_not(robot, swaying):
     assert set(shown) == {
         ('com', 0), ('com', 1), ('zmp', 0), ('zmp_model', 0), ('dcm', 0), ('cop', 0),
         ('cop', 1), ('force', 0), ('force', 1), ('support_polygon', 0), ('zmp_trail', 0),
-        ('zmp_model_trail', 0)}
+        ('zmp_model_trail', 0), ('com_line', 0)}
     report = samples[59].report
+    # On a line with the moment of the wrench, which is vertical there, the CoM is at rest.
+    line, ends = com_line(report.wrench), shown['com_line', 0].points
+    for end in ends:
+        np.testing.assert_allclose((end.x, end.y), (
+            line.alpha + line.beta * end.z, line.gamma + line.delta * end.z), atol=1e-7)
+    assert ends[0].z < report.com_in_world[2] < ends[1].z
     zmp = shown['zmp', 0].pose.position
     np.testing.assert_array_equal((zmp.x, zmp.y, zmp.z), report.zmp_in_world)
     tail, head = shown['force', 0].points
@@ -153,7 +160,8 @@ def test_markers_show_what_is_known_and_remove_what_is_not(robot, swaying):
     rig.play(lifted)
     shown = {(m.ns, m.id): m for m in rig.got['markers'][-1].markers}
     gone = {key for key, m in shown.items() if m.action == Marker.DELETE}
-    assert gone >= {('zmp', 0), ('support_polygon', 0), ('cop', 0), ('force', 1), ('com', 1)}
+    assert gone >= {('com_line', 0), ('zmp', 0),
+                    ('support_polygon', 0), ('cop', 0), ('force', 1), ('com', 1)}
     assert shown['com', 0].action == Marker.ADD
 
 

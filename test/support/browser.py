@@ -181,6 +181,19 @@ class Browser:
         yield
         self._driver.execute_cdp_cmd('Emulation.clearDeviceMetricsOverride', {})
 
+    def click_on(self, words):
+        """Click on words that are no button."""
+        self._click(self._driver.execute_script("""
+            return [...document.querySelectorAll('*')].filter(
+                e => e.children.length <= 1 && e.textContent.trim() === arguments[0]
+                     && e.checkVisibility())[0];""", words))
+
+    def widths(self, selector):
+        """Return the widths of visible elements as shares of that of the window."""
+        return self._driver.execute_script("""
+            return [...document.querySelectorAll(arguments[0])].filter(e => e.checkVisibility())
+                .map(e => e.getBoundingClientRect().width / innerWidth);""", selector)
+
     def look_of(self, words):
         """Return the box of words as shares of the window, and how bright ink and ground are."""
         return self._driver.execute_script("""

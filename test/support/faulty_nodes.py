@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import dataclass
 import faulthandler
 import signal
@@ -58,6 +59,22 @@ class Writing(Healthy):
         """Take longer than a process may take for anything else when it ends."""
         time.sleep(2.5)
         print('the file is complete', flush=True)
+
+
+class Hanging(Healthy):
+    """Does not end: its own code hangs."""
+
+    def destroy_node(self):
+        """Hang as a thread that is joined."""
+        time.sleep(30.0)
+
+
+class HangingInside(Healthy):
+    """Does not end: the middleware hangs, and holds Python's global lock."""
+
+    def destroy_node(self):
+        """Hang as Fast DDS 2 does in one of a hundred ends."""
+        ctypes.PyDLL(None).sleep(30)
 
 
 class Second(Healthy):

@@ -16,31 +16,67 @@ A twin of `gazebo_gravity.launch.xml`: the same robot and controller in MuJoCo, 
 
 The robot is the URDF that Gazebo gets, without rotor inertia; the damping of its joints is
 integrated implicitly, as DART does (SingleDofJoint::updateInvProjArtInertiaImplicitDynamic), and
-efforts are limited to those of the URDF (SDFFeatures.cc of gz-physics). The controller is
-joint_trajectory_controller's: ``u = ff + ff_velocity_scale v_d + p (q_d - q) + d (v_d - v)``, held
-between its updates, with cubic interpolation between points that have velocities, and linear
-interpolation of their efforts.
+efforts are limited to those of the URDF (SDFFeatures.cc of gz-physics). The controller is that of
+ros2_controllers 4.42.1, joint_trajectory_controller.cpp, ``update``: ``u = ff + ff_velocity_scale
+v_d + p (q_d - q) + d (v_d - v)``, held between its updates, with the interpolation of
+trajectory.cpp: cubic between points that have velocities, and linear of their efforts.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 from biped_com_ros.core.model.resources import package_share
+from biped_com_ros.gazebo.files import main
 from biped_com_ros.sim.gains import joint_space_inertia
 import mujoco
 import numpy as np
-import xacro
 import yaml
 
 SHARE = package_share()
-_CONTROLLERS = SHARE / 'config' / 'ros2_control' / 'biped_gazebo_effort.yaml'
 
 
-def urdf(**arguments):
-    """Return the URDF of the launch file."""
-    return xacro.process_file(str(SHARE / 'urdf' / 'biped_gazebo.urdf.xacro'), mappings={
-        'command': 'effort', **arguments}).toxml()
+@dataclass(frozen=True)
+class GazeboFiles:
+    """What `gazebo.launch.xml` writes for a robot: texts and parameters."""
+
+    simulated: str
+    description: str
+    controllers: dict[str, Any]
+    create: dict[str, Any]
+    bridge: list[dict[str, str]]
+
+    @property
+    def gains(self):
+        """Gains by joint."""
+        return self.controllers['/**/joint_trajectory_controller']['ros__parameters']['gains']
+
+    @property
+    def rate(self):
+        """Rate of the controller, Hz."""
+        return self.controllers['/**/controller_manager']['ros__parameters']['update_rate']
+
+
+def gazebo_files(directory: Path, robot='biped', command='effort', **options):
+    """Write the files of a robot; options are those of the command line."""
+    words = [word for name, value in options.items() for word in (f'--{name}', str(value))]
+    assert main([robot, '--command', command, '--directory', str(directory), *words]) == 0
+    return read_gazebo_files(directory)
+
+
+def read_gazebo_files(directory):
+    """Return what is in a directory that `gazebo_files` or a launch file wrote."""
+    directory = Path(directory)
+    read = {name: yaml.safe_load((directory / f'{name}.yaml').read_text())
+            for name in ('description', 'create', 'controllers', 'bridge')}
+    create = read['create']['/**']['ros__parameters']
+    return GazeboFiles(
+        Path(create['file']).read_text(),
+        read['description']['/**']['ros__parameters']['robot_description'],
+        read['controllers'], create, read['bridge'])
 
 
 def gazebo_step():
@@ -49,22 +85,23 @@ def gazebo_step():
     return float(world.find('.//max_step_size').text)
 
 
-def controller():
-    """Return (gains by joint, updates per second) of the parameter file."""
-    document = yaml.safe_load(_CONTROLLERS.read_text())
-    parameters = document['/**/joint_trajectory_controller']['ros__parameters']
-    rate = document['/**/controller_manager']['ros__parameters']['update_rate']
-    return {name: parameters['gains'][name] for name in parameters['joints']}, rate
-
-
 def _joints_of(text):
     return {joint.get('name'): joint for joint in ElementTree.fromstring(text).findall('joint')}
 
 
 def damping_in(text):
     """Return the damping of each joint that has some."""
-    return {name: float(joint.find('dynamics').get('damping'))
+    return {name: float(joint.find('dynamics').get('damping', 0.0))
             for name, joint in _joints_of(text).items() if joint.find('dynamics') is not None}
+
+
+def with_damping(text, damping):
+    """Return the URDF with another damping of some joints."""
+    robot = ElementTree.fromstring(text)
+    for joint in robot.findall('joint'):
+        if joint.get('name') in damping:
+            joint.find('dynamics').set('damping', str(damping[joint.get('name')]))
+    return ElementTree.tostring(robot, encoding='unicode')
 
 
 def start_posture(text):
@@ -81,12 +118,19 @@ def simulated(text):
     for tag in ('gazebo', 'ros2_control'):
         for element in robot.findall(tag):
             robot.remove(element)
+    for link in robot.findall('link'):  # only soles touch the floor of a robot that stands
+        for shape in link.findall('collision'):
+            if shape.find('geometry/mesh') is not None:
+                link.remove(shape)
+    children = {joint.find('child').get('link') for joint in robot.findall('joint')}
+    root, = {link.get('name') for link in robot.findall('link')} - children
     ElementTree.SubElement(robot, 'link', name='outside')
     floating = ElementTree.SubElement(robot, 'joint', name='floating', type='floating')
     ElementTree.SubElement(floating, 'parent', link='outside')
-    ElementTree.SubElement(floating, 'child', link='base_link')
+    ElementTree.SubElement(floating, 'child', link=root)
     extension = ElementTree.SubElement(robot, 'mujoco')
-    ElementTree.SubElement(extension, 'compiler', fusestatic='true', discardvisual='true')
+    ElementTree.SubElement(extension, 'compiler', fusestatic='true', discardvisual='true',
+                           inertiafromgeom='false')
     spec = mujoco.MjSpec.from_string(ElementTree.tostring(robot, encoding='unicode'))
     for geom in spec.geoms:
         geom.contype, geom.conaffinity = 1, 0
@@ -136,9 +180,8 @@ class GazeboTwin:
 
     """
 
-    def __init__(self, text=None, gains=None, rate=None):
-        shipped, shipped_rate = controller()
-        gains, text = gains or shipped, text or urdf()
+    def __init__(self, files, text=None, gains=None, rate=None):
+        gains, text = gains or files.gains, text or files.simulated
         self.model = simulated(text)
         self.data = mujoco.MjData(self.model)
         self.joints = list(gains)
@@ -149,15 +192,16 @@ class GazeboTwin:
         limits = _joints_of(text)
         self.limits = np.array([float(limits[name].find('limit').get('effort'))
                                 for name in self.joints])
-        self._steps = round(1.0 / (rate or shipped_rate) / self.model.opt.timestep)
+        self._steps = round(1.0 / (rate or files.rate) / self.model.opt.timestep)
         self.saturated, self.largest_tilt = 0, 0.0
         start = start_posture(text)
         self.stand = np.array([start[name] for name in self.joints])
+        self._height = files.create['z']
 
-    def put_down(self, posture, height=0.41):
+    def put_down(self, posture):
         """Put the robot down upright, in a posture (n,), the base at the height of the launch."""
         mujoco.mj_resetData(self.model, self.data)
-        self.data.qpos[2:4] = height, 1.0
+        self.data.qpos[2:4] = self._height, 1.0
         self.data.qpos[self.q] = posture
         mujoco.mj_forward(self.model, self.data)
 

@@ -192,6 +192,23 @@ class GravityRig(NodeRig):
         return self.call(GetState, 'get_state', GetState.Request()).current_state.label
 
 
+def largest_step(rig, applied):
+    """
+    Return the largest change of efforts, as a ratio of what the rate limit permits.
+
+    Parameters
+    ----------
+    rig
+        The robot.
+    applied
+        What a controller applied that began at zero, k arrays (n,).
+
+    """
+    applied = np.array([0.0 * applied[0], *applied])
+    permitted = RATE * MAX_STEP * rig.gravity_model.effort_limits
+    return float((np.abs(np.diff(applied, axis=0)) / permitted).max())
+
+
 def _check_all(efforts, limits, before):
     efforts = np.array(efforts)
     assert np.isfinite(efforts).all()

@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+import os
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,32 @@ from biped_com_ros.launch_runner.parameters import ParameterFiles
 import yaml
 
 SHARE = package_share()
+#: What the launch files for Gazebo and RViz start besides nodes of this package.
+GAZEBO = ('ros_gz_sim/create', 'ros_gz_bridge/parameter_bridge', 'controller_manager/spawner',
+          'robot_state_publisher/robot_state_publisher', 'rviz2/rviz2')
+
+
+def install_gazebo(tmp_path: Path, monkeypatch: Any) -> Path:
+    """
+    Install packages with what the launch files for Gazebo and RViz start; nobody starts it.
+
+    Returns a directory for the parameter files of a plan.
+    """
+    prefix = tmp_path / 'ros'
+    for name in GAZEBO:
+        package, _, executable = name.partition('/')
+        file = prefix / 'lib' / package / executable
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text('#!/bin/sh\n')
+        file.chmod(0o755)
+        (prefix / 'share' / package / 'launch').mkdir(parents=True, exist_ok=True)
+    world = prefix / 'share' / 'ros_gz_sim' / 'launch' / 'gz_sim.launch.py'
+    world.write_text('<launch><arg name="gz_args" default=""/></launch>')
+    for variable, first in (('AMENT_PREFIX_PATH', prefix), ('PYTHONPATH', SHARE)):
+        monkeypatch.setenv(variable, os.pathsep.join((str(first), os.environ.get(variable, ''))))
+    monkeypatch.setenv('TMPDIR', str(tmp_path))  # of what the launch file makes
+    (tmp_path / 'params').mkdir()
+    return tmp_path / 'params'
 
 
 def planned(tmp_path: Path, file: str, **arguments: str) -> dict[str, list[str]]:

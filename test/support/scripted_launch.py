@@ -83,6 +83,15 @@ SCRIPTS = {
         print('ready', flush=True)
         time.sleep(100)
         """,
+    'raises_at_end': """
+        def on_signal(number, frame):
+            print('Traceback (most recent call last):', '  File "x", line 1',
+                  'ValueError: the reason', sep='\\n', file=sys.stderr)
+            sys.exit(3)
+        signal.signal(signal.SIGINT, on_signal)
+        print('ready', flush=True)
+        time.sleep(100)
+        """,
     'interrupted_at_start': """
         def on_signal(number, frame):
             print('Traceback (most recent call last):', 'KeyboardInterrupt',
@@ -130,6 +139,11 @@ class Runner:
     @property
     def output(self) -> str:
         return self._output.read_text()
+
+    @property
+    def log(self) -> str:
+        log, = (self.directory / 'log').glob('*/launch.log')
+        return log.read_text()
 
     def wait_for(self, text: str, count: int = 1) -> None:
         deadline = time.monotonic() + 20

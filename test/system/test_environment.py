@@ -15,12 +15,14 @@
 """Check the decisions of tools/environment.py; the set-up itself is what `make test` did."""
 
 import dataclasses
+import errno
 import hashlib
 import importlib.util
 import itertools
 import os
 from pathlib import Path
 import re
+import signal
 import subprocess
 import sys
 import zipfile
@@ -265,11 +267,68 @@ def test_commands_have_the_names_that_colcon_gives_them(plan):
     assert 'no.launch.xml' in result.stderr and 'demo.launch.xml' in result.stderr
 
 
+@pytest.mark.parametrize('name', ['plain', 'Büro', "it's \\"])
+def test_python_starts_in_the_locale_c_wherever_the_repository_is(tmp_path, name):
+    """Files with paths are read in the encoding of the locale."""
+    repository, environments = tmp_path / name / 'repository', tmp_path / 'environment'
+    repository.mkdir(parents=True)
+    (repository / 'a_module.py').write_text('print("imported")')
+    subprocess.run([sys.executable, '-m', 'venv', '--without-pip', environments], check=True)
+    packages, = environments.glob('lib/python3*/site-packages')
+    (packages / 'x.pth').write_text(environment.path_line(repository), encoding='ascii')
+    result = subprocess.run(
+        [environments / 'bin' / 'python', '-c', 'import a_module'], text=True, cwd='/',
+        capture_output=True, env={**bare(), 'LC_ALL': 'C'}, check=False)
+    assert (result.stdout, result.stderr) == ('imported\n', '')
+
+
+@pytest.mark.parametrize('name', ['plain', 'Büro'])
+def test_messages_are_built_below_a_path_in_ascii(tmp_path, name):
+    directory = tmp_path / name
+    directory.mkdir()
+    (directory / 'here').touch()
+    with environment.ascii_path(directory) as path:
+        assert str(path).isascii() and (path / 'here').exists()
+        assert (path == directory) == (name == 'plain')
+    assert (directory / 'here').exists()
+
+
 def test_failed_step_shows_the_end_of_the_log(plan):
     command = [sys.executable, '-c', 'print("the reason"); raise SystemExit(3)']
     with (pytest.raises(environment.SetupError, match=r'(?s)the reason.*code 3.*setup\.log'),
           environment.Progress('step') as progress):
         environment.call(plan, progress, command)
+
+
+def test_a_full_disk_is_named_and_what_to_do(monkeypatch, capsys):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), 'stamps.json')
+
+    monkeypatch.setattr(environment, 'set_up', full)
+    assert environment.main(['--', 'echo']) == 1
+    told = capsys.readouterr().err
+    assert "No space left on device: 'stamps.json'" in told
+    assert f'needs 2 GB of free space in {ROOT}' in told
+
+
+@pytest.mark.parametrize('options', [[], ['--block-interrupt']])
+def test_ctrl_c_is_blocked_for_a_command_that_unblocks_it(monkeypatch, options):
+    """While its Python starts, ctrl-C would print a traceback."""
+    blocked = []
+    monkeypatch.setattr(environment, 'set_up', lambda *_: None)
+    monkeypatch.setattr(os, 'execvpe', lambda *_: blocked.append(
+        signal.SIGINT in signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})))
+    assert environment.main([*options, '--', 'echo']) == 0
+    assert blocked == [bool(options)]
+
+
+def test_ctrl_c_in_the_set_up_says_what_the_next_start_does(monkeypatch, capsys):
+    def interrupt(*_):
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(environment, 'set_up', interrupt)
+    assert environment.main([]) == 130
+    assert 'Interrupted; the next start begins the set-up again' in capsys.readouterr().err
 
 
 def test_a_command_that_is_not_there_is_named(plan):

@@ -12,14 +12,16 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-The demo robot as Gazebo gets it, and what the launch files give to Gazebo.
+Robots as Gazebo gets them, and what the launch files give to Gazebo.
 
 Gazebo itself is not needed: libsdformat (Debian: libsdformat-dev), which does Gazebo's conversion
-of URDF to SDF, is asked what is left of the robot, and Pinocchio what should be.
+of URDF to SDF, is asked what is left of a robot, and Pinocchio what should be.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 import os
 from pathlib import Path
 import shutil
@@ -29,29 +31,32 @@ from xml.etree import ElementTree
 
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Pose
-from biped_com_ros.core.model.config import load_robot_config
+from biped_com_ros.core.model.frames import sole_in_link
 from biped_com_ros.core.model.resources import package_share
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.model.urdf import link_inertials, parse_urdf
+from biped_com_ros.gazebo.files import main
 import numpy as np
 import pinocchio as pin
 import pytest
 from scipy.spatial.transform import Rotation
-import xacro
+from support.gazebo_twin import gazebo_files, GazeboFiles
+from support.planned import given_parameters, install_gazebo, planned
 import yaml
 
 SHARE = package_share()
-URDF = SHARE / 'urdf' / 'biped_gazebo.urdf.xacro'
-CONTROLLERS = SHARE / 'config' / 'ros2_control'
-CONFIG = load_robot_config('biped')
+#: Sensors at fixed and at moving joints; joints that follow others; soles without a frame; a base
+#: whose x axis points backwards; inertias that no body has; a sensor between foot and sole.
+ROBOTS = ('biped', 'talos', 'g1', 'icub', 'romeo', 'three_link')
 
 
-def urdf_text(**arguments: str) -> str:
-    return xacro.process_file(str(URDF), mappings=arguments).toxml()
+@dataclass(frozen=True)
+class InGazebo:
+    """A robot: its model, the files for Gazebo, and the SDF that Gazebo makes of its URDF."""
 
-
-@pytest.fixture(scope='module')
-def robot() -> ElementTree.Element:
-    return ElementTree.fromstring(urdf_text())
+    model: RobotModel
+    files: GazeboFiles
+    sdf: ElementTree.Element
 
 
 @pytest.fixture(scope='module')
@@ -78,11 +83,12 @@ def as_sdf(tmp_path_factory):
     return convert
 
 
-@pytest.fixture(scope='module')
-def converted(as_sdf, tmp_path_factory) -> ElementTree.Element:
-    path = tmp_path_factory.mktemp('urdf') / 'biped.urdf'
-    path.write_text(urdf_text())
-    return as_sdf(path).find('model')
+@pytest.fixture(scope='module', params=ROBOTS)
+def robot(request, as_sdf, tmp_path_factory) -> InGazebo:
+    directory = tmp_path_factory.mktemp('gazebo')
+    files = gazebo_files(directory, request.param, hidden='masses', seed=2)
+    return InGazebo(RobotModel.load(request.param), files,
+                    as_sdf(directory / 'robot.urdf').find('model'))
 
 
 def numbers(element: ElementTree.Element | None, size: int) -> np.ndarray:
@@ -105,69 +111,144 @@ def inertia_of(link: ElementTree.Element) -> pin.Inertia:
                        pose.rotation @ central @ pose.rotation.T)
 
 
-def test_every_link_keeps_its_mass_and_inertia(converted):
-    model = pin.buildModelFromXML(urdf_text())
-    links = {link.get('name'): inertia_of(link) for link in converted.findall('link')}
-    joints = {joint.get('name'): joint for joint in converted.findall('joint')}
-    total = sum(inertia.mass for inertia in links.values())
-    # Three and a half kilograms, and five links of a gram inside the backbone.
-    assert total == pytest.approx(RobotModel.load('biped').mass + 0.005, rel=1e-9)
-    # A foot is a link of its own only in SDF: put it back on its ankle.
-    for side in 'lr':
-        joint = joints[f'{side}_ankle_ft_fixed']
-        offset = pose_of(joint)
-        links[f'{side}_ankle'] += pin.SE3(offset.rotation, offset.position).act(
-            links.pop(f'{side}_ankle_ft'))
+def preserved(robot: InGazebo) -> Iterator[ElementTree.Element]:
+    """Go through the fixed joints that are left, which have force-torque sensors."""
+    return (joint for joint in robot.sdf.findall('joint') if joint.get('type') == 'fixed')
+
+
+def test_every_link_keeps_its_mass_and_inertia(robot):
+    model = pin.buildModelFromXML(robot.files.simulated)
+    links = {link.get('name'): inertia_of(link) for link in robot.sdf.findall('link')}
+    children = {joint.get('name'): joint.findtext('child') for joint in robot.sdf.findall('joint')}
+    # A link below a sensor at a fixed joint is one of its own only in SDF: put it back.
+    for joint in reversed(list(preserved(robot))):
+        pose = pose_of(joint)
+        links[joint.findtext('parent')] += pin.SE3(pose.rotation, pose.position).act(
+            links.pop(joint.findtext('child')))
     for name, inertia in zip(model.names, model.inertias):
-        link = links.pop(joints[name].find('child').text if name in joints else 'base_link')
+        link = links.pop(children.get(name, robot.model.frame_names[0]))
         np.testing.assert_allclose(link.toDynamicParameters(), inertia.toDynamicParameters(),
-                                   atol=1e-12, err_msg=name)
+                                   atol=1e-10, err_msg=name)
     assert not links
 
 
-def test_every_joint_is_where_it_was(converted):
-    model = pin.buildModelFromXML(urdf_text())
-    joints = {joint.get('name'): joint for joint in converted.findall('joint')}
-    assert set(joints) == {*list(model.names)[1:], 'l_ankle_ft_fixed', 'r_ankle_ft_fixed'}
+def mass_of(urdf: str) -> float:
+    return sum(inertial.mass for inertial in link_inertials(parse_urdf(urdf)))
+
+
+def test_hidden_masses_are_in_gazebo_only(robot):
+    virtual = mass_of(robot.files.description) - robot.model.mass
+    assert -1e-9 <= virtual < 2e-3 * robot.model.mass
+    assert 0.003 < abs(mass_of(robot.files.simulated) / robot.model.mass - 1.0) < 0.2
+
+
+def test_every_joint_is_where_it_was(robot):
+    model, nominal = pin.buildModelFromXML(robot.files.simulated), robot.model
+    joints = {joint.get('name'): joint for joint in robot.sdf.findall('joint')}
+    assert set(list(model.names)[1:]) == set(nominal.joint_names)
+    assert set(joints) == {*nominal.joint_names,
+                           *(joint.get('name') for joint in preserved(robot))}
+    poses = poses_in_root(robot)
+    state = nominal.state(np.zeros(len(nominal.joint_names)))
+    root = state.pose_in_base(nominal.frame_names[0])
     for index, name in enumerate(model.names):
         if index == 0:
             continue
-        joint, placement = joints[name], model.jointPlacements[index]
-        np.testing.assert_allclose(pose_of(joint).position, placement.translation, atol=1e-12)
-        np.testing.assert_allclose(pose_of(joint).rotation, placement.rotation, atol=1e-12)
+        joint = joints[name]
+        child = joint.findtext('child')
+        assert_same(root @ poses[child], state.pose_in_base(child), name)
         data = model.joints[index].createData()
-        model.joints[index].calc(data, np.array([0.1]))
+        model.joints[index].calc(data, pin.neutral(model)[:1])
         axis = numbers(joint.find('axis/xyz'), 3)
         moves = data.S[:3] if joint.get('type') == 'prismatic' else data.S[3:]
-        np.testing.assert_allclose(axis, moves, atol=1e-12, err_msg=name)
+        np.testing.assert_allclose(axis, moves, atol=1e-6, err_msg=name)
         limit = joint.find('axis/limit')
-        for tag, value in (('lower', model.lowerPositionLimit[index - 1]),
-                           ('upper', model.upperPositionLimit[index - 1]),
-                           ('effort', model.effortLimit[index - 1]),
-                           ('velocity', model.velocityLimit[index - 1])):
-            assert float(limit.find(tag).text) == pytest.approx(value, rel=1e-6), (name, tag)
+        if joint.get('type') == 'revolute' and abs(model.lowerPositionLimit[index - 1]) < 1e9:
+            for tag, value in (('lower', model.lowerPositionLimit[index - 1]),
+                               ('upper', model.upperPositionLimit[index - 1]),
+                               ('effort', model.effortLimit[index - 1]),
+                               ('velocity', model.velocityLimit[index - 1])):
+                assert float(limit.find(tag).text) == pytest.approx(value, rel=1e-5), (name, tag)
+        damping = robot.files.gains[name]['ff_velocity_scale']
+        assert float(joint.findtext('axis/dynamics/damping')) == pytest.approx(damping)
 
 
-def test_sensors_are_where_the_robot_has_them(converted):
-    model = RobotModel.load('biped')
-    state = model.state(model.posture())
-    for sensor in CONFIG.wrench_sensors.values():
-        joint = next(joint for joint in converted.findall('joint')
+def poses_in_root(robot: InGazebo) -> dict[str, Pose]:
+    """Return the poses of SDF's links at zero positions."""
+    poses = {robot.model.frame_names[0]: Pose.identity()}
+    pending = list(robot.sdf.findall('joint'))
+    while pending:
+        joint = pending.pop(0)
+        if joint.findtext('parent') not in poses:
+            pending.append(joint)
+            continue
+        # The joint is at its child, whose pose is relative to the link above, or to a joint.
+        poses[joint.findtext('child')] = poses[joint.findtext('parent')] @ pose_of(joint)
+    return poses
+
+
+def test_sensors_are_where_the_robot_has_them(robot):
+    model, poses = robot.model, poses_in_root(robot)
+    state = model.state(np.zeros(len(model.joint_names)))
+    root_in_base = state.pose_in_base(model.frame_names[0])
+    for name, sensor in model.config.wrench_sensors.items():
+        joint = next(joint for joint in robot.sdf.findall('joint')
                      if joint.findtext('sensor/topic') == sensor.topic)
-        assert joint.find('child').text == sensor.frame and joint.get('type') == 'fixed'
+        link = sensor.link or sensor.frame
+        assert joint.findtext('child') == link, name
         settings = joint.find('sensor/force_torque')
-        assert settings.find('frame').text == 'child'
+        assert settings.find('frame').text == 'sensor'
         assert settings.find('measure_direction').text == 'child_to_parent'
         assert sensor.sign == 1.0
-    for imu in CONFIG.imus.values():
-        link, found = next((link, sensor) for link in converted.findall('link')
+        place = root_in_base @ poses[link] @ pose_of(joint.find('sensor'))
+        assert_same(place, state.pose_in_base(sensor.frame), name)
+    for name, imu in model.config.imus.items():
+        link, found = next((link, sensor) for link in robot.sdf.findall('link')
                            for sensor in link.findall('sensor')
                            if sensor.findtext('topic') == imu.topic)
-        imu_in_base = state.pose_in_base(link.get('name')) @ pose_of(found)
-        wanted = state.pose_in_base(imu.frame)
-        np.testing.assert_allclose(imu_in_base.position, wanted.position, atol=1e-12)
-        np.testing.assert_allclose(imu_in_base.rotation, wanted.rotation, atol=1e-12)
+        place = root_in_base @ poses[link.get('name')] @ pose_of(found)
+        assert_same(place, state.pose_in_base(imu.frame), name)
         assert found.find('gz_frame_id').text == imu.frame
+        # Else relative to the beginning, which is wrong for an IMU that is mounted upside down.
+        assert found.findtext('imu/orientation_reference_frame/localization') == 'ENU'
+
+
+def assert_same(pose: Pose, other: Pose, what: str) -> None:
+    np.testing.assert_allclose(pose.position, other.position, atol=1e-5, err_msg=what)
+    np.testing.assert_allclose(pose.rotation, other.rotation, atol=1e-5, err_msg=what)
+
+
+def test_soles_touch_the_floor_at_their_corners(robot):
+    model, poses = robot.model, poses_in_root(robot)
+    for name, foot in model.config.feet.items():
+        state = model.state(np.zeros(len(model.joint_names)))
+        sole_in_base = state.pose_in_base(foot.sole) @ sole_in_link(foot)
+        found = []
+        for link in robot.sdf.findall('link'):
+            in_sole = (sole_in_base.inverse() @ state.pose_in_base(model.frame_names[0])
+                       @ poses[link.get('name')])
+            for shape in link.findall('collision'):
+                radius = shape.find('geometry/sphere/radius')
+                if radius is not None and f'{name}_sole' in shape.get('name'):
+                    centre = (in_sole @ pose_of(shape)).position
+                    found.append(centre - (0.0, 0.0, float(radius.text)))
+        corners = np.column_stack((np.array(foot.polygon), np.zeros(len(foot.polygon))))
+        np.testing.assert_allclose(sorted(map(tuple, found)), sorted(map(tuple, corners)),
+                                   atol=1e-5)
+
+
+def test_the_true_pose_of_the_base_is_odometry(robot):
+    plugin = next(plugin for plugin in robot.sdf.findall('plugin')
+                  if plugin.get('name') == 'gz::sim::systems::OdometryPublisher')
+    assert plugin.findtext('robot_base_frame') == robot.model.config.base_link
+    assert (plugin.findtext('odom_topic'), plugin.findtext('odom_frame')) == ('odom', 'odom')
+    assert plugin.findtext('dimensions') == '3'
+
+
+def test_shapes_are_files_that_exist(robot):
+    uris = [uri.text for uri in robot.sdf.iter('uri')]
+    assert all(Path(uri.removeprefix('file://')).is_file() for uri in uris)
+    assert bool(uris) == ('<mesh' in robot.model.urdf)
 
 
 def test_the_world_is_valid_and_has_the_systems_that_sensors_need(as_sdf):
@@ -175,14 +256,6 @@ def test_the_world_is_valid_and_has_the_systems_that_sensors_need(as_sdf):
     systems = {plugin.get('name') for plugin in world.findall('plugin')}
     assert {'gz::sim::systems::Physics', 'gz::sim::systems::Imu',
             'gz::sim::systems::ForceTorque', 'gz::sim::systems::UserCommands'} <= systems
-
-
-def test_the_true_pose_of_the_base_is_odometry(robot):
-    plugin = next(plugin for plugin in robot.findall('gazebo/plugin')
-                  if plugin.get('name') == 'gz::sim::systems::OdometryPublisher')
-    assert plugin.findtext('robot_base_frame') == CONFIG.base_link
-    assert (plugin.findtext('odom_topic'), plugin.findtext('odom_frame')) == ('odom', 'odom')
-    assert plugin.findtext('dimensions') == '3'
 
 
 def test_the_world_has_the_structure_and_the_gravity_that_the_nodes_expect():
@@ -197,30 +270,20 @@ def test_the_world_has_the_structure_and_the_gravity_that_the_nodes_expect():
     assert world.find('model/link/collision/geometry/plane/normal').text == '0 0 1'
 
 
-def test_the_launch_file_starts_the_nodes_of_any_robot_but_the_torsos():
-    for file, gravity in (('gazebo', '$(var gravity)'), ('gazebo_gravity', 'active')):
-        launch = ElementTree.parse(SHARE / 'launch' / f'{file}.launch.xml').getroot()
-        given = {arg.get('name'): arg.get('value') for arg in launch.findall('group/include/arg')}
-        assert given['gravity'] == gravity
-    launch = ElementTree.parse(SHARE / 'launch' / 'gazebo.launch.xml').getroot()
-    given = {arg.get('name'): arg.get('value') for arg in launch.findall('group/include/arg')}
-    assert given['torso'] == 'false'
-    assert given['gravity_compensation_params'] == '$(var controllers)'
-
-
 def test_without_mass_in_the_backbone_gazebo_would_drop_the_upper_body(as_sdf, tmp_path):
-    """The reason for virtual_mass; when this fails, it can go."""
+    """The reason for VIRTUAL_MASS_SHARE; when this fails, it can go."""
     path = tmp_path / 'biped.urdf'
-    path.write_text(urdf_text(virtual_mass='0'))
+    path.write_text(RobotModel.load('biped').urdf)
     assert 'torso' not in {link.get('name') for link in as_sdf(path).find('model')}
 
 
-def test_the_bridge_brings_every_sensor_and_the_clock():
-    entries = yaml.safe_load((SHARE / 'config' / 'gazebo' / 'bridge.yaml').read_text())
+def test_the_bridge_brings_every_sensor_and_the_clock(robot):
+    config = robot.model.config
     wanted = {'/clock': 'rosgraph_msgs/msg/Clock', 'odom': 'nav_msgs/msg/Odometry'}
-    wanted |= {imu.topic: 'sensor_msgs/msg/Imu' for imu in CONFIG.imus.values()}
+    wanted |= {imu.topic: 'sensor_msgs/msg/Imu' for imu in config.imus.values()}
     wanted |= {sensor.topic: 'geometry_msgs/msg/WrenchStamped'
-               for sensor in CONFIG.wrench_sensors.values()}
+               for sensor in config.wrench_sensors.values()}
+    entries = robot.files.bridge
     assert {entry['ros_topic_name']: entry['ros_type_name'] for entry in entries} == wanted
     for entry in entries:
         assert entry['gz_topic_name'].strip('/') == entry['ros_topic_name'].strip('/')
@@ -228,28 +291,118 @@ def test_the_bridge_brings_every_sensor_and_the_clock():
 
 
 @pytest.mark.parametrize('command', ['position', 'effort'])
-def test_controllers_drive_every_joint_from_the_standing_posture(command):
-    robot = ElementTree.fromstring(urdf_text(command=command))
-    joints = robot.findall('ros2_control/joint')
-    file = yaml.safe_load((CONTROLLERS / f'biped_gazebo_{command}.yaml').read_text())
-    controller = file['/**/joint_trajectory_controller']['ros__parameters']
+@pytest.mark.parametrize('name', ROBOTS)
+def test_controllers_drive_every_joint_from_the_standing_posture(tmp_path, name, command):
+    model = RobotModel.load(name)
+    files = gazebo_files(tmp_path, name, command=command)
+    controller = files.controllers['/**/joint_trajectory_controller']['ros__parameters']
     assert controller['command_interfaces'] == [command]
-    names = [joint.get('name') for joint in joints]
-    assert sorted(controller['joints']) == sorted(names)
-    assert sorted(names) == sorted(RobotModel.load('biped').joint_names)
-    begin = {joint.get('name'): float(joint.findtext('state_interface/param')) for joint in joints}
-    assert {name: value for name, value in begin.items() if value} == CONFIG.postures['stand']
-    assert {joint.find('command_interface').get('name') for joint in joints} == {command}
+    assert controller['joints'] == list(model.joint_names)
+    for text in (files.description, files.simulated):
+        joints = ElementTree.fromstring(text).findall('ros2_control/joint')
+        assert [joint.get('name') for joint in joints] == controller['joints']
+        begin = [float(joint.findtext('state_interface/param')) for joint in joints]
+        assert begin == pytest.approx(model.posture())
+        assert {joint.find('command_interface').get('name') for joint in joints} == {command}
+    plugin, = (element for element in ElementTree.fromstring(files.simulated).iter('plugin')
+               if element.get('filename') == 'gz_ros2_control-system')
+    assert plugin.findtext('parameters') == str(tmp_path / 'controllers.yaml')
 
 
-def test_the_robot_is_put_down_just_above_the_ground():
-    launch = ElementTree.parse(SHARE / 'launch' / 'gazebo.launch.xml').getroot()
-    height = float(next(argument.get('default') for argument in launch.findall('arg')
-                        if argument.get('name') == 'height'))
-    model = RobotModel.load('biped')
+def test_the_example_is_what_is_made_for_the_demo_robot(tmp_path):
+    shipped = SHARE / 'config' / 'ros2_control' / 'biped_gazebo_effort.yaml'
+    assert yaml.safe_load(shipped.read_text()) == gazebo_files(tmp_path).controllers
+
+
+@pytest.mark.parametrize('name', ROBOTS)
+def test_the_robot_is_put_down_upright_and_just_above_the_ground(tmp_path, name):
+    model, create = RobotModel.load(name), gazebo_files(tmp_path, name).create
+    root = Pose.from_rpy(np.array([create.get(key, 0.0) for key in 'RPY']),
+                         np.array([create.get(key, 0.0) for key in 'xyz']))
     state = model.state(model.posture())
-    soles = [state.pose_in_base(foot.sole).position[2] for foot in CONFIG.feet.values()]
-    assert 0.0 < height + min(soles) < 0.01
+    base = root @ state.pose_in_base(model.frame_names[0]).inverse()
+    np.testing.assert_allclose(base.rotation, np.eye(3), atol=1e-9)
+    soles = state.in_world(base).sole_placements_in_world[:, 3]
+    assert 0.0 < soles[:, 2].min() < 0.01
+    np.testing.assert_allclose(soles.mean(axis=0)[:2], 0.0, atol=1e-9)
+    raised = gazebo_files(tmp_path, name, height=1.7)
+    assert raised.create['z'] == 1.7
+
+
+def test_files_of_ones_own_are_used_instead(tmp_path):
+    (tmp_path / 'mine.yaml').write_text('/**/joint_trajectory_controller: {ros__parameters: {}}')
+    files = gazebo_files(tmp_path / 'out', controllers=tmp_path / 'mine.yaml')
+    assert files.controllers == yaml.safe_load((tmp_path / 'mine.yaml').read_text())
+
+
+@pytest.mark.parametrize(('words', 'message'), [
+    (['nobody'], "unknown robot 'nobody'"),
+    (['talos', '--load', 'hand 1 0 0 0'], "'hand'"),
+    (['talos', '--seed', '-1'], 'a whole number'),
+    (['talos', '--height', 'high'], 'height'),
+    (['talos', '--controllers', 'none.yaml'], "'none.yaml' cannot be read")])
+def test_what_is_wrong_is_named(tmp_path, capsys, words, message):
+    assert main([*words, '--directory', str(tmp_path)]) == 1
+    output = capsys.readouterr()
+    assert message in output.err and not output.out
+
+
+# -- the launch files
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    return install_gazebo(tmp_path, monkeypatch)
+
+
+def test_the_launch_file_starts_a_robot_with_hidden_masses_and_its_nodes(installed):
+    commands = planned(installed, 'gazebo_gravity.launch.xml', robot='talos', hidden='masses',
+                       seed='2', load='torso_2_link 1.5 0 0 0.1')
+    assert list(commands) == ['robot_state_publisher', 'create', 'parameter_bridge', 'spawner',
+                              'suite', 'gravity_compensation', 'com_estimator']
+    nominal = RobotModel.load('talos')
+    description = given_parameters(commands['robot_state_publisher'])['robot_description']
+    create = given_parameters(commands['create'])
+    simulated = Path(create['file']).read_text()
+    assert RobotModel(nominal.config, description).mass == pytest.approx(nominal.mass, rel=1e-3)
+    without = gazebo_files(installed / 'again', 'talos', hidden='masses', seed=2).simulated
+    assert mass_of(simulated) == pytest.approx(mass_of(without) + 1.5)
+    assert create['name'] == 'talos' and create['z'] > 1.0
+    controllers = str(Path(create['file']).with_name('controllers.yaml'))
+    assert controllers in commands['spawner'] and controllers in commands['gravity_compensation']
+    assert given_parameters(commands['parameter_bridge'])['config_file'] == str(
+        Path(controllers).with_name('bridge.yaml'))
+    for node in ('suite', 'gravity_compensation'):
+        values = given_parameters(commands[node])
+        assert (values['launch.robot'], values['launch.urdf']) == ('talos', 'topic')
+        assert values['launch.use_sim_time'] == 'true'
+    assert given_parameters(commands['gravity_compensation'])['launch.autostart'] == 'true'
+
+
+@pytest.mark.parametrize('file', ['gazebo', 'gazebo_gravity'])
+def test_rviz_shows_it_if_asked(installed, file):
+    commands = planned(installed, f'{file}.launch.xml', view='true')
+    # No second robot_state_publisher with the plain description, which would be the last here.
+    values = given_parameters(commands['robot_state_publisher'])
+    assert '<ros2_control' in values['robot_description']
+    assert given_parameters(commands['rviz2'])['use_sim_time'] is True
+
+
+def test_rviz_beside_a_running_robot_publishes_no_description(installed):
+    """That of the demo robot replaced the robot's own."""
+    assert list(planned(installed, 'view.launch.xml')) == ['rviz2']
+    commands = planned(installed, 'view.launch.xml', robot='talos', frame_prefix='a/')
+    values = given_parameters(commands['robot_state_publisher'])
+    assert values['robot_description'].strip() == RobotModel.load('talos').urdf.strip()
+    assert values['frame_prefix'] == 'a/' and 'a/odom' in commands['rviz2']
+
+
+def test_without_arguments_it_is_the_demo_robot_driven_by_position(installed):
+    commands = planned(installed, 'gazebo.launch.xml')
+    create = given_parameters(commands['create'])
+    controllers = yaml.safe_load(Path(create['file']).with_name('controllers.yaml').read_text())
+    controller = controllers['/**/joint_trajectory_controller']['ros__parameters']
+    assert create['name'] == 'biped' and controller['command_interfaces'] == ['position']
+    assert given_parameters(commands['gravity_compensation'])['launch.autostart'] == 'false'
 
 
 @pytest.mark.parametrize('file', ['gazebo.launch.xml', 'gazebo_gravity.launch.xml'])

@@ -90,3 +90,4 @@ def test_make_is_on_the_network_only_if_asked(
                               text=True, stdout=subprocess.PIPE).stdout
     assert 'biped_com_ros.launch_runner.launch' in commands
     assert ('--isolated' in commands) == expected
+    assert '--block-interrupt -- python -m biped_com_ros.launch_runner.launch' in commands

@@ -61,8 +61,8 @@ def test_there_are_the_launch_files_that_the_readme_promises() -> None:
                                    'gravity_simulation.launch.xml',
                                    'payload.launch.xml', 'simulation.launch.xml',
                                    'torso.launch.xml',
-                                   'torso_demo.launch.xml', 'view.launch.xml',
-                                   'viewer.launch.xml']
+                                   'torso_demo.launch.xml', 'two_pose.launch.xml',
+                                   'view.launch.xml', 'viewer.launch.xml']
 
 
 @pytest.mark.parametrize('file', LAUNCH_FILES, ids=names(LAUNCH_FILES))

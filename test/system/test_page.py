@@ -26,6 +26,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -266,6 +267,11 @@ def test_a_phone_shows_the_robot_above_the_controls_and_figures_first(live):
         assert button['box'][2] - button['box'][0] > 0.85
         assert re.search(r'^\d+ mm to the edge', browser.text, re.MULTILINE)
         assert 0.5 < browser.look_of('CoM [mm]')['box'][1] < button['box'][1]
+        browser.click_on('Balance · Joints · Torso')
+        browser.until(lambda: len(browser.widths('.uplot')) > 1, 'the charts')
+        time.sleep(8.0)  # of ten updates, each of which made them wider
+        assert 0.8 < max(browser.widths('.uplot')) < 0.97
+        browser.click_on('Balance')
     browser.until(lambda: not browser.look_of('Balance · Joints · Torso'), 'the wide page again')
 
 

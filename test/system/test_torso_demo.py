@@ -15,6 +15,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 
 from biped_com_ros.core.torso.constant_curvature import make_shape
@@ -92,6 +94,20 @@ def test_the_demo(demo, listener):
     bend, direction, _ = np.array([wanted[t] for t in when]).T
     speeds = np.abs(np.diff(bend * np.exp(1j * direction))) / np.diff(when)
     assert 1.0 < speeds.max() < 1.5 + 1e-3
+
+
+@pytest.mark.parametrize('arguments, most', [
+    ((), 2), (('--foreground', 'torso_teleop', 'tour:=false', 'keys:=true'), 1)])
+def test_a_robot_without_a_torso_ends_the_launch(arguments, most):
+    """The second one is what `make torso ROBOT=talos` runs; in the first both nodes say it."""
+    result = subprocess.run(
+        [sys.executable, '-m', 'biped_com_ros.launch_runner.launch', 'torso_demo.launch.xml',
+         'robot:=talos', *arguments], text=True, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, timeout=LIMIT)
+    assert result.returncode == 1
+    assert 0 < result.stdout.count(
+        "robot 'talos' has no tendon-driven torso; choose biped or sabian, or ") <= most
+    assert 'Traceback' not in result.stdout
 
 
 def test_the_stick_of_the_tour():

@@ -66,7 +66,7 @@ def is_ros(module):
     return top.startswith(ROS) or top.endswith(('_msgs', '_srvs', '_interfaces'))
 
 
-@pytest.mark.parametrize('part', ['core', 'sim', 'viz', 'launch_runner', 'offline'])
+@pytest.mark.parametrize('part', ['core', 'sim', 'gazebo', 'viz', 'launch_runner', 'offline'])
 def test_no_ros_outside_of_ros_and_nodes(part):
     assert [found for found in imports_of(part) if is_ros(found[1]) or found[1].startswith(
         ('biped_com_ros.ros', 'biped_com_ros.nodes'))] == []

@@ -26,8 +26,9 @@ are compared: whatever its delay, the equation holds for a constant load, and no
 velocities hardly matters. The moments about the centre of mass along x and y are used; the mass u
 is better observed from the motion of the centre of mass (:mod:`filter`).
 
-The load's moment of inertia about the carrier's centre of mass is neglected: a third of a
-millimetre where 8 % of the mass, 0.15 m away, turn with 1.6 rad/s^2.
+The load's moments of inertia about the carrier's centre of mass are not estimated, but their
+effect is known: where 8 % of the mass, 0.15 m away, turn with 1.6 rad/s^2, it is a third of a
+millimetre.
 
 At rest the rows of the height of h vanish (Muscolo et al. 2017: foot wrenches do not depend on the
 height of the CoM). They grow with horizontal acceleration: swaying makes the height observable.
@@ -81,10 +82,15 @@ class LoadEquation(NamedTuple):
         Distance of the measured weight from that of the model, shape (2,), m.
     rows
         Shape (2, 4): the first three columns are for h, m, the last for u.
+    upward
+        The world's vertical along the carrier's axes, through the same filter, shape (3,).
     push
         External force over the vertical one, through the same filter.
     spin
         The model's rate of angular momentum about its centre of mass over the vertical force, m.
+    inertia
+        The rows of errors of the carrier's moments of inertia about its axes, over the mass of
+        the model, shape (2, 3), 1/m.
     span
         Time that it stands for, s.
     repeats
@@ -109,8 +115,10 @@ class LoadEquation(NamedTuple):
 
     residual: Array
     rows: Array
+    upward: Array
     push: float
     spin: float
+    inertia: Array
     span: float
     repeats: float
     height: Array
@@ -233,7 +241,8 @@ class LoadWrench:
         height = self._height(filtered, rate, noise, dt)
         return LoadEquation(
             residual / upward, self._rows(filtered, rate, com) * (self._mass / upward),
-            float(np.abs(filtered[_PUSH]).max()) / upward, spin / upward,
+            filtered[_AXES][6:], float(np.abs(filtered[_PUSH]).max()) / upward, spin / upward,
+            _inertia_rows(filtered, rate) * (self._mass / upward),
             span, max(2.0 * delay / span, 1.0), height, lasting, scatter,
             (cross(com, change[:3]) - change[3:])[:2] / upward,
             self._sensor_rows(filtered, com, feet) / upward,
@@ -314,3 +323,14 @@ class LoadWrench:
         moment[1, 1:] -= g * axes[0]
         about_com = moment - pin.skew(com).dot(force)
         return about_com[:2, (1, 2, 3, 0)]
+
+
+def _inertia_rows(filtered: Array, rate: Array) -> Array:
+    """Return the level moments that unit moments of inertia about the carrier's axes require."""
+    axes = filtered[_AXES].reshape(3, 3)
+    # The skew part of R'' R^T; its symmetric one is that of the rotation itself.
+    change = rate[_LINEAR].reshape(3, 4)[:, 1:].dot(axes.T)
+    acceleration = 0.5 * np.array((
+        change[2, 1] - change[1, 2], change[0, 2] - change[2, 0], change[1, 0] - change[0, 1]))
+    found: Array = axes[:2] * acceleration.dot(axes)
+    return found

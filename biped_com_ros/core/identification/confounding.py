@@ -91,10 +91,10 @@ def confounded(covariance: Array, estimates: Sequence[InstrumentEstimate],
         k, e = first + i, estimates[i]
         if variance[k] > UNKNOWN and alone[k] < KNOWN_ALONE:
             partner = names[int(np.abs(correlation[k]).argmax())]
-            found.setdefault(e.kind, []).append(f'{names[k]} (above all from {partner})')
+            found.setdefault(e.kind, []).append(f'{names[k]} (above all with {partner})')
     return tuple(_describe(kind, pairs) for kind, pairs in found.items())
 
 
 def _describe(kind: InstrumentKind, pairs: Sequence[str]) -> str:
     more = f', and {len(pairs) - NAMED} more' if len(pairs) > NAMED else ''
-    return f'not told apart: {"; ".join(pairs[:NAMED])}{more}: {_REMEDIES[kind]}'
+    return f'confounded: {"; ".join(pairs[:NAMED])}{more}: {_REMEDIES[kind]}'

@@ -197,18 +197,21 @@ class InstrumentEstimate:
 
 def _remedy(e: InstrumentEstimate) -> str:
     value, degrees = e.estimate, math.degrees(e.estimate)
+    excess = 'too little' if value < 0.0 else 'too much'
     return {
-        InstrumentKind.JOINT_OFFSET: f'zero the encoder again: it reads {degrees:+.2f} deg too '
-                                     'much' if e.unit == 'rad' else
-                                     f'zero the position again: it reads {1e3 * value:+.2f} mm '
-                                     'too much',
+        InstrumentKind.JOINT_OFFSET: f'zero the encoder again: it reads {abs(degrees):.2f} deg '
+                                     f'{excess}' if e.unit == 'rad' else
+                                     'zero the position again: it reads '
+                                     f'{1e3 * abs(value):.2f} mm {excess}',
         InstrumentKind.TORQUE_GAIN: f'divide the torque constant by {1.0 + value:.3f}',
-        InstrumentKind.TORQUE_OFFSET: f'tare the torque: it reads {value:+.2f} {e.unit} too much',
+        InstrumentKind.TORQUE_OFFSET: f'tare the torque: it reads {abs(value):.2f} {e.unit} '
+                                      f'{excess}',
         InstrumentKind.FRICTION: f'model {value:.2f} {e.unit} of friction',
         InstrumentKind.TILT: f'shim or declare the mounting: turned by {degrees:+.2f} deg about '
                              f'{e.axis}',
         InstrumentKind.WRENCH_MATRIX: 'recalibrate the sensor, or apply the estimated matrix',
-        InstrumentKind.WRENCH_BIAS: f'tare the sensor: it reads {value:+.3g} {e.unit} too much',
+        InstrumentKind.WRENCH_BIAS: f'tare the sensor: it reads {abs(value):.3g} {e.unit} '
+                                    f'{excess}',
         InstrumentKind.WRENCH_DRIFT: f'let the sensor warm up: it drifts by {value:+.3g} {e.unit}',
         InstrumentKind.SENSOR_SHIFT: f'move the frame in the URDF by {1e3 * value:+.1f} mm along '
                                      f'{e.axis}',

@@ -122,6 +122,14 @@ class PoseDesign:
     candidates: int = 0
     limits: str = ''
 
+    @property
+    def lift_request(self) -> str:
+        """Return the instruction to an operator who is to lift the robot."""
+        return (
+            'hoist the robot with its feet clear of the ground: only hoisted poses weigh the '
+            f'feet (predicted CoM uncertainty {1e3 * self.com_std:.2f} mm instead of '
+            f'{1e3 * self.grounded_com_std:.2f} mm); ~/skip skips a hoisted pose')
+
     def summary(self) -> str:
         """Return the number of poses and the predicted gain over random ones as text."""
         gain = 1.0 - self.com_std / self.random_com_std

@@ -96,6 +96,9 @@ class DesignOptions:
         By how much joints come from there, rad.
     seed
         Of the random numbers.
+    postures
+        Names of postures of the robot's YAML, one after the other, which are taken instead of
+        planned poses; see :mod:`.posture_plan`.
 
     """
 
@@ -117,6 +120,7 @@ class DesignOptions:
     approach: str = 'shortest'
     approach_angle: float = 0.05
     seed: int = 0
+    postures: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not 1 <= self.count <= self.candidates:
@@ -137,6 +141,8 @@ class DesignOptions:
     @property
     def visits(self) -> int:
         """Return the number of captures."""
+        if self.postures:
+            return len(self.postures)
         return self.count * (2 if self.approach == 'both' else 1)
 
 

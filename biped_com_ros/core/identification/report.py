@@ -39,14 +39,17 @@ AXES = (('x', '#dc2626'), ('y', '#16a34a'), ('z', '#2563eb'))
 PRIOR_SHARE = 0.005
 """Largest share of the data in the estimate of a link that is shown as one of the URDF."""
 
+# Characters of a value; a column with longer ones is of texts, which are broken into lines.
+_LONGEST_VALUE, _TEXT = 40, ' class="text"'
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 62rem; padding: 0 1rem;
        color: #1f2937; background: #fff; }
 h1 { font-size: 1.6rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-td, th { padding: .2rem .8rem; border-bottom: 1px solid #e5e7eb; text-align: right;
+td, th { padding: .2rem .6rem; border-bottom: 1px solid #e5e7eb; text-align: right;
          white-space: nowrap; }
 td:first-child, th:first-child { text-align: left; }
+th.text, td.text { white-space: normal; text-align: left; min-width: 12rem; }
 .wide { overflow-x: auto; } .wide > svg { min-width: 42rem; }
 .about { margin-bottom: 1.5rem; }
 .about td { white-space: normal; text-align: left; }
@@ -149,7 +152,7 @@ def _summary_table(found: Identification) -> str:
 
 
 def _instrument_table(found: Identification) -> str:
-    """Return the errors of the instruments that the data tell of; the others are counted."""
+    """Return the errors of the instruments that the data determine; the others are counted."""
     known = [e for e in found.instruments.estimates if e.is_significant or e.data_share > 0.5]
     known.sort(key=lambda e: (not e.is_significant, e.kind.value, e.name))
     header = 'Error', 'sd before', 'estimate', '± (95 %)', 'unit', 'remedy'
@@ -161,7 +164,8 @@ def _instrument_table(found: Identification) -> str:
     ambiguities = ''.join(f'<p>{escape(text)}</p>' for text in found.ambiguities)
     shown = _table(header, rows[0]) if rows[0] else '<p>None is significant.</p>'
     return (shown + _folded(f'{len(rows[1])} more that may well be zero', header, rows[1])
-            + f'<p>Of {silent} more the data say little.</p>{ambiguities}')
+            + (f'<p>The data say little about {silent} more.</p>' if silent else '')
+            + ambiguities)
 
 
 def _folded(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -190,12 +194,12 @@ def _is_prior(link: LinkEstimate) -> bool:
 
 
 def _link_tables(found: Identification) -> str:
-    """Return the links that the data tell of, and the others folded."""
+    """Return the links that the data say something about, and the others folded."""
     header = 'Link', 'URDF kg', 'kg', 'x mm', 'y mm', 'z mm', 'by data'
     known = [_link_row(link) for link in found.links if not _is_prior(link)]
     others = [_link_row(link) for link in found.links if _is_prior(link)]
     return _table(header, known) + _folded(
-        f'{len(others)} more links, of which the data say nothing: they are as the URDF has them',
+        f'{len(others)} more links, about which the data say nothing: as in the URDF',
         header, others)
 
 
@@ -237,9 +241,12 @@ def _millimetres(offset: Array) -> str:
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = ''.join(f'<th>{escape(cell)}</th>' for cell in header)
-    body = ''.join('<tr>' + ''.join(f'<td>{escape(cell)}</td>' for cell in row) + '</tr>'
-                   for row in rows)
+    kinds = [_TEXT if any(len(row[i]) > _LONGEST_VALUE for row in rows) else ''
+             for i in range(len(header))]
+    head = ''.join(f'<th{kind}>{escape(cell)}</th>' for cell, kind in zip(header, kinds))
+    body = ''.join('<tr>' + ''.join(
+        f'<td{kind}>{escape(cell)}</td>' for cell, kind in zip(row, kinds)) + '</tr>'
+        for row in rows)
     return f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>'
 
 
@@ -286,7 +293,7 @@ def _shift_plot(found: Identification) -> str:
     links = sorted((link for link in found.links if not _is_prior(link)),
                    key=lambda link: -link.mass)[:24]
     if not links:
-        return '<p>The data tell of no single link.</p>'
+        return '<p>The data determine no single link.</p>'
     shift = np.array([link.com - link.com_before for link in links]) * 1e3
     spread = np.array([1.96e3 * link.com_std for link in links])
     top = float((np.abs(shift) + spread).max())

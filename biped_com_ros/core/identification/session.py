@@ -40,10 +40,11 @@ from biped_com_ros.core.identification.estimates import Identification
 from biped_com_ros.core.identification.estimator import CaptureInformation, Estimator
 from biped_com_ros.core.identification.exports import write_exports
 from biped_com_ros.core.identification.first_moments import StaticsRegressor
-from biped_com_ros.core.identification.paper.captures import com_from_captures
+from biped_com_ros.core.identification.paper.captures import last_pair
 from biped_com_ros.core.identification.paper.poses import describe_poses, rank_of
 from biped_com_ros.core.identification.pose_design import PlannedPose, PoseDesign, PoseDesigner
 from biped_com_ros.core.identification.pose_safety import DesignOptions
+from biped_com_ros.core.identification.posture_plan import PosturePlan, PosturePlanner
 from biped_com_ros.core.identification.prior import Prior
 from biped_com_ros.core.identification.results import calibrated_urdf, solve_and_write, summary
 from biped_com_ros.core.identification.stillness import (
@@ -92,6 +93,8 @@ class SessionOptions:
         Whether poses are captured as they are reached, and solved after the last one.
     arrival_tolerance
         Largest distance of a motor's joint from a pose in which the robot has arrived, rad.
+    settling_time
+        Time after arrival until readings count, s.
     pose_timeout
         Time after arrival until a pose that cannot be captured is skipped, s; 0: never.
     reminder_period
@@ -116,6 +119,7 @@ class SessionOptions:
     move: bool = False
     automatic: bool = True
     arrival_tolerance: float = 0.3
+    settling_time: float = 0.0
     pose_timeout: float = 60.0
     reminder_period: float = 5.0
 
@@ -337,13 +341,17 @@ class CalibrationSession:
                               self._known_coms(self.model, captures))
 
     def two_pose(self) -> str:
-        """Return the total centre of mass from the last two captures, and what all determine."""
+        """Return the total CoM from the last captures that lean, and what all determine."""
         captures, regressor = self.log.captures, StaticsRegressor(self.model)
-        if len(captures) < 2:
-            raise InputError('capture an upright pose, then one that leans about the ankles')
-        found = com_from_captures(
-            regressor, captures[-2], captures[-1], self.estimator.noise)
-        return f'{found.describe()}; {rank_of(regressor, captures).describe()}'
+        first, second, found = last_pair(regressor, captures, self.estimator.noise)
+        return (f"'{first.name}' and '{second.name}': {found.describe()}; "
+                f'{rank_of(regressor, captures).describe()}')
+
+    def _report_two_pose(self) -> None:
+        try:
+            self._reports.info(self.two_pose())
+        except InputError as error:
+            self._reports.info(f'the postures give no total centre of mass: {error}')
 
     def calibrated_urdf(self) -> str:
         """Return the URDF with the estimated masses and centres of mass."""
@@ -363,9 +371,12 @@ class CalibrationSession:
         """Return a model for another thread: Pinocchio's buffers must not be shared."""
         return RobotModel(self.model.config, self.model.urdf)
 
-    def _design(self) -> tuple[PoseDesigner, PoseDesign]:
-        designer = PoseDesigner(self._model_for_job(), self.options.design, self.estimator.noise,
-                                self.estimator.prior)
+    def _design(self) -> tuple[PoseDesigner | PosturePlanner, PoseDesign | PosturePlan]:
+        model, options, noise = self._model_for_job(), self.options.design, self.estimator.noise
+        if options.postures:
+            planner = PosturePlanner(model, options, noise)
+            return planner, planner.design(self._on_planning)
+        designer = PoseDesigner(model, options, noise, self.estimator.prior)
         return designer, designer.design(self._on_planning)
 
     def _on_planning(self, what: str, done: int, total: int) -> None:
@@ -373,12 +384,9 @@ class CalibrationSession:
             raise InputError('planning was stopped')
         self._planning = f'planning poses: {what}, {done} of {total}'
 
-    def _use_design(self, result: tuple[PoseDesigner, PoseDesign]) -> None:
-        self._designer, self._plan_in_use = designer, plan = result
-        self._transfer.lift_request = (
-            'hoist the robot with its feet clear of the ground: only hoisted poses weigh the '
-            f'feet (predicted CoM uncertainty {1e3 * plan.com_std:.2f} mm instead of '
-            f'{1e3 * plan.grounded_com_std:.2f} mm); ~/skip skips a hoisted pose')
+    def _use_design(self, result: tuple[Any, Any]) -> None:
+        self._designer, self._plan_in_use = _, plan = result
+        self._transfer.lift_request = plan.lift_request
         self._reports.info(plan.summary())
         self._locate()
 
@@ -438,7 +446,8 @@ class CalibrationSession:
         return [*before, *hoist, pose.path[:first], SlowPath(pose.path[first:])]
 
     def _continue_transfer(self) -> None:
-        if not self._transfer.is_done(self._now):
+        settling = self.options.settling_time if self.state is SessionState.MOVING else 0.0
+        if not self._transfer.is_done(self._now - settling):
             if problem := self._transfer.update(self._now, self._positions, self._load_share):
                 self._remind(problem)
             return
@@ -462,6 +471,8 @@ class CalibrationSession:
         self._transfer.begin(legs)
         self.state = SessionState.RETURNING
         self._report('all planned poses are done')
+        if self.options.design.postures:
+            self._report_two_pose()
         if self.options.automatic:
             try:
                 self.solve()
@@ -579,7 +590,8 @@ class CalibrationSession:
                 'still': self.window.problem or 'yes'}
 
     def _describe(self, pose: PlannedPose) -> str:
-        return f'{pose.name} of {self.options.design.count}, {pose.support}'
+        of = '' if self.options.design.postures else f' of {self.options.design.count}'
+        return f'{pose.name}{of}, {pose.support}'
 
     @property
     def _total(self) -> int:

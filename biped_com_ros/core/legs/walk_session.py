@@ -357,10 +357,12 @@ class StabilityGate:
     monitor
         Name of the monitor, for descriptions.
     timeout
-        Time without reports after which the monitor counts as stopped, s.
+        See the attributes.
 
     Attributes
     ----------
+    timeout
+        Time without reports after which the monitor counts as stopped, s.
     has_fallen
         Whether the robot has fallen.
     support_phase
@@ -369,7 +371,7 @@ class StabilityGate:
     """
 
     def __init__(self, monitor: str, timeout: float) -> None:
-        self._monitor, self._timeout = monitor, timeout
+        self._monitor, self.timeout = monitor, timeout
         self.has_fallen, self.support_phase = False, ''
         self._event, self._errors = '', ''
         self._event_since_ns = self._outside_since_ns = 0
@@ -413,8 +415,9 @@ class StabilityGate:
     def problem(self, now_ns: int, steady_time: float) -> str:
         """Return why the robot must not walk, '' if it may."""
         self.check(steady_time)
-        if self._silence > self._timeout:
-            return f'no reports of {self._monitor} on /diagnostics; start it (bringup.launch.xml)'
+        if self._silence > self.timeout:
+            return (f'no reports of {self._monitor} on /diagnostics for {self.timeout:g} s; '
+                    'start it (bringup.launch.xml), or close what keeps this computer busy')
         return self.stability_error(now_ns) or self._errors
 
     def _event_counts(self, now_ns: int) -> bool:

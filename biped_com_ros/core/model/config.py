@@ -352,6 +352,16 @@ class RobotConfig:
         return self.imus.get('base') or next(iter(self.imus.values()))
 
     @property
+    def required_torso(self) -> TorsoConfig:
+        """Return the tendon-driven torso; ConfigurationError names robots that have one."""
+        if self.torso is None:
+            having = [name for name in robot_names() if load_robot_config(name).torso]
+            raise ConfigurationError(
+                f"robot '{self.name}' has no tendon-driven torso; choose {' or '.join(having)}, "
+                "or describe one under 'torso' in its YAML as config/robots/biped.yaml does")
+        return self.torso
+
+    @property
     def has_foot_wrenches(self) -> bool:
         """Whether the wrench of every foot is known, by sensors or joint torques."""
         return all(foot.has_wrench for foot in self.feet.values())

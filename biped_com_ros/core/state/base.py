@@ -155,8 +155,9 @@ class BaseEstimator:
         self.problem = ''
 
     def use(self, settings: BaseSettings) -> None:
-        """Use another contact tolerance and other noise; the base stays where it is."""
+        """Use other tolerances, timeout and noise; the base stays where it is."""
         self._lowest_soles.tolerance = settings.contact_tolerance
+        self._timeout_ns = nanoseconds(settings.timeout)
 
     @property
     def is_held(self) -> bool:
@@ -316,7 +317,7 @@ class FilterBase(BaseEstimator):
         self._is_held = False
 
     def use(self, settings: BaseSettings) -> None:
-        """Use another contact tolerance and other noise; the estimate is kept."""
+        """Use other tolerances, timeout and noise; the estimate is kept."""
         super().use(settings)
         self._filter.use(settings.base_filter)
 

@@ -150,7 +150,7 @@ class StateEstimator:
         Parameters
         ----------
         settings
-            Of the base; source and timeout stay.
+            Of the base; the source stays.
         thresholds, body_weight
             When a foot is in contact, in the synchronized mode; None: as before.
 

@@ -67,11 +67,7 @@ class TorsoBody:
     """
 
     def __init__(self, model: RobotModel) -> None:
-        torso = model.config.torso
-        if torso is None:
-            raise ConfigurationError(
-                f"robot '{model.config.name}' has no tendon torso; add 'torso' to its YAML as "
-                'config/robots/biped.yaml does')
+        torso = model.config.required_torso
         self.model, self.config = model, torso
         self.statics = TorsoStatics(Backbone.from_config(torso), Stiffness.from_config(torso))
         self.max_bend = math.radians(torso.max_bend_deg)

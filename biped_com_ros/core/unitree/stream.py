@@ -177,6 +177,11 @@ class LowStateStream:
                 'its ankles and waist are positions of the motors A and B (mode_pr 1), not of '
                 'pitch and roll: switch the robot to mode PR'))
         used = self._used
+        for name, values in (('quaternion', state.quaternion),
+                             ('gyroscope', state.angular_velocity),
+                             ('accelerometer', state.acceleration)):
+            if not np.isfinite(values).all():
+                raise RefusedLowState('not finite', f'imu_state.{name} is not finite: {values}')
         for name, values in (('q', state.positions[used]), ('dq', state.velocities[used]),
                              ('tau_est', state.efforts[used])):
             finite = np.isfinite(values)

@@ -46,7 +46,7 @@ calibrated_description  std_msgs/String                            the same, for
 ~/capture ~/skip        std_srvs/Trigger                           capture now; skip a pose
 ~/solve ~/reset         std_srvs/Trigger                           estimate now; begin again
 ~/two_pose              std_srvs/Trigger                           total CoM from the last two
-                                                                   captures
+                                                                   captures that lean
 ~/poses                 std_srvs/Trigger                           what the captures determine of
                                                                    the first moments
 ~/publish               std_srvs/Trigger                           publish the calibrated URDF

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-import tempfile
 
 from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.files import make_temporary_directory
 from biped_com_ros.core.identification.captures import (
     MotorConstants, noise_scale as scale_at_mass, SensorNoise)
 from biped_com_ros.core.identification.pose_safety import APPROACHES, DesignOptions
@@ -28,6 +28,9 @@ from biped_com_ros.core.identification.stillness import StillnessOptions
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.ros.node.common_parameters import RobotNodeParameters
 from biped_com_ros.ros.node.parameters import constant, parameter, settings_from
+
+POSTURE_TOLERANCE = 0.05
+"""Largest distance of a joint from a posture in which the robot has arrived, rad."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,9 @@ class ComCalibratorParameters(RobotNodeParameters):
         0.03, 'Speed of this last move: the slower, the more it is friction, not inertia, that '
         'the joints come to rest with', 'rad/s', 0.001, 1.0)
     seed: int = parameter(0, 'Seed of the random poses', '', 0, 1000000)
+    postures: list[str] = parameter(
+        [], "Postures of the robot's YAML, in this sequence, instead of planned poses; the joints "
+        'move between them on straight lines, with all soles on the ground')
     move: bool = constant(False, 'Whether to send trajectories; else an operator moves the robot')
     automatic: bool = parameter(
         True, 'Whether to capture as soon as the robot is still in the next pose, and to solve '
@@ -93,6 +99,9 @@ class ComCalibratorParameters(RobotNodeParameters):
     arrival_tolerance: float = parameter(
         0.3, 'Largest distance of a joint from a pose in which the robot has arrived', 'rad',
         0.001, 1.0)
+    settling_time: float = parameter(
+        0.0, 'Time after arrival until readings count, for a robot that sways longer than the '
+        'limits of stillness show', 's', 0.0, 60.0)
     pose_timeout: float = parameter(
         60.0, 'Time after arrival until a pose that cannot be captured is skipped, with move; 0: '
         'never', 's', 0.0, 3600.0)
@@ -166,15 +175,18 @@ class ComCalibratorParameters(RobotNodeParameters):
 
 def results_directory(params: ComCalibratorParameters, model: RobotModel) -> Path:
     """Return where results are written; without `directory`, make a temporary one."""
-    directory = params.directory or tempfile.mkdtemp(prefix='biped_com_calibration.')
+    directory = params.directory or make_temporary_directory('biped_com_calibration.')
     return Path(directory).expanduser() / model.config.name
 
 
 def session_options(params: ComCalibratorParameters, model: RobotModel,
                     directory: Path) -> SessionOptions:
     """Return the options of a calibration session."""
+    tolerance = params.arrival_tolerance
+    if params.postures:  # They may be near to each other.
+        tolerance = min(tolerance, POSTURE_TOLERANCE)
     return settings_from(
-        params, SessionOptions, directory=directory,
+        params, SessionOptions, directory=directory, arrival_tolerance=tolerance,
         design=_design_options(params, model),
         stillness=settings_from(
             params, StillnessOptions, 'still_',
@@ -183,8 +195,13 @@ def session_options(params: ComCalibratorParameters, model: RobotModel,
 
 def _design_options(params: ComCalibratorParameters, model: RobotModel) -> DesignOptions:
     fixed = () if params.torso_bend else tuple(model.config.passive_joints)
+    if params.postures:
+        return settings_from(
+            params, DesignOptions, count=len(params.postures), fixed_joints=fixed, hoisted=0,
+            candidates=max(params.candidates, len(params.postures)), approach='shortest',
+            postures=tuple(params.postures), double_support=1.0)
     return settings_from(
-        params, DesignOptions, count=params.poses, fixed_joints=fixed,
+        params, DesignOptions, count=params.poses, fixed_joints=fixed, postures=(),
         candidates=max(params.candidates, params.poses),
         approach=params.approach if params.move else 'shortest',
         hoisted=min(params.hoisted, params.poses - 1),

@@ -31,22 +31,27 @@ from visualization_msgs.msg import Marker
 #: The arrow of the velocity ends where the CoM would be after this time, s.
 _ARROW_TIME = 0.5
 _ACTIONS = {True: Marker.ADD, False: Marker.DELETE}
-# Equally long, so that the positions lie evenly in the message and are set in one go.
 _ROBOT, _LINKS, _WITH_FORCES = 'robot_com', 'link_coms', 'fused_com'
 _COM, _DCM = markers.rgba(MARKS['com'].colour), markers.rgba(MARKS['dcm'].colour)
 _LINK, _FUSED = markers.rgba(LINK_COM, 0.6), markers.rgba(MARKS['fused'].colour)
 
 
 class MarkerOutput:
-    """Balls at the centres of mass, the robot's on the ground, the DCM, the velocity."""
+    """
+    Balls at the centres of mass, the robot's on the ground, the DCM, the velocity.
+
+    A line from the CoM to the fused one is the estimated error of the former.
+    """
 
     def __init__(self, node: Node, model: RobotModel, params: ComEstimatorParameters) -> None:
         shown = _shown(model, params.world_frame, params.marker_density)
-        dcm, fused, arrow = (len(shown) - i for i in (3, 2, 1))
+        self._position = np.zeros((len(shown), 3))
+        dcm, fused, arrow, bias = (len(shown) - i for i in (4, 3, 2, 1))
         self._out = markers.marker_publisher(node, shown, {
             'position': 'markers[*].pose.position', 'tail': f'markers[{arrow}].points[0]',
             'head': f'markers[{arrow}].points[1]',
             'fused_action': f'markers[{fused}].action',
+            'bias': f'markers[{bias}].points', 'bias_action': f'markers[{bias}].action',
             'dcm_action': f'markers[{dcm}].action', 'arrow_action': f'markers[{arrow}].action',
         }, qos=LATCHED)
 
@@ -63,16 +68,18 @@ class MarkerOutput:
 
         """
         fields, located = self._out.fields, estimate.located
-        position, velocity, dcm = fields['position'], estimate.velocity, estimate.dcm
+        position, velocity, dcm = self._position, estimate.velocity, estimate.dcm
         x, y, z = estimate.position
         position[0] = x, y, z
         position[1] = x, y, located.stance.ground_height
-        position[2:-3] = located.state.link_coms_in_world
+        position[2:-4] = located.state.link_coms_in_world
         if dcm is not None:
-            position[-3] = dcm
+            position[-4] = dcm
         if bias is not None:
-            position[-2] = np.subtract((x, y, z), bias)
-        fields['fused_action'][...] = _ACTIONS[bias is not None]
+            position[-3] = np.subtract((x, y, z), bias)
+            fields['bias'][...] = (x, y, z), position[-3]
+        fields['position'][...] = position  # in one go: they do not lie evenly
+        fields['fused_action'][...] = fields['bias_action'][...] = _ACTIONS[bias is not None]
         if velocity is not None:
             vx, vy, vz = velocity
             fields['tail'][...] = x, y, z
@@ -83,7 +90,7 @@ class MarkerOutput:
 
 
 def _shown(model: RobotModel, frame: str, density: float) -> list[Marker]:
-    """Prototypes: CoM, its projection, one ball per link, DCM, velocity; the fused CoM."""
+    """Prototypes: CoM, its projection, a ball per link, DCM, the fused CoM, velocity, bias."""
     whole = _diameter(model.mass, density) / 2.0
     links = [markers.sphere(frame, _LINKS, i, _LINK, _diameter(mass, density))
              for i, mass in enumerate(model.link_masses.tolist())]
@@ -91,7 +98,8 @@ def _shown(model: RobotModel, frame: str, density: float) -> list[Marker]:
             markers.cylinder(frame, _ROBOT, 1, _COM, whole, 0.002), *links,
             markers.cylinder(frame, _ROBOT, 2, _DCM, whole / 2.0, 0.004),
             markers.sphere(frame, _WITH_FORCES, 0, _FUSED, 0.9 * whole),
-            markers.arrow(frame, _ROBOT, 3, _COM, whole / 6.0, whole / 3.0, whole / 3.0)]
+            markers.arrow(frame, _ROBOT, 3, _COM, whole / 6.0, whole / 3.0, whole / 3.0),
+            markers.line_strip(frame, _WITH_FORCES, 2, 1, _FUSED, whole / 8.0)]
 
 
 def _diameter(mass: float, density: float) -> float:

@@ -150,6 +150,8 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
             self._session.follow_time = params.follow_time
             self._session.knot_period = params.knot_period
             self._session.balance = params.balance()
+            if self._watch is not None:
+                self._watch.gate.timeout = params.monitor_timeout
 
     def _make_services(self) -> None:
         for name, action in (

@@ -78,13 +78,13 @@ class GaitPlayerParameters(RobotNodeParameters):
     feedback: bool = parameter(
         False, 'Whether walks answer the measured tilt of the ground, centre of mass and foot '
         'wrenches')
-    feedback_timeout: float = constant(
+    feedback_timeout: float = parameter(
         0.1, 'Age from which its inputs are stale: increments of the joints then fade out', 's',
         0.01, 10.0)
     max_ground_tilt: float = parameter(
         0.2, 'Largest tilt of the ground that feedback follows', 'rad', 0.0, 0.35)
     monitor: str = constant('zmp_monitor', 'Node that monitors stability; empty: not monitored')
-    monitor_timeout: float = constant(
+    monitor_timeout: float = parameter(
         5.0, 'Time without diagnostics of the monitor after which it counts as stopped', 's', 1.5,
         60.0)
     posture_tolerance: float = parameter(
@@ -100,9 +100,10 @@ class GaitPlayerParameters(RobotNodeParameters):
         'of a trajectory', 's', 0.0, 5.0)
     knot_period: float = parameter(
         0.04, 'Time between two points of a trajectory', 's', 0.005, 0.2)
-    rate: float = constant(
+    rate: float = parameter(
         50.0, 'Rate of the reference and of checking the robot', 'Hz', 5.0, 1000.0)
-    input_timeout: float = constant(0.25, 'Age from which joint states are stale', 's', 0.01, 10.0)
+    input_timeout: float = parameter(
+        0.25, 'Age from which joint states are stale', 's', 0.01, 10.0)
 
     def balance(self) -> BalanceSettings | None:
         """Return the settings of the feedback; None without."""

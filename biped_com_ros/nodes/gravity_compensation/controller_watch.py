@@ -20,6 +20,7 @@ from functools import partial
 import time
 from typing import Any
 
+from biped_com_ros.nodes.gravity_compensation.command_subscribers import CommandSubscribers
 from biped_com_ros.ros.node.controller_states import ControllerStates
 from lifecycle_msgs.msg import State, TransitionEvent
 from rcl_interfaces.srv import GetParameters
@@ -29,11 +30,15 @@ from rclpy.subscription import Subscription
 from rclpy.task import Future
 
 _CHECK_PERIOD = 1.0  # s
+#: While a subscriber is not discovered completely, s.
+_RECOGNITION_PERIOD = 0.2
 #: A controller that is found later than this after the start was loaded since, and is activated
 #: after that; the first ones may have been active for long. s
 _DISCOVERY_TIME = 3.0
 #: For so long it counts as inactive without an event, s.
 _ACTIVATION_TIME = 2.0
+_UNRECOGNISED = ('a subscriber of the commands is not completely discovered yet: wait until it is '
+                 'known whether it is a controller')
 
 
 class JointOrder:
@@ -110,8 +115,8 @@ class ControllerWatch:
     unknown
         Why no command should be begun yet; '' if it may. It must not interrupt commands: one that
         was there before this node may be recognised as a controller late, even in a last ramp.
-    subscriptions
-        Ids of all subscriptions to the commands, as far as discovered.
+    subscribers
+        Who subscribes to the commands.
     must_restart
         Whether a controller has come or was activated, so that it applies no effort yet and
         commands have to begin at zero; reset it then.
@@ -120,15 +125,14 @@ class ControllerWatch:
 
     def __init__(self, node: Node, topic: str, controller: str, joints: Sequence[str],
                  requirement: JointOrder | JointSet, is_near_zero: Callable[[], bool]) -> None:
-        self._node, self._topic, self._joints = node, topic, list(joints)
-        self._requirement, self._is_near_zero = requirement, is_near_zero
+        self._node, self._joints = node, list(joints)
+        self._requirement = requirement
         self._required = _full_name(node, controller) if controller else ''
         self._controllers: dict[str, _Controller] = {}
-        self._timer = node.create_timer(_CHECK_PERIOD, self._check)
-        self._started_at = time.monotonic()
-        self.subscriptions: set[bytes] = set()
+        self._timer = node.create_timer(_RECOGNITION_PERIOD, self._on_timer)
+        self._started_at = self._checked_at = time.monotonic()
+        self.subscribers = CommandSubscribers(node, topic, is_near_zero)
         self._applying: set[bytes] = set()
-        self._in_step: set[bytes] = set()  # got all commands since they were near zero
         self.must_restart = False
         self.problem = self.unknown = ''
         self._states = ControllerStates(node, self._on_state)
@@ -157,7 +161,7 @@ class ControllerWatch:
 
     def begin(self, subscriptions: set[bytes] | None = None) -> None:
         """Let those with these subscriptions, by default all, apply commands from now on."""
-        self._in_step |= self.subscriptions if subscriptions is None else subscriptions
+        self.subscribers.begin(subscriptions)
         self.must_restart = False
 
     def on_matched(self, _: object) -> None:
@@ -170,9 +174,15 @@ class ControllerWatch:
         self._forget(list(self._controllers))
         self._states.destroy()
 
+    def _on_timer(self) -> None:
+        is_due = time.monotonic() > self._checked_at + _CHECK_PERIOD
+        if is_due or self.subscribers.unrecognised:
+            self._check()
+
     def _check(self, again: bool = False) -> None:
         """Find the controllers, and ask those whose joints are not known, or all `again`."""
-        found = self._subscribers()
+        self._checked_at = time.monotonic()
+        found = self.subscribers.find(self._required)
         # One that has another subscription than before was started anew under its name.
         gone = [name for name, controller in self._controllers.items()
                 if found.get(name) != controller.subscriptions]
@@ -181,37 +191,17 @@ class ControllerWatch:
         # Whatever comes in its place applies nothing yet.
         self.must_restart |= was_applied and not any(map(_applies, self._controllers.values()))
         for name in found.keys() - self._controllers.keys():
-            is_loaded_now = time.monotonic() > self._started_at + _DISCOVERY_TIME
+            came_at = self.subscribers.came_at(found[name])
+            is_loaded_now = came_at > self._started_at + _DISCOVERY_TIME
             self._controllers[name] = _Controller(
-                self._node, name, found[name], self._requirement.parameters, not is_loaded_now,
-                self._on_joints, self._on_transition)
+                self._node, name, found[name], self._requirement.parameters,
+                came_at if is_loaded_now else None, self._on_joints, self._on_transition)
         for controller in self._controllers.values():
             if again or controller.joints is None:
                 controller.request()
             if not controller.is_state_known and controller.joints != []:
                 self._states.request(controller.name)
         self._update()
-
-    def _subscribers(self) -> dict[str, set[bytes]]:
-        """Return the nodes that get the commands and have parameters, with their subscriptions."""
-        found: dict[str, set[bytes]] = {self._required: set()} if self._required else {}
-        infos = self._node.get_subscriptions_info_by_topic(self._topic)
-        before, self.subscriptions = self.subscriptions, {
-            bytes(info.endpoint_gid) for info in infos}
-        if self._is_near_zero():
-            self._in_step |= self.subscriptions - before
-        for info in infos:
-            name = f"{info.node_namespace.rstrip('/')}/{info.node_name}"
-            if name in found or self._has_parameters(info.node_name, info.node_namespace):
-                found.setdefault(name, set()).add(bytes(info.endpoint_gid))
-        return found
-
-    def _has_parameters(self, name: str, namespace: str) -> bool:
-        try:
-            services = self._node.get_service_names_and_types_by_node(name, namespace)
-        except RuntimeError:  # not discovered, or gone: a later check finds it
-            return False
-        return any(service.endswith(f'/{name}/get_parameters') for service, _ in services)
 
     def _forget(self, names: Sequence[str]) -> None:
         for name in names:
@@ -220,7 +210,8 @@ class ControllerWatch:
     def _on_joints(self, controller: _Controller, is_new: bool) -> None:
         """Commands begin at zero for a new controller that is the only one, and comes later."""
         self.must_restart |= is_new and not (
-            controller.subscriptions & self._in_step or self._has_other(controller))
+            self.subscribers.any_in_step(controller.subscriptions)
+            or self._has_other(controller))
         self._update()
 
     def _on_transition(self, is_active: bool) -> None:
@@ -247,13 +238,14 @@ class ControllerWatch:
         """Find out whether commands may be sent, and who applies them."""
         applying: set[bytes] = set().union(*(
             controller.subscriptions for controller in self._controllers.values()
-            if controller.joints)) or self.subscriptions
+            if controller.joints)) or self.subscribers.ids
         if applying != self._applying:
             self._applying = applying
         problems = [self._problem_of(controller) for controller in self._controllers.values()]
         self.problem = next(filter(None, problems), '')
         self.unknown = next((_not_known(controller) for controller in self._controllers.values()
-                             if self._is_unknown(controller)), '')
+                             if self._is_unknown(controller)), '') or (
+            _UNRECOGNISED if self.subscribers.unrecognised else '')
 
     def _is_unknown(self, controller: _Controller) -> bool:
         if not controller.is_active:
@@ -285,7 +277,7 @@ class _Controller:
     """What is known of one node that gets the commands."""
 
     def __init__(self, node: Node, name: str, subscriptions: set[bytes],
-                 parameters: Sequence[str], is_active: bool,
+                 parameters: Sequence[str], loaded_at: float | None,
                  on_joints: Callable[[_Controller, bool], None],
                  on_activity: Callable[[bool], None]) -> None:
         self._node, self.name = node, name
@@ -294,7 +286,8 @@ class _Controller:
         self.joints: list[str] | None = None  # empty: the node is no controller
         self.values: Sequence[Any] = ()  # of the parameters
         self._request = GetParameters.Request(names=list(parameters))
-        self._is_active: bool | None = True if is_active else None  # None: not known
+        self._loaded_at = loaded_at  # None: before this node
+        self._is_active: bool | None = None  # until it is known
         #: Whether it has announced its state, or controller_manager has.
         self.is_state_known = False
         self._found_at, self._was_asked, self._requests = time.monotonic(), False, 0
@@ -311,7 +304,8 @@ class _Controller:
     def is_active(self) -> bool:
         """Whether it applies commands."""
         if self._is_active is None:
-            return time.monotonic() > self._found_at + _ACTIVATION_TIME
+            return self._loaded_at is None or (
+                time.monotonic() > self._loaded_at + _ACTIVATION_TIME)
         return self._is_active
 
     @property

@@ -270,10 +270,13 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
     def _continue_predecessor(self, now: float) -> None:
         """Begin with the efforts that a predecessor commanded when it was killed, if any."""
         succession, controller = self.succession, self._controller
-        if not succession.is_pending or self._conflict or controller.problem:
+        if not succession.is_pending:
             return
         applying = succession.record.subscribers
-        efforts = succession.take_efforts(controller.subscriptions)
+        controller.subscribers.note_predating(applying)
+        if self._conflict or controller.problem:
+            return
+        efforts = succession.take_efforts(controller.subscribers.ids)
         if efforts is not None:
             self.get_logger().warning(
                 'this node was killed before: beginning with its last efforts, up to '
@@ -334,8 +337,9 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
     def _publish(self, stamp_ns: int, efforts: Array, *measured: Array) -> None:
         """Publish what the supervisor gave; nothing else publishes efforts."""
         succession, supervisor, commands = self.succession, self.supervisor, self._commands
-        if commands.begins() and not supervisor.is_at_zero:
-            self._controller.must_restart = True
+        if commands.begins():
+            self._controller.start()  # before the event that a subscriber has come is handled
+            self._controller.must_restart |= not supervisor.is_at_zero
         must_restart = self._controller.must_restart
         if must_restart and not succession.is_pending:
             succession.record.forget()

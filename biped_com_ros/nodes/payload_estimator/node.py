@@ -52,6 +52,7 @@ from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.parameters import settings_from
 from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.topics.frames import frame_prefix, with_prefix
+from biped_com_ros.ros.topics.input_base import inputs_of
 from biped_com_ros.ros.topics.inputs import ImuInput, JointStateInput, WrenchInput
 from biped_com_ros.ros.topics.outputs import float_array_publisher
 from biped_com_ros.ros.topics.qos import copy_of, STATE_OUTPUT
@@ -136,6 +137,12 @@ class PayloadEstimation(RobotNode[PayloadEstimatorParameters]):
                         partial(self._on_wrench, name), required=False,
                         largest=largest_credible_load(model.mass), **options)
         self.watch_inputs({'joint states': self.joints, 'acceleration': self.imu})
+
+    def apply_parameters(self, params: PayloadEstimatorParameters) -> None:
+        """Use another rate, and another age of stale inputs."""
+        self._throttle.set_rate(params.rate)
+        for source in list(inputs_of(self)):
+            source.timeout = params.sensor_timeout
 
     def use_inertials(self) -> None:
         """Compare with calibrated masses; what is carried then becomes part of the baseline."""

@@ -18,17 +18,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from biped_com_ros.ros.node.common_parameters import gravity_parameter, RobotNodeParameters
-from biped_com_ros.ros.node.parameters import constant
+from biped_com_ros.ros.node.parameters import constant, parameter
 
 
 @dataclass(frozen=True)
 class PayloadEstimatorParameters(RobotNodeParameters):
     """Parameters of `payload_estimator`; those of the estimate are those of `PayloadSettings`."""
 
-    rate: float = constant(
+    rate: float = parameter(
         50.0, 'Rate of the estimate and of ~/payload; sensors are averaged in between', 'Hz', 5.0,
         500.0)
-    sensor_timeout: float = constant(
+    sensor_timeout: float = parameter(
         0.5, 'Time without messages after which an input is stale', 's', 0.001, 60.0)
     least_mass: float = constant(0.3, 'Least mass of a payload', 'kg', 0.01, 100.0)
     largest_mass: float = constant(10.0, 'Largest mass of a payload', 'kg', 0.1, 100.0)

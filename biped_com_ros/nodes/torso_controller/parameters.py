@@ -35,7 +35,7 @@ class TorsoControllerParameters(ManagedNodeParameters):
     """Parameters of `torso_controller`."""
 
     optional: bool = constant(
-        False, 'Whether to exit without an error if the robot has no tendon torso')
+        False, 'Whether to exit without an error if the robot has no tendon-driven torso')
     lower_imu: str = constant('base', "IMU of the robot's YAML below the backbone")
     upper_imu: str = constant('torso', "IMU of the robot's YAML above the backbone")
     hand_topics: list[str] = constant(
@@ -127,7 +127,7 @@ def make_body(model: RobotModel, params: TorsoControllerParameters) -> TorsoBody
     Raises
     ------
     ConfigurationError
-        If the robot has no tendon torso, or lacks an IMU or a hand.
+        If the robot has no tendon-driven torso, or lacks an IMU or a hand.
 
     """
     body, imus = TorsoBody(model), model.config.imus

@@ -29,10 +29,12 @@ import math
 import os
 import select
 import sys
+import time
 from typing import Any
 
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.torso.joystick import tour
 from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.parameters import constant, declare_parameters
@@ -52,13 +54,18 @@ ARROWS = {b'\x1b[A': (1.0, 0.0), b'\x1b[B': (-1.0, 0.0), b'\x1b[D': (0.0, 1.0),
 SUSPEND = b'\x1a'
 """Ctrl-Z, as a terminal sends it."""
 
+_FREEZE = 'torso_controller/freeze'
 _COM_PERIOD = 0.1  # s between centres of mass that are shown
+_LONGEST_WAIT = 5.0  # s for the service that freezes: later it would come unexpected
 
 
 @dataclass(frozen=True)
 class TorsoTeleopParameters:
     """Parameters of `torso_teleop`."""
 
+    robot: str = constant(
+        '', 'Name of a robot of this package, or path of a YAML file: the node exits with an '
+        'error if this robot has no tendon-driven torso; empty: any robot')
     motion: str = constant(
         'keys', 'What moves the stick: the keyboard (keys), or a tour from the centre to the '
         'border, once around and back (tour)', options=('keys', 'tour'))
@@ -98,11 +105,14 @@ class TorsoTeleop(Node):
     def __init__(self, **node_kwargs: Any) -> None:
         super().__init__('torso_teleop', **node_kwargs)
         self._params = declare_parameters(self, TorsoTeleopParameters)
+        if self._params.robot:  # before the terminal is touched
+            _ = load_robot_config(self._params.robot).required_torso
         self.stick = Stick(self._params.step)
         self._keys = _Keyboard() if self._params.motion == 'keys' else None
         self._joy = self.create_publisher(Joy, 'joy', 10)
-        self._freeze = self.create_client(SetBool, 'torso_controller/freeze')
+        self._freeze = self.create_client(SetBool, _FREEZE)
         self._start, self._shape, self._com = 0, '', ''
+        self._wish: tuple[bool, float] | None = None  # freeze or unfreeze, until when
         if self._keys:  # the tour prints nothing
             self.create_subscription(
                 Vector3Stamped, 'torso_controller/shape', self._on_shape, 10)
@@ -139,11 +149,26 @@ class TorsoTeleop(Node):
                 raise SystemExit(0)
             if key == SUSPEND:
                 print('\r\x1b[Kctrl-Z does nothing here; q quits', flush=True)
-            if key in (b'f', b'u') and self._freeze.service_is_ready():
-                self._freeze.call_async(SetBool.Request(data=key == b'f'))
+            if key in (b'f', b'u'):
+                self._wish = (key == b'f', time.monotonic() + _LONGEST_WAIT)
             self.stick.press(key)
+        self._send_wish()
         print(f'\rstick forward {self.stick.forward:+.1f} left {self.stick.left:+.1f}  '
               f'{self._shape}  {self._com}\x1b[K', end='', flush=True)
+
+    def _send_wish(self) -> None:
+        """Freeze or unfreeze as soon as the controller is there."""
+        if self._wish is None:
+            return
+        freezes, end = self._wish
+        if self._freeze.service_is_ready():
+            self._freeze.call_async(SetBool.Request(data=freezes))
+            self._wish = None
+        elif time.monotonic() > end:
+            print(f'\r\x1b[Knot {"" if freezes else "un"}frozen: no service '
+                  f'{self.resolve_service_name(_FREEZE)}; is torso_controller running?',
+                  flush=True)
+            self._wish = None
 
     def destroy_node(self) -> None:
         """Restore the terminal."""

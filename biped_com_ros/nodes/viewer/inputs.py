@@ -29,7 +29,7 @@ from biped_com_ros.ros.node.diagnostics import is_in_namespace, node_of
 from biped_com_ros.ros.node.robot_source import CALIBRATED_TOPIC
 from biped_com_ros.ros.topics.frames import frame_prefix
 from biped_com_ros.ros.topics.inputs import (
-    BoolInput, JointStateInput, OdometryInput, PointInput, VectorInput, WrenchInput)
+    JointStateInput, OdometryInput, PointInput, VectorInput, WrenchInput)
 from biped_com_ros.ros.topics.qos import LATCHED, STATE_OUTPUT
 from biped_com_ros.viz.view import FootView, HealthLine, POINT, View
 from diagnostic_msgs.msg import DiagnosticArray
@@ -174,14 +174,12 @@ class PageInputs:
             PolygonStamped, 'zmp_monitor/support_polygon', self._on_polygon, latest())
 
     def _subscribe_to_feet(self) -> None:
-        for name, foot in self.view.feet.items():
+        for name in self.view.feet:
             base = f'wrench_aggregator/{name}'
             WrenchInput(self._polled.node, f'{base}/wrench', '', partial(self._on_foot, name),
                         max_age=0.0, qos=latest())
             PointInput(self._polled.node, f'{base}/cop', '', partial(self._on_cop, name),
                        max_age=0.0, qos=latest())
-            BoolInput(self._polled.node, f'{base}/contact', partial(_on_contact, foot),
-                      qos=LATCHED)
 
     def _subscribe_to_torso(self) -> None:
         subscribe = self._polled.subscribe
@@ -346,7 +344,3 @@ class PageInputs:
 
     def _on_text(self, name: str, message: String) -> None:
         self._texts[name] = message.data, self._now
-
-
-def _on_contact(foot: FootView, stamp_ns: int, contact: bool) -> None:
-    foot.contact = contact

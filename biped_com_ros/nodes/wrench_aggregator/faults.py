@@ -20,6 +20,7 @@ from dataclasses import replace
 from biped_com_ros.core.wrench.aggregation import ContactBody, WrenchAggregation
 from biped_com_ros.core.wrench.sensor_faults import (
     RepeatedReadings, WeightBalance, WeightBalanceSettings)
+from biped_com_ros.nodes.wrench_aggregator.turned import TurnedSensorWatch
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
 
 LEVEL = 0.015
@@ -56,6 +57,8 @@ class SensorFaults:
         self._repeated = [RepeatedReadings() for _ in aggregation.channels]
         self._frozen: set[int] = set()
         self._dead: ContactBody | None = None
+        # Hidden forces on a foot without sensors would be taken for a fault.
+        self.turned = TurnedSensorWatch(aggregation) if self._weighs_all else None
 
     def use_inertials(self) -> None:
         """Compare forces with the calibrated weight."""
@@ -108,12 +111,22 @@ class SensorFaults:
 
     def is_faulty(self, body: ContactBody) -> bool:
         """Return whether the wrench of a foot or hand must not be used."""
-        return body is self._dead or any(sensor in self._frozen for sensor in body.sensors)
+        return body is self._dead or any(
+            sensor in self._frozen or sensor == self._turned_sensor for sensor in body.sensors)
+
+    @property
+    def _turned_sensor(self) -> int:
+        """Return the index of the turned sensor, -1 if there is none."""
+        found = self.turned.found if self.turned is not None else None
+        if found is None:
+            return -1
+        return [channel.name for channel in self._aggregation.channels].index(found.sensor)
 
     @property
     def found(self) -> bool:
         """Return whether any foot or hand is faulty."""
-        return self._dead is not None or bool(self._frozen)
+        return (self._dead is not None or bool(self._frozen)
+                or (self.turned is not None and self.turned.found is not None))
 
     def report(self) -> Report:
         """Return what is wrong, for the diagnostics."""
@@ -123,6 +136,8 @@ class SensorFaults:
                               for i in sorted(self._frozen))
             return ERROR, (f'withheld: {names} repeats one reading although the robot moves or '
                            'the weight contradicts it: check its power, cable and driver'), {}
+        if self.turned is not None and self.turned.found is not None:
+            return ERROR, f'withheld: {self.turned.found.describe()}', {}
         if self._dead is not None:
             return ERROR, f'withheld: {problem}', {}
         if self._balance.suspect >= 0:

@@ -48,6 +48,7 @@ from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
 from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.topics.inputs import ImuInput, JointStateInput, WrenchInput
+import numpy as np
 
 
 class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
@@ -147,6 +148,7 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         # With velocities, because nodes of one process share the state.
         self._state = self.aggregation.model.state(positions, velocities)
         self._joints_ns, self._state_changed = stamp_ns, True
+        self._positions, self._efforts = positions, efforts
         self._tare.add_velocities(velocities, stamp_ns)
         if self._virtual is not None and self.joints.efforts_measured and (
                 self._virtual.feet.add_joints(stamp_ns, self._state, efforts)):
@@ -189,8 +191,17 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
             if self._weighing.is_due(stamp_ns):
                 self._tare.track(stamp_ns)
                 self._faults.add_forces(total.item(2), stamp_ns)
+                self._watch_turns(stamp_ns)
                 self._weight.add(total.item(2), aggregation.foot_forces, aggregation.stands,
                                  aggregation.uprightness)
+
+    def _watch_turns(self, stamp_ns: int) -> None:
+        if self._faults.turned is not None:
+            efforts = self._efforts
+            if not self.joints.efforts_measured:
+                efforts = np.full(len(efforts), np.nan)
+            self._faults.turned.add(stamp_ns, self._tare.moved_ns, self._positions, efforts,
+                                    self._R_world_imu[2])
 
     def _update_state(self, stamp_ns: int) -> bool:
         """Pass posture and attitude to the aggregation; return if they are of this instant."""

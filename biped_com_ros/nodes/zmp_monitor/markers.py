@@ -41,12 +41,20 @@ _COM, _ZMP, _MODEL, _DCM = (markers.rgba(palette.MARKS[name].colour)
 _TRAIL, _MODEL_TRAIL = (markers.rgba(palette.MARKS[name].colour, 0.35)
                         for name in ('zmp', 'zmp_model'))
 
+#: Length of the line on which the CoM is at rest, over the height of the CoM.
+_LINE_LENGTH = 1.2
+
 #: Of the polygon that is drawn; a region of support may have more.
 _MOST_CORNERS = 40
 
 
 class StabilityMarkers:
-    """Polygon coloured by level, CoM and its projection, ZMPs with trails, DCM, foot forces."""
+    """
+    Polygon coloured by level, CoM and its projection, ZMPs with trails, DCM, foot forces.
+
+    The line through the ZMP along the total force is where the CoM is at rest: what the CoM is
+    beside it is an error of masses.
+    """
 
     def __init__(self, node: Node, model: RobotModel, params: ZmpMonitorParameters) -> None:
         frame, feet = params.world_frame, len(model.soles.names)
@@ -65,14 +73,16 @@ class StabilityMarkers:
                                0.12 * size),
             markers.line_strip(frame, 'zmp_trail', params.trail, 0, _TRAIL, 0.1 * size),
             markers.line_strip(frame, 'zmp_model_trail', params.trail, 0, _MODEL_TRAIL,
-                               0.1 * size)]
+                               0.1 * size),
+            markers.line_strip(frame, 'com_line', 2, 0, _ZMP, 0.06 * size)]
         self._feet, self._first_arrow = feet, 5 + feet
         self._polygon = 5 + 2 * feet
         fields = {'position': 'markers[*].pose.position', 'action': 'markers[*].action',
                   'colour': f'markers[{self._polygon}].color',
                   'polygon': f'markers[{self._polygon}].points',
                   'trail': f'markers[{self._polygon + 1}].points',
-                  'model_trail': f'markers[{self._polygon + 2}].points'}
+                  'model_trail': f'markers[{self._polygon + 2}].points',
+                  'line': f'markers[{self._polygon + 3}].points'}
         for i in range(feet):
             fields[f'arrow_{i}'] = f'markers[{self._first_arrow + i}].points'
         self._out = markers.marker_publisher(node, shown, fields, qos=LATCHED)
@@ -92,8 +102,8 @@ class StabilityMarkers:
     def _draw(self, report: StabilityReport, level: Level) -> None:
         """Fill the markers of an instant; those of unknown quantities are deleted."""
         fields, support = self._out.fields, report.support
-        actions = np.full(self._polygon + 3, Marker.ADD)
-        position = np.zeros((self._polygon + 3, 3))
+        actions = np.full(self._polygon + 4, Marker.ADD)
+        position = np.zeros((self._polygon + 4, 3))
         com = report.com_in_world
         projection = None if support is None else support.plane.below(com)
         points = (com, projection, report.zmp_in_world, report.zmp_model, report.dcm_in_world)
@@ -112,6 +122,10 @@ class StabilityMarkers:
         for i, (trail, name) in enumerate(zip(self._trails, ('trail', 'model_trail'))):
             actions[self._polygon + 1 + i] = Marker.ADD if trail.count else Marker.DELETE
             fields[name][...] = trail.points
+        line = _line(report)
+        actions[self._polygon + 3] = _action(line)
+        if line is not None:
+            fields['line'][...] = line
         fields['position'][...], fields['action'][...] = position, actions
 
     def _draw_polygon(self, corners: Array, level: Level) -> None:
@@ -121,6 +135,15 @@ class StabilityMarkers:
         outline = np.empty((_MOST_CORNERS + 1, 3))
         outline[:len(corners)], outline[len(corners):] = corners, corners[0]
         fields['polygon'][...], fields['colour'][...] = outline, _COLOURS[level]
+
+
+def _line(report: StabilityReport) -> Array | None:
+    """Return both ends (2, 3) of the line on which the CoM is at rest; None without a ZMP."""
+    if report.zmp_in_world is None or report.wrench is None or report.wrench[2] <= 0.0:
+        return None
+    zmp, force = np.array(report.zmp_in_world), np.array(report.wrench[:3])
+    height = _LINE_LENGTH * (report.com_in_world[2] - zmp[2])
+    return np.array((zmp, zmp + height / force[2] * force))
 
 
 class _Trail:

@@ -200,6 +200,13 @@ class JointStateReader(StampedReader):
         """Return whether 'velocity' or 'effort' of all joints is measured."""
         return self._all_measured[field]
 
+    def continue_from(self, other: Any) -> None:
+        """Take over the last values, for differences, too, and which of them are measured."""
+        self._values[...], self._last_ns = other._values, other._last_ns
+        for field in _OPTIONAL:
+            self._all_measured[field] = other.measures(field)
+            self._ever_measured[field] |= other._ever_measured[field]
+
     # -- structures
 
     def _select(self, message: Any) -> codec.Selection:

@@ -146,6 +146,10 @@ class MessageReader:
         """Pass no more messages to this input."""
         self._set_inputs(tuple(kept for kept in self.inputs if kept is not old))
 
+    def continue_from(self, other: MessageReader) -> None:
+        """Take over the last values of another reader of the same messages until one arrives."""
+        self.arguments = other.arguments
+
     def _set_inputs(self, inputs: tuple[Any, ...]) -> None:
         self.inputs = inputs
         if inputs:
@@ -312,7 +316,7 @@ class StampedReader(MessageReader):
         if ns < now:
             raise RefusedMessage('stale stamp', (
                 f'its stamp is {(now - ns) / SECOND_NS:.3f} s behind the {clock} clock ({limit}): '
-                + advice))
+                f'{advice}, and whether this computer is too busy'))
         raise RefusedMessage('stamp from the future', (
             f'its stamp is {(ns - now) / SECOND_NS:.3f} s ahead of the {clock} clock ({limit}): '
             + advice))

@@ -64,6 +64,10 @@ class VectorReader(StampedReader):
         super().__init__(spec)
         self.arguments = self._parts(self.values)
 
+    def continue_from(self, other: Any) -> None:
+        """Take over the last values, and their frame."""
+        self._values[...], self.frame = other.values, other.frame
+
     def _parts(self, values: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return the values as callbacks get them."""
         return (values,)

@@ -49,7 +49,7 @@ class RobotChoice:
 class RobotNodeParameters(RobotChoice):
     """Of a node that also subscribes to stamped messages."""
 
-    max_stamp_age: float = constant(
+    max_stamp_age: float = parameter(
         1.0, "Largest difference between a message's stamp and the node's clock; messages beyond "
         'are refused; 0: no limit', 's', 0.0, 1e6)
 
@@ -85,7 +85,7 @@ class EstimatorParameters(FilterParameters):
         'odom), tf, or fixed (parameter fixed_base)',
         options=BASE_SOURCES)
     world_frame: str = constant('odom', 'World-fixed frame, z up, of the published quantities')
-    base_timeout: float = constant(
+    base_timeout: float = parameter(
         0.1, 'Largest difference between the stamps of joint_states and of IMU, odometry or TF',
         's', 0.0001, 60.0)
     fixed_base: list[float] = constant(

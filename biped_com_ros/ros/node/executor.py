@@ -26,7 +26,6 @@ SIGTERM its callbacks go on until it is no longer busy.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-import faulthandler
 import functools
 import gc
 import inspect
@@ -43,6 +42,7 @@ from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.ros.fast.compat import is_events_executor, make_executor
 from biped_com_ros.ros.node.callback_errors import log_exception
 from biped_com_ros.ros.node.command_line import complaint, help_text, needs_help
+from biped_com_ros.ros.node.ending import limited
 import rclpy
 from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
@@ -58,8 +58,6 @@ _SLICE_SOFT = 0.1
 _LONGEST_SOFT_END = 5.0
 #: Its last message is lost if its publisher is destroyed before the subscribers have taken it, s.
 _DELIVERY_TIME = 0.1
-#: A process that does not end by itself is ended after this time, with exit code 1, s.
-_LONGEST_END = 1.5
 _ENDS = (KeyboardInterrupt, ExternalShutdownException)
 
 
@@ -98,22 +96,30 @@ def run(create: Callable[[], Node | list[Node]], argv: Sequence[str] | None = No
     except Exception as error:  # noqa: B902 - rclpy has no common root for bad arguments
         return _fail(f'cannot start: {error}')
     nodes: list[Node] = []
+    code = 1
+    try:
+        code = _create_and_spin(create, nodes)
+    finally:
+        gc.enable()
+        _end(nodes, code)
+    return code
+
+
+def _create_and_spin(create: Callable[[], Node | list[Node]], nodes: list[Node]) -> int:
+    """Return the exit code; `nodes` receives what was created."""
     try:
         created = create()
-        nodes = created if isinstance(created, list) else [created]
+        nodes += created if isinstance(created, list) else [created]
         _spin(nodes)
-        return 0
     except _ENDS:
-        return 0
+        pass
     except BipedComError as error:
         return _fail(str(error), nodes)
     except Exception:
         if rclpy.ok():
             raise
-        return 0  # interrupted while starting
-    finally:
-        gc.enable()
-        _end(nodes)
+        # interrupted while starting
+    return 0
 
 
 def _spin(nodes: Sequence[Node]) -> None:
@@ -261,18 +267,14 @@ def _fail(message: str, nodes: Sequence[Node] = (), code: int = 1) -> int:
     return code
 
 
-def _end(nodes: Sequence[Node]) -> None:
+def _end(nodes: Sequence[Node], code: int) -> None:
     """Complete the files of all nodes, however long it takes; then destroy them, in seconds."""
     for node in reversed(nodes):
         _attempt(node, getattr(node, 'close_files', None) or (lambda: None))
-    # Fast DDS 2 may hang with the last one, if another process ends at the same time:
-    # DomainParticipant::set_listener spins on a lock that a discovery thread needs to go on.
-    faulthandler.dump_traceback_later(
-        _LONGEST_END, exit=True, file=sys.__stderr__ or sys.stderr)
-    for node in reversed(nodes):
-        _attempt(node, node.destroy_node)
-    rclpy.try_shutdown()
-    faulthandler.cancel_dump_traceback_later()
+    with limited(code):
+        for node in reversed(nodes):
+            _attempt(node, node.destroy_node)
+        rclpy.try_shutdown()
 
 
 def _attempt(node: Node, action: Callable[[], Any]) -> None:

@@ -21,7 +21,7 @@ parameters in `apply_parameters`. Lifecycle nodes share this base, see `lifecycl
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, cast, Generic, TypeVar
 
 from biped_com_ros.core.model.config import RobotConfig
 from biped_com_ros.core.model.robot import RobotModel
@@ -30,7 +30,7 @@ from biped_com_ros.ros.node.diagnostics import Diagnostics
 from biped_com_ros.ros.node.input_watch import InputWatch
 from biped_com_ros.ros.node.parameters import declare_parameters
 from biped_com_ros.ros.node.robot_source import RobotSource
-from biped_com_ros.ros.topics.input_base import Input
+from biped_com_ros.ros.topics.input_base import Input, inputs_of
 from rclpy.node import Node
 
 Parameters = TypeVar('Parameters', bound=RobotChoice)
@@ -172,6 +172,9 @@ class RobotNodeMixin(Generic[Parameters]):
         if self.is_built:
             self.apply_parameters(params)
         self.params = params
+        if isinstance(params, RobotNodeParameters):
+            for source in list(inputs_of(cast(Node, self))):
+                source.max_age = params.max_stamp_age
 
 
 class RobotNode(RobotNodeMixin[Parameters], Node):

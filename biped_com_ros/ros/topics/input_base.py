@@ -39,6 +39,8 @@ _LOG_PERIOD = 5.0
 
 #: One per node: where it subscribes to a topic twice, a bad message is logged once.
 _throttles: weakref.WeakKeyDictionary[Node, Throttle] = weakref.WeakKeyDictionary()
+#: The inputs of each node.
+_inputs_of: weakref.WeakKeyDictionary[Node, weakref.WeakSet[Input]] = weakref.WeakKeyDictionary()
 
 
 class Input:
@@ -114,6 +116,7 @@ class Input:
             largest=largest, frame_prefix=frame_prefix(node)))
         if diagnostics is not None:
             diagnostics.add(f'input {self.topic}', self.report)
+        inputs_of(node).add(self)
 
     # -- for users
 
@@ -125,6 +128,16 @@ class Input:
     @timeout.setter
     def timeout(self, seconds: float) -> None:
         self._timeout = seconds
+
+    @property
+    def max_age(self) -> float:
+        """Largest difference of a stamp from the node's clock, s; 0: any."""
+        return self.reader.spec.max_age_ns / SECOND_NS
+
+    @max_age.setter
+    def max_age(self, seconds: float) -> None:
+        if seconds != self.max_age:
+            self._read_differently(max_age_ns=nanoseconds(seconds))
 
     def age(self, now: int | None = None) -> float:
         """Return the time since the stamp of the last good message or else since the start, s."""
@@ -181,7 +194,12 @@ class Input:
     def destroy(self) -> None:
         """Unsubscribe; nothing is called back any more."""
         self.callback = _ignore
-        self._disconnect(self.reader, self.subscription)
+        inputs_of(self.node).discard(self)
+        self.reader.remove(self)
+        if self._pool is None:
+            self.node.destroy_subscription(self.subscription)
+        else:
+            self._pool.remove_unused()
 
     # -- for subclasses
 
@@ -201,18 +219,34 @@ class Input:
         self._count_offset -= self.reader.count  # messages of other inputs before
         self.reader.add(self)
 
-    def _reconnect(self, options: tuple[Any, ...]) -> None:
-        """Read with other options from now on."""
-        reader, subscription = self.reader, self.subscription
-        self._count_offset = self.count
-        self._connect(replace(reader.spec, options=options))
-        self._disconnect(reader, subscription)
+    def _read_differently(self, **changes: Any) -> None:
+        """
+        Read by another specification from the next message on.
 
-    def _disconnect(self, reader: MessageReader, subscription: Subscription) -> None:
-        reader.remove(self)
+        Other inputs that share the reader keep it. No subscription of this node alone is made
+        anew: until DDS has connected it, messages would be lost.
+
+        Parameters
+        ----------
+        changes
+            Of the attributes of `ReadSpec`.
+
+        """
+        before, count = self.reader, self.count
+        spec = replace(before.spec, **changes)
         if self._pool is None:
-            self.node.destroy_subscription(subscription)
+            self.reader = spec.make()
+            self.subscription.callback = self.reader.receive
         else:
+            self.reader, self.subscription = self._pool.subscribe(
+                self.node, self._name, self._qos, spec)
+        self.reader.topic = self.topic
+        if not self.reader.count:
+            self.reader.continue_from(before)
+        self._count_offset = count - self.reader.count
+        self.reader.add(self)
+        before.remove(self)
+        if self._pool is not None:
             self._pool.remove_unused()
 
     def _why_stale(self) -> str:
@@ -238,6 +272,11 @@ class Input:
         """Return the types that the topic is published with, if none is the right one."""
         types = {info.topic_type for info in self.node.get_publishers_info_by_topic(self.topic)}
         return '' if type_name(self._message_type) in types else ', '.join(sorted(types))
+
+
+def inputs_of(node: Node) -> weakref.WeakSet[Input]:
+    """Return the inputs of a node that are not destroyed."""
+    return _inputs_of.setdefault(node, weakref.WeakSet())
 
 
 def type_name(message_type: type) -> str:

@@ -325,4 +325,4 @@ class JointStateInput(Input):
             return
         self._timeout = seconds
         names, count, _, *others = self.reader.spec.options
-        self._reconnect((names, count, seconds, *others))
+        self._read_differently(options=(names, count, seconds, *others))

@@ -138,12 +138,15 @@ def test_markers_show_everything_also_to_late_joiners(rig):
     rig.peer.destroy_subscription(subscription)
     shown = {(m.ns, m.id): m for m in late[0].markers}
     count = len(rig.motion.model.link_names)
-    assert len(shown) == len(late[0].markers) == count + 5
-    fused, bias = shown.pop(('fused_com', 0)), rig.node.fusion.bias
-    assert fused.action == (Marker.DELETE if bias is None else Marker.ADD)
+    assert len(shown) == len(late[0].markers) == count + 6
+    (fused, line), bias = (shown.pop(('fused_com', i)) for i in range(2)), rig.node.fusion.bias
+    for marker in (fused, line):
+        assert marker.action == (Marker.DELETE if bias is None else Marker.ADD)
     if bias is not None:
         at = vector(shown['robot_com', 0].pose.position)
         np.testing.assert_allclose(vector(fused.pose.position), at - bias, atol=1e-3)
+        assert (line.points[0], line.points[1]) == (
+            shown['robot_com', 0].pose.position, fused.pose.position)
     assert all(m.header.frame_id == 'odom' and m.action == Marker.ADD for m in shown.values())
     com, ground, dcm, arrow = (shown['robot_com', i] for i in range(4))
     at = vector(com.pose.position)

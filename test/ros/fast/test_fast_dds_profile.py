@@ -19,10 +19,13 @@ import os
 from pathlib import Path
 import subprocess
 import sys
+import time
 
 from biped_com_ros.core.model.resources import resolve_uri
 import pytest
 import rclpy
+from rclpy.qos import QoSProfile
+from std_msgs.msg import String
 
 PROFILE = resolve_uri('config/fast_dds.xml')
 PUBLISH = """
@@ -33,6 +36,32 @@ rclpy.init()
 Node('node').create_publisher(Bool, 'topic', 10).publish(Bool())
 print(rclpy.get_rmw_implementation_identifier())
 """
+#: Prints its memory, MB, after the first message and when no more have come for 3 s.
+RECEIVE = """
+import os, sys, time
+import rclpy
+from rclpy.qos import QoSProfile
+from std_msgs.msg import String
+rclpy.init()
+node, sizes = rclpy.create_node('receiver'), []
+topics = [node.create_subscription(
+    String, topic, lambda raw: sizes.append(len(raw)), QoSProfile(depth=10), raw=True)
+    for topic in sys.argv[1:]]
+def memory():
+    with open('/proc/self/statm') as file:
+        return int(file.read().split()[1]) * os.sysconf('SC_PAGE_SIZE') / 1e6
+while not sizes:
+    rclpy.spin_once(node, timeout_sec=0.1)
+before, count, since = memory(), 0, time.monotonic()
+while time.monotonic() < since + 3.0:
+    rclpy.spin_once(node, timeout_sec=0.1)
+    if len(sizes) > count:
+        count, since = len(sizes), time.monotonic()
+print(before, memory(), count)
+"""
+LARGE_TOPICS = [f'large_{i}' for i in range(5)]
+RELEASING = {'FASTRTPS_DEFAULT_PROFILES_FILE': str(PROFILE), 'RMW_FASTRTPS_USE_QOS_FROM_XML': '1',
+             'MALLOC_MMAP_THRESHOLD_': '131072'}
 
 
 def run(file):
@@ -41,10 +70,14 @@ def run(file):
         env={**os.environ, 'FASTRTPS_DEFAULT_PROFILES_FILE': str(file)})
 
 
+def is_fast_dds_2(identifier):
+    libraries = Path(rclpy.__file__).parents[3]  # of lib/python3.*/site-packages/rclpy
+    return 'fastrtps' in identifier and any(libraries.glob('libfastrtps.so*'))
+
+
 def test_fast_dds_understands_the_profile(tmp_path):
     understood = run(PROFILE)
-    libraries = Path(rclpy.__file__).parents[3]  # of lib/python3.*/site-packages/rclpy
-    if 'fastrtps' not in understood.stdout or not any(libraries.glob('libfastrtps.so*')):
+    if not is_fast_dds_2(understood.stdout):
         pytest.skip('Fast DDS 3, whose profiles have other words, or another middleware')
     assert not understood.stderr and 'XML' not in understood.stdout
     unknown = PROFILE.read_text().replace('heartbeatPeriod', 'heartBeatPeriod')
@@ -60,3 +93,38 @@ def test_nodes_do_not_choose_it_themselves():
     result = subprocess.run([sys.executable, '-c', code], text=True, capture_output=True,
                             timeout=60.0, check=False)
     assert 'True' in result.stdout, result.stderr
+
+
+def growth_by_megabytes(publishers, environment):
+    """Return how much larger a process with subscriptions gets by messages of 1 MB, MB."""
+    with subprocess.Popen(
+            [sys.executable, '-c', RECEIVE, *LARGE_TOPICS], text=True, stdout=subprocess.PIPE,
+            env={**os.environ, **environment}) as process:
+        while not all(publisher.get_subscription_count() for publisher in publishers):
+            assert process.poll() is None
+            time.sleep(0.05)
+        publishers[0].publish(String(data='x'))
+        time.sleep(1.0)
+        large = String(data=1_000_000 * 'x')
+        for publisher in 20 * publishers:
+            publisher.publish(large)
+            time.sleep(0.005)
+        before, after, count = map(float, process.stdout.read().split())
+    assert count > 20, 'messages of 1 MB have arrived'
+    return after - before
+
+
+@pytest.mark.timeout(200)
+def test_with_it_the_memory_of_large_messages_is_freed():
+    if not is_fast_dds_2(rclpy.get_rmw_implementation_identifier()):
+        pytest.skip('Fast DDS 3, whose profiles have other words, or another middleware')
+    node = rclpy.create_node('sender')
+    publishers = [node.create_publisher(String, topic, QoSProfile(depth=10))
+                  for topic in LARGE_TOPICS]
+    kept = growth_by_megabytes(publishers, {})
+    time.sleep(2.0)  # until the end of the first process is discovered
+    freed = growth_by_megabytes(publishers, RELEASING)
+    node.destroy_node()
+    print(f'{kept:.1f} MB are kept, with the profile {freed:.1f} MB')
+    assert freed < 2.0, 'no two messages'
+    assert kept > 5.0 + freed, 'else nothing is to be gained'

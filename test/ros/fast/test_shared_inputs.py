@@ -323,6 +323,56 @@ def test_an_input_with_a_new_timeout_changes_its_reader(company):
     assert len(first.positions) == 3
 
 
+def test_another_limit_of_stamps_is_that_of_one_input_only(company):
+    first, second = company.listener(), company.listener()
+    company.send(1.0)
+    second.source.max_age = 60.0
+    assert second.source.positions.tolist() == [1.0, 2.0, 3.0], 'the last ones until more arrive'
+    company.send(2.0, step=5_000_000_000)
+    assert first.source.refused == {'stamp from the future': 1} and not second.source.refused
+    assert [len(listener.got) for listener in (first, second)] == [1, 2]
+    assert (first.source.max_age, second.source.max_age) == (1.0, 60.0)
+    second.source.max_age = 1.0
+    assert first.source.reader is second.source.reader
+    assert second.source.count == 2
+    company.send(3.0)
+    assert [listener.source.refused for listener in (first, second)] == [
+        {'stamp from the future': 2}, {'stamp from the future': 1}]
+
+
+@pytest.mark.parametrize('is_shared', (True, False))
+def test_differences_of_positions_go_on_with_another_limit(company, is_shared):
+    steady, changed = company.listener(), (
+        company.listener() if is_shared else Listener(company.node('alone')))
+    for i in range(40):
+        company.send(0.01 * i * i, velocity=NAN)
+        if i == 20:
+            changed.source.max_age = 2.0
+    assert len(changed.got) == 40 and changed.got[39][2][0] > 10.0
+    assert changed.got == steady.got
+    company.send(velocity=NAN, step=0)
+    assert changed.source.refused == {'repeated stamp': 1}
+
+
+def test_velocities_once_measured_are_missed_with_another_limit(company):
+    listener = company.listener()
+    company.send(1.0)
+    listener.source.max_age = 2.0
+    assert listener.source.velocities_measured and listener.source.efforts_measured
+    company.send(2.0, velocity=NAN)
+    assert listener.source.refused == {'not finite': 1}
+
+
+def test_the_frame_of_a_vector_stays_known_with_another_limit(company):
+    with shared_subscriptions(company.pool):
+        source = PointInput(company.node('one'), 'point', '', lambda *_: None)
+    message = PointStamped(point=Point(x=1.0, y=2.0, z=3.0), header=Header(
+        frame_id='there', stamp=stamp_to_msg(now_ns(company.hub.get_clock()))))
+    company.subscriptions[0].callback(bytes(serialize_message(message)))
+    source.max_age = 5.0
+    assert (source.frame, source.values.tolist()) == ('there', [1.0, 2.0, 3.0])
+
+
 def test_inputs_that_a_node_creates_later_are_shared_too(company):
     node, stranger = company.node('late'), company.node('stranger')
     assert pool_of(node) is None

@@ -15,13 +15,17 @@
 
 from __future__ import annotations
 
-from lifecycle_msgs.msg import State, Transition, TransitionEvent
+import time
+
+from biped_com_ros.nodes.gravity_compensation.command_subscribers import CommandSubscribers
+from lifecycle_msgs.msg import Transition
 import numpy as np
 import pytest
 from rcl_interfaces.srv import GetParameters
 from rclpy.node import Node
 from std_msgs.msg import Float64MultiArray
-from support.gravity_rig import MAX_STEP, RATE
+from support.effort_controller import ControllerManager, EffortController
+from support.gravity_rig import largest_step
 
 
 def test_another_publisher_of_commands_is_reported(rig):
@@ -41,49 +45,6 @@ def test_a_problem_of_timing_does_not_hide_another_publisher(rig):
     rig.peer.destroy_publisher(other)
 
 
-class EffortController:
-    """
-    Receives commands as a ros2_control effort controller does.
-
-    From controller_manager and forward_command_controller 4.46: the node subscribes to the
-    commands when it is configured and has the parameter ``joints``; it announces transitions on
-    ``~/transition_event`` and has no lifecycle services; inactive, it applies nothing, and after
-    its activation it applies nothing until the next command.
-    """
-
-    def __init__(self, rig, joints, name='effort_controller'):
-        self.rig, self.joints, self.applied, self.is_active = rig, joints, [], False
-        self.node = Node(name, namespace=rig.namespace)
-        self.node.declare_parameter('joints', joints)
-        self._events = self.node.create_publisher(
-            TransitionEvent, f'{name}/transition_event', 10)
-        self.node.create_subscription(
-            Float64MultiArray, 'gravity_compensation/commands', self._on_commands, 10)
-        rig.play(3.0)  # one that is found sooner may be active already
-        rig.commands = []  # what it applies is checked, not what others get meanwhile
-        rig.executor.add_node(self.node)
-        rig.until(lambda: self._events.get_subscription_count() > 0, 'the watch')
-        rig.play(0.1)  # it is activated by a service of its own
-
-    def switch(self, on):
-        self.is_active = on
-        goal = State.PRIMARY_STATE_ACTIVE if on else State.PRIMARY_STATE_INACTIVE
-        self._events.publish(TransitionEvent(goal_state=State(id=goal)))
-        self.rig.play(0.2)  # until the event has arrived
-
-    def _on_commands(self, message):
-        self.applied.append(np.array(message.data) if self.is_active else None)
-
-    def wait_for_efforts(self):
-        self.rig.until(lambda: self.applied and self.applied[-1] is not None
-                       and self.rig.is_balanced(), 'efforts')
-
-    def unload(self):
-        self.rig.executor.remove_node(self.node)
-        self.node.destroy_node()
-        self.rig.play(0.3)  # until the executor has released it
-
-
 def test_efforts_begin_at_zero_whenever_the_controller_is_activated(rig, talos):
     controller = EffortController(rig, list(talos.actuated_joint_names))
     controller.switch(on=True)
@@ -91,15 +52,14 @@ def test_efforts_begin_at_zero_whenever_the_controller_is_activated(rig, talos):
     controller.switch(on=False)
     rig.statuses.clear()
     rig.until(lambda: rig.has_error("effort_controller' is inactive"), 'diagnostics')
+    assert not controller.efforts.any()
     count = len(controller.applied)
     rig.play(0.2)
     assert len(controller.applied) == count  # nothing is sent to it
     controller.switch(on=True)
     rig.until(lambda: len(controller.applied) > count + 5, 'efforts again')
     rig.until(rig.is_balanced, 'efforts')
-    again = np.array([0.0 * controller.applied[count], *controller.applied[count:]])
-    limits = rig.gravity_model.effort_limits
-    assert (np.abs(np.diff(again, axis=0)) <= RATE * MAX_STEP * limits + 1e-9).all()
+    assert largest_step(rig, controller.applied[count:]) <= 1.0 + 1e-9
     controller.unload()
 
 
@@ -119,34 +79,6 @@ def test_a_controller_that_comes_back_with_another_order_gets_nothing(rig, talos
     third.switch(on=True)
     third.wait_for_efforts()
     third.unload()
-
-
-class ControllerManager:
-    """
-    Lists controllers as controller_manager does.
-
-    From controller_manager.cpp: ``~/list_controllers`` has name and state of each controller;
-    names are without the namespace, which is that of the manager.
-    """
-
-    def __init__(self, rig, **states):
-        srv = pytest.importorskip('controller_manager_msgs.srv')
-        msg = pytest.importorskip('controller_manager_msgs.msg')
-        self.states, self.count, self._rig, self._state = states, 0, rig, msg.ControllerState
-        self.node = Node('controller_manager', namespace=rig.namespace)
-        self.node.create_service(
-            srv.ListControllers, 'controller_manager/list_controllers', self._list)
-        rig.executor.add_node(self.node)
-
-    def _list(self, _, response):
-        self.count += 1
-        response.controller = [
-            self._state(name=name, state=state) for name, state in self.states.items()]
-        return response
-
-    def close(self):
-        self._rig.executor.remove_node(self.node)
-        self.node.destroy_node()
 
 
 def subscriber(rig, joints, received):
@@ -222,6 +154,55 @@ def test_a_recorder_of_the_commands_interrupts_nothing(make, talos):
     rig.executor.remove_node(recorder)
     recorder.destroy_node()
     controller.unload()
+
+
+class LateNames:
+    """Has a node discover the nodes behind new subscriptions `delay` seconds later than those."""
+
+    def __init__(self, node, delay):
+        self._find, self._delay, self._came_at = node.get_subscriptions_info_by_topic, delay, {}
+        node.get_subscriptions_info_by_topic = self
+
+    def __call__(self, topic, no_mangle=False):
+        infos, now = self._find(topic, no_mangle), time.monotonic()
+        for info in infos:
+            if now < self._came_at.setdefault(bytes(info.endpoint_gid), now) + self._delay:
+                info.node_name = '_NODE_NAME_UNKNOWN_'  # as rmw_fastrtps has it until then
+                info.node_namespace = '_NODE_NAMESPACE_UNKNOWN_'
+        return infos
+
+
+def test_a_controller_whose_name_is_discovered_late_gets_no_step(make, talos):
+    rig, received = make(input_timeout=1.0, hold_time=1.0), []
+    LateNames(rig.node, 1.0)
+    rig.missing = {'joints'}  # it waits, at zero
+    rig.play(3.5)  # one that is found from now on may be inactive
+    node = subscriber(rig, list(talos.actuated_joint_names), received)  # it is active
+    rig.play(0.3)
+    rig.missing = set()
+    rig.until(lambda: received and rig.is_balanced(), 'efforts')
+    rig.play(4.5)
+    applied = [np.array(message.data) for message in received]
+    sums = np.abs(applied).sum(axis=1)
+    assert largest_step(rig, applied) <= 1.0 + 1e-9
+    assert (np.diff(sums) > -0.05 * sums.max()).all()  # efforts begin once
+    rig.executor.remove_node(node)
+    node.destroy_node()
+
+
+def test_a_subscriber_that_was_known_to_a_predecessor_did_not_come_now(rig):
+    topic = f'/{rig.namespace}/gravity_compensation/commands'
+    subscribers = CommandSubscribers(rig.node, topic, lambda: False)
+    before = time.monotonic()
+    found = subscribers.find('')
+    peer = found[rig.peer.get_fully_qualified_name()]
+    assert not subscribers.unrecognised and peer <= subscribers.ids
+    assert before <= subscribers.came_at(peer) <= time.monotonic()
+    assert not subscribers.any_in_step(peer)
+    subscribers.note_predating(frozenset(peer))
+    assert subscribers.came_at(peer) == float('-inf')
+    subscribers.begin(peer)
+    assert subscribers.any_in_step(peer)
 
 
 def controller(rig, joints):

@@ -27,11 +27,14 @@ import pytest
 NODES = sorted(path.parent.name for path in (
     Path(biped_com_ros.__file__).parent / 'nodes').glob('*/node.py'))
 OF_ROS = [name for name in NODES if name != 'robot_description']
-#: Imports the package of the nodes, says so, and runs the executable that is named.
+ROOT = Path(__file__).parents[3]
+SAMPLE = ROOT / 'doc/sample/sabian.mcap'
+#: Imports the package of an executable, says so, and runs the executable that is named.
 _ANNOUNCED = (
-    "import runpy, sys; sys.orig_argv[1:3] = ['-m', sys.argv[1]]; import biped_com_ros.nodes; "
-    "print('ready', flush=True); runpy.run_module(sys.argv[1], run_name='__main__')")
-TOOLS = ['offline.calibrate', 'launch_runner.launch']
+    'import importlib, runpy, sys; module = sys.argv.pop(1); '
+    "sys.orig_argv[1:3] = ['-m', module]; importlib.import_module(module.rsplit('.', 1)[0]); "
+    "print('ready', flush=True); runpy.run_module(module, run_name='__main__')")
+TOOLS = ['offline.calibrate', 'offline.check', 'launch_runner.launch', 'gazebo.files']
 
 
 def run(module, *words):
@@ -68,6 +71,56 @@ def test_an_interrupt_while_starting_leaves_no_traceback(delay):
         _, errors = process.communicate(timeout=20.0)
     assert 'Traceback' not in errors and 'KeyboardInterrupt' not in errors, errors
     assert process.returncode in (0, -signal.SIGINT)
+
+
+@pytest.mark.parametrize('delay', [0.1, 0.5, 2.5])
+def test_an_interrupt_of_a_tool_leaves_no_traceback(delay, tmp_path):
+    """The last one comes in the middle of its work."""
+    with subprocess.Popen(
+            [sys.executable, '-c', _ANNOUNCED, 'biped_com_ros.offline.calibrate', str(SAMPLE),
+             '--robot', 'sabian', '--out', str(tmp_path)], text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.readline()
+        time.sleep(delay)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=20.0)
+    assert 'Traceback' not in errors and 'KeyboardInterrupt' not in errors, errors
+    assert process.returncode == -signal.SIGINT
+
+
+_INTERRUPTED = """
+import os, signal, sys, weakref
+sys.orig_argv = ['', 'biped_com_ros']
+import biped_com_ros.nodes
+
+class Module: pass
+
+def on_end(_):  # as importlib's, in which exceptions get lost
+    os.kill(os.getpid(), signal.SIGINT)
+    for _ in range(1000): pass
+
+def main():
+    try:
+        on_end(None)
+    finally:
+        print('ended in order', flush=True)
+
+module = Module()
+reference = weakref.ref(module, on_end)
+if sys.argv[1] == 'importing':
+    del module
+    print('goes on', flush=True)
+else:
+    main()
+"""
+
+
+@pytest.mark.parametrize(('when', 'printed'), [('importing', ''), ('running', 'ended in order\n')])
+def test_an_interrupt_is_not_lost_in_a_callback_of_an_import(when, printed):
+    found = subprocess.run([sys.executable, '-c', _INTERRUPTED, when], text=True,
+                           capture_output=True, check=False, timeout=60.0)
+    assert (found.stdout, found.stderr) == (printed, '')
+    assert found.returncode != 0
 
 
 def test_other_errors_while_starting_are_shown():

@@ -104,6 +104,18 @@ def test_files_are_completed_however_long_it_takes(rig):
     assert output.splitlines()[-1] == 'the file is complete'
 
 
+@pytest.mark.parametrize('name, expected, is_reported', [
+    ('HangingInside', 0, False), ('Hanging', 1, True)])
+def test_an_end_that_hangs_is_cut_short(rig, name, expected, is_reported):
+    """A hanging middleware is no failure of the node; its own code is, and is named."""
+    with Process(SCRIPT, name) as process:
+        rig.until(lambda: rig.peer.count_publishers('out'), what='the node')
+        rig.spin(0.2)
+        code, taken, output = process.end(signal.SIGINT)
+    assert code == expected and taken < 5.0, output
+    assert ('in destroy_node' in output) == is_reported, output
+
+
 def test_callbacks_that_raise_do_not_end_the_node(rig, kind):
     with Process(SCRIPT, 'Faulty', kind=kind) as process:
         ticks = rig.collect(String, 'tick')
@@ -242,7 +254,7 @@ def test_without_optional_a_robot_without_tendons_is_an_error():
     with Process('-m', 'biped_com_ros.nodes.torso_controller.node', '--ros-args', '-p',
                  'robot:=talos') as process:
         code, _, output = process.end()
-    assert code == 1 and "robot 'talos' has no tendon torso" in output
+    assert code == 1 and "robot 'talos' has no tendon-driven torso" in output
 
 
 def test_registry_names_classes_that_exist():

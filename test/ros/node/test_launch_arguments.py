@@ -35,11 +35,15 @@ NODES = (
     ('bringup', 'suite', 'wrench_aggregator_params', 'wrench_aggregator'),
     ('bringup', 'suite', 'com_estimator_params', 'com_estimator'),
     ('bringup', 'suite', 'zmp_monitor_params', 'zmp_monitor'),
+    ('bringup', 'wrench_aggregator', 'wrench_aggregator_params', 'wrench_aggregator'),
+    ('bringup', 'com_estimator', 'com_estimator_params', 'com_estimator'),
+    ('bringup', 'zmp_monitor', 'zmp_monitor_params', 'zmp_monitor'),
     ('bringup', 'gravity_compensation', 'gravity_compensation_params', 'gravity_compensation'),
     ('bringup', 'torso_controller', 'torso_controller_params', 'torso_controller'),
     ('calibration', 'com_calibrator', 'com_calibrator_params', 'com_calibrator'),
     ('gait', 'gait_player', 'params', 'gait_player'),
     ('gravity_compensation', 'gravity_compensation', 'params', 'gravity_compensation'),
+    ('payload', 'payload_estimator', 'params', 'payload_estimator'),
     ('simulation', 'simulator', 'simulator_params', 'simulator'),
     ('torso', 'torso_controller', 'torso_controller_params', 'torso_controller'),
     ('viewer', 'viewer', 'viewer_params', 'viewer'))
@@ -78,7 +82,13 @@ def cases():
             field = name.removeprefix('launch.')
             if field in fields:
                 yield pytest.param(file, executable, files_argument, node, field, argument,
-                                   id=f'{node}-{field}')
+                                   id=f'{executable}-{node}-{field}')
+
+
+def nodes_of(file):
+    """Return (executable, its elements' text) of a launch file."""
+    return [(re.search(r'exec="(\w+)"', node)[1], node) for node in re.findall(
+        r'<node .*?</node>', (LAUNCH / f'{file}.launch.xml').read_text(), re.S)]
 
 
 @pytest.fixture(scope='module', autouse=True)
@@ -91,6 +101,11 @@ def participant(ros):
 
 def started(tmp_path, file, executable, node, **arguments):
     """Return the parameters of a node that a launch file starts with these arguments."""
+    if (file, executable) != ('bringup', 'suite') and executable == node:
+        arguments.setdefault('composed', 'false')  # one process per node, where there is a choice
+    declared = (LAUNCH / f'{file}.launch.xml').read_text()
+    arguments = {name: value for name, value in arguments.items()
+                 if name != 'composed' or 'name="composed"' in declared}
     planner = Planner(Context(arguments), ParameterFiles(tmp_path))
     planner.run(load(LAUNCH / f'{file}.launch.xml'))
     command = next(plan.command for plan in planner.processes
@@ -134,6 +149,15 @@ def test_simulated_time_likewise(tmp_path, file, executable, files_argument, nod
     assert started(tmp_path, file, executable, node, **given)[1] is True
     given['use_sim_time'] = 'false'
     assert started(tmp_path, file, executable, node, **given)[1] is False
+
+
+def test_every_node_with_a_parameter_file_is_tested_here():
+    tested = {case[:3] for case in NODES}
+    for path in LAUNCH.glob('*.xml'):
+        file = path.name.partition('.')[0]
+        for executable, text in nodes_of(file):
+            for argument in re.findall(r'<param from="\$\(var (\w+)\)"', text):
+                assert (file, executable, argument) in tested
 
 
 def test_no_launch_file_sets_a_parameter_that_a_file_may_set():

@@ -94,7 +94,7 @@ def test_a_lifecycle_node_that_is_not_active_is_told_with_the_command(rig, other
 
 
 def test_an_inactive_controller_is_told_by_its_manager(rig, others):
-    """Nodes of ros2_control's controllers have no service of a lifecycle node."""
+    """Controllers have no services of a lifecycle node, see support.effort_controller."""
     srv = pytest.importorskip('controller_manager_msgs.srv')
     msg = pytest.importorskip('controller_manager_msgs.msg')
     state = ['inactive']

@@ -24,7 +24,7 @@ from biped_com_ros.core.identification import (
     captures, com_measurements, confounding, estimates, estimator, exports, first_moments, fleet,
     instruments, noise_scales, plausibility, population, pose_candidates, pose_figures,
     pose_safety, prior, problem, report, results, robot_yaml, stances, stillness, transfer,
-    urdf as new_urdf, virtual_contacts)
+    turned_sensors, urdf as new_urdf, virtual_contacts)
 from biped_com_ros.core.identification.paper import (
     captures as paper, planar, poses as paper_poses, two_pose)
 from biped_com_ros.core.model.corrections import InstrumentCorrections
@@ -104,7 +104,10 @@ add_drawn(problem.without_noise, _noisy(), nan_means=_NOT_MEASURED)
 add_drawn(plausibility.without_constant_torques, _equations(_noise, least=0),
           nan_means=_NOT_MEASURED)
 add_drawn(paper_poses.rank_of, _equations(least=0), may_be_infinite=True)
+add_drawn(turned_sensors.find_turned_sensor, _equations().map(
+    lambda drawn: (drawn[0], drawn[1][0])))
 add_drawn(paper.best_pair, _equations(_noise, least=0), nan_means=_NOT_MEASURED)
+add_drawn(paper.last_pair, _equations(_noise, least=0), nan_means=_NOT_MEASURED)
 add_drawn(paper.com_from_captures, _equations(_noise, least=2).map(
     lambda drawn: (drawn[0], *drawn[1][:2], drawn[2])))
 

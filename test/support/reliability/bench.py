@@ -15,7 +15,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 import time
@@ -23,6 +23,7 @@ import time
 from biped_com_ros.core.model.robot import effort_limits
 import numpy as np
 from support.reliability.robot import Observer, OUTPUTS
+from support.reliability.system import OTHERS
 
 #: Efforts within this share of those before the fault are the same.
 SAME = 0.05
@@ -125,10 +126,10 @@ class Bench:
         self._permitted, self._clamp = EFFORT_RATE * MAX_STEP * limits, EFFORT_CLAMP * limits
         self._full: np.ndarray | None = None
 
-    def until_running(self, timeout: float = 120.0) -> None:
-        """Run until efforts are steady and all estimators publish."""
-        end = time.monotonic() + timeout
-        while not (self._is_steady() and all(map(self._is_alive, OUTPUTS))):
+    def until_running(self, timeout: float = 120.0, others: Iterable[str] = ()) -> None:
+        """Run until efforts are steady and all estimators, and other nodes, publish."""
+        end, names = time.monotonic() + timeout, (*OUTPUTS, *others)
+        while not (self._is_steady() and all(map(self._is_alive, names))):
             if time.monotonic() > end:
                 raise TimeoutError(f'it does not run after {timeout:.0f} s: {self._status}')
             self.robot.step()
@@ -180,7 +181,13 @@ class Bench:
                     and self._status.startswith('active'))
 
     def _is_alive(self, name: str, since: float = 0.0) -> bool:
-        """Whether an estimator has just published; True for other nodes."""
+        """
+        Whether a node has just published; True for those that are judged by efforts.
+
+        Estimators publish at each update; others are known by their diagnostics, once a second.
+        """
+        if name in OTHERS:
+            return self.robot.reported_at.get(name, 0.0) > max(time.monotonic() - 1.5, since)
         times = self.robot.arrivals.get(name)
         recent = max(time.monotonic() - 0.3, since)
         return times is None or (bool(times) and times[-1] > recent)

@@ -69,19 +69,25 @@ def sensor_faults(robot: StandingRobot) -> list[Fault]:
         clock(3600.0), clock(-3600.0), clock(0.05)]
 
 
+def node_faults(node: str, system: System, outcome: str) -> list[Fault]:
+    """Faults of a node of a system; `outcome` is that of efforts while it does nothing."""
+    faults = []
+    for words, number in (('kill -9', signal.SIGKILL), ('restart (SIGINT)', signal.SIGINT)):
+        # What commands ramps down before it ends.
+        end = ZERO if outcome == HELD and number == signal.SIGINT else outcome
+        faults.append(Fault(f'{node}: {words}', _sent(system, node, number), 1.9, (end,),
+                            revives=node, limit=_RESPAWN))
+    return [*faults, Fault(f'{node}: SIGSTOP for 3 s', _stopped(system, node), 3.0, (outcome,),
+                           revives=node)]
+
+
 def process_faults(robot: StandingRobot, system: System) -> list[Fault]:
     """Faults of processes and of the computer."""
     faults = []
     for node in NODES:
-        commands = node == 'gravity_compensation'
         # Its wrenches are an input of gravity_compensation.
-        expected = (HELD,) if commands else (ZERO,) if node == 'wrench_aggregator' else (KEPT,)
-        for words, number in (('kill -9', signal.SIGKILL), ('restart (SIGINT)', signal.SIGINT)):
-            end = expected if number == signal.SIGKILL or not commands else (ZERO,)
-            faults.append(Fault(f'{node}: {words}', _sent(system, node, number), 1.9, end,
-                                revives=node, limit=_RESPAWN))
-        faults.append(Fault(f'{node}: SIGSTOP for 3 s', _stopped(system, node), 3.0, expected,
-                            revives=node))
+        faults += node_faults(node, system, HELD if node == 'gravity_compensation' else
+                              ZERO if node == 'wrench_aggregator' else KEPT)
     return [
         *faults,
         Fault('effort controller: restart in 0.5 s', _restarted(robot), 3.0,

@@ -158,6 +158,8 @@ class Observer:
         Times of all messages of the estimators by node, s.
     statuses
         The last diagnostics of efforts.
+    reported_at
+        Time of the last diagnostics of each node, s.
 
     """
 
@@ -168,6 +170,7 @@ class Observer:
         self.controller = Controller(namespace, list(self.model.actuated_joint_names))
         self.arrivals: dict[str, list[float]] = {name: [] for name in OUTPUTS}
         self.statuses: list[tuple[float, str]] = []
+        self.reported_at: dict[str, float] = {}
         for name, (kind, topic) in OUTPUTS.items():
             self.node.create_subscription(
                 kind, topic, self._noting(self.arrivals[name]), qos_profile_sensor_data, raw=True)
@@ -182,6 +185,8 @@ class Observer:
 
     def _on_statuses(self, message: Any) -> None:
         for status in message.status:
+            node = status.name.partition(':')[0].removeprefix(f'{self._namespace}/')
+            self.reported_at[node] = time.monotonic()
             if status.name == f'{self._namespace}/gravity_compensation: effort':
                 self.statuses.append((time.monotonic(), status.message))
 

@@ -16,13 +16,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, ExitStack
 import os
 
-from support.reliability.bench import Bench, Fault
-from support.reliability.faults import process_faults, sensor_faults, simulator_faults
+from support.reliability.bench import Bench, Fault, KEPT
+from support.reliability.faults import (
+    node_faults, process_faults, sensor_faults, simulator_faults)
 from support.reliability.robot import Observer, StandingRobot
-from support.reliability.system import Simulator, System
+from support.reliability.system import OTHERS, Simulator, System
 
 ROBOT = 'biped'
 
@@ -40,6 +41,24 @@ def running(robot: str = ROBOT) -> Iterator[tuple[Bench, list[Fault]]]:
     finally:
         system.close()
         standing.close()
+
+
+@contextmanager
+def running_with_others(robot: str = ROBOT) -> Iterator[tuple[Bench, list[Fault]]]:
+    """Run a system and all nodes that it does without; yields the bench and faults of those."""
+    namespace = f'reliability_others_{os.getpid()}'
+    with ExitStack() as stack:
+        standing = StandingRobot(namespace, robot)
+        stack.callback(standing.close)
+        stack.callback(System(namespace, robot).close)
+        faults = []
+        for node, (file, arguments) in OTHERS.items():
+            system = System(namespace, robot, file=file, more=arguments)
+            stack.callback(system.close)
+            faults += node_faults(node, system, KEPT)
+        bench = Bench(standing)
+        bench.until_running(others=OTHERS)
+        yield bench, faults
 
 
 @contextmanager

@@ -27,6 +27,14 @@ import tempfile
 import time
 
 NODES = ('wrench_aggregator', 'com_estimator', 'zmp_monitor', 'gravity_compensation')
+#: Nodes that others do without, by what `System` starts them with.
+OTHERS = {
+    'payload_estimator': ('payload.launch.xml', ()),
+    'com_calibrator': ('calibration.launch.xml', ('directory:=$TEMPORARY',)),
+    'gait_player': ('gait.launch.xml', ()),
+    'torso_controller': ('torso.launch.xml', (  # the robot has the backbone's joints already
+        'autostart:=true', 'joint_states:=torso_controller/joint_states')),
+    'viewer': ('viewer.launch.xml', ('port:=0',))}
 
 
 class System:
@@ -42,7 +50,7 @@ class System:
     composed
         Whether the estimators share a process.
     file
-        Launch file, with the arguments `more`.
+        Launch file, with the arguments `more`, in which ``$TEMPORARY`` is a directory.
     prefix
         Command in front of the launch runner.
 
@@ -56,8 +64,10 @@ class System:
         self._directory = tempfile.TemporaryDirectory(prefix='reliability_')
         directory = Path(self._directory.name)
         self._output = directory / 'output.txt'
-        arguments = [f'robot:={robot}', f'namespace:={namespace}', 'respawn:=all',
-                     f'use_sim_time:={str(simulated).lower()}', *more]
+        arguments = [f'robot:={robot}', f'namespace:={namespace}', 'respawn:=all', *(
+            argument.replace('$TEMPORARY', str(directory)) for argument in more)]
+        if simulated:
+            arguments.append('use_sim_time:=true')
         if file == 'bringup.launch.xml':
             arguments.append(f'composed:={str(composed).lower()}')
         with self._output.open('w') as output:

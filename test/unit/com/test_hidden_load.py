@@ -35,19 +35,21 @@ def model():
 class Swaying:
     """The base is carried along sines, nodding; the torso pitches, slowly: see the module."""
 
-    def __init__(self, model):
-        self.model, self._joint = model, model.joint_index(['torso_pitch'])[0]
+    def __init__(self, model, load=LOAD, inertia=(0.0, 0.0, 0.0), roll=0.0):
+        self.model, self._joint, self._roll = model, model.joint_index(['torso_pitch'])[0], roll
         self.loaded = model.pin_model.copy()
         self.data = self.loaded.createData()
         frames = model.frames((LINK,))
         in_joint = frames.poses_in_joint()[0]
         com = CarrierFrame(model, LINK)._frames.poses_in_joint()[0]
         self.loaded.inertias[int(frames.joints[0])] += pin.Inertia(
-            LOAD, com.position + in_joint.rotation @ AT, np.zeros((3, 3)))
+            load, com.position + in_joint.rotation @ AT, in_joint.rotation
+            @ np.diag(inertia) @ in_joint.rotation.T)
 
     def pinocchio_q(self, t):
         q = self.model.configuration(self.positions(t))
-        base = pin.SE3(pin.rpy.rpyToMatrix(0.0, 0.05 * np.sin(3.0 * t), 0.4), np.array(
+        base = pin.SE3(pin.rpy.rpyToMatrix(
+            self._roll * np.sin(2.5 * t), 0.05 * np.sin(3.0 * t), 0.4), np.array(
             (0.03 * np.sin(6.0 * t), 0.02 * np.cos(5.0 * t), 0.4)) + (100.0, -50.0, 2.0))
         q[:7] = pin.SE3ToXYZQUAT(base * pin.XYZQUATToSE3(q[:7]))
         return q
@@ -80,8 +82,8 @@ class Swaying:
         return state, Twist(twist.linear.copy(), twist.angular.copy())
 
 
-def equations(model, seconds, push=(0.0, 0.0, 0.0)):
-    robot, wrench = Swaying(model), LoadWrench(model)
+def equations(model, seconds, push=(0.0, 0.0, 0.0), **options):
+    robot, wrench = Swaying(model, **options), LoadWrench(model)
     carrier = CarrierFrame(model, LINK)
     for i in range(round(seconds / DT)):
         state, twist = robot.seen(i * DT)
@@ -103,6 +105,17 @@ def test_the_load_solves_it_and_is_found_height_and_all(model):
     where, *_ = np.linalg.lstsq(rows[:, :3], residual - rows[:, 3] * truth[3], rcond=None)
     np.testing.assert_allclose(where[:2], truth[:2], atol=2e-5)
     assert where[2] == pytest.approx(truth[2], rel=0.05), 'which is what its inertia feigns'
+
+
+def test_moments_of_inertia_act_about_the_axes_of_the_link(model):
+    inertia = np.array((0.02, 0.05, 0.03))
+    found = [equation for equation in equations(
+        model, 3.0, load=0.0, inertia=inertia, roll=0.06) if equation is not None]
+    residual = np.concatenate([equation.residual for equation in found])
+    expected = np.concatenate([equation.inertia @ inertia / model.mass for equation in found])
+    # Products of angular velocities are left out.
+    np.testing.assert_allclose(residual, expected, atol=0.03 * np.abs(residual).max())
+    assert (np.abs(residual).max() > 5e-4).all()
 
 
 def test_nothing_is_said_until_the_filter_has_settled_nor_in_the_air(model):

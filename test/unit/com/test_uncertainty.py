@@ -193,7 +193,8 @@ def rigs(world, robot, motion, seeds=3):
 
 
 @pytest.mark.parametrize(('world', 'robot', 'motion'), [
-    ('links', 'biped', 'sway'), ('real', 'biped', 'push'), ('real', 'g1', 'sway')])
+    ('links', 'biped', 'sway'), ('real', 'biped', 'push'), ('real', 'g1', 'sway'),
+    ('all', 'g1', 'sway')])
 def test_where_everything_is_wrong_it_knows_how_much(world, robot, motion):
     seeds = 3 if robot == 'biped' else 2
     _, results = rigs(world, robot, motion, seeds)

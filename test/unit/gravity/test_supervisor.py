@@ -180,6 +180,17 @@ def test_at_every_rate_joint_states_that_stop_end_in_zero_in_time(rate):
     assert robot.now - since == pytest.approx(duration, abs=0.03)
 
 
+@pytest.mark.parametrize('rate', (25.0, 50.0, 500.0))
+@pytest.mark.parametrize('name', (IMU, LEFT))
+def test_at_every_rate_another_input_that_stops_ends_in_zero_in_time(rate, name):
+    robot = Robot(rate).started()
+    since, robot.missing = robot.now, {name}
+    while robot.supervisor.state != WAITING:
+        robot.step()
+    duration, timeout = SAFETY.hold_time + SAFETY.stop_time, 0.1
+    assert duration < robot.now - since < timeout + duration + 3.0 / rate
+
+
 @pytest.mark.parametrize('rate', (5.0, 10.0, 25.0, 33.0, 50.0, 500.0))
 def test_at_every_rate_regular_joint_states_are_never_late(rate):
     robot = Robot(rate, replace(SAFETY, start_time=0.1, max_step=1.0)).started()

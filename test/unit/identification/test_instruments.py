@@ -52,7 +52,9 @@ def test_a_calibration_survives_its_file():
 
 def test_only_what_is_significant_has_a_remedy():
     sure = estimate(InstrumentKind.JOINT_OFFSET, 'knee', value=0.0175)
-    assert sure.is_significant and '+1.00 deg' in sure.remedy
+    assert sure.is_significant and sure.remedy.endswith('it reads 1.00 deg too much')
+    other_way = estimate(InstrumentKind.JOINT_OFFSET, 'knee', value=-0.0175)
+    assert other_way.remedy.endswith('it reads 1.00 deg too little')
     unsure = estimate(InstrumentKind.JOINT_OFFSET, 'knee', value=0.004)
     assert not unsure.is_significant and unsure.remedy == ''
 

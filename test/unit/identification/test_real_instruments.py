@@ -197,4 +197,4 @@ def test_what_cannot_be_told_apart_is_said():
     true = TrueRobot('sabian', seed=1)
     captures, _ = measured(true, 24, 1, {InstrumentKind.SENSOR_SHIFT})
     found = Estimator(true.model, SensorNoise(sensor_shift=0.005)).solve(captures)
-    assert any('not told apart' in text and 'cross-talk' in text for text in found.ambiguities)
+    assert any('confounded' in text and 'cross-talk' in text for text in found.ambiguities)

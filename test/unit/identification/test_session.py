@@ -18,118 +18,12 @@ import errno
 import os
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
-from biped_com_ros.core.identification.pose_safety import DesignOptions
-from biped_com_ros.core.identification.session import (
-    CalibrationSession, SessionOptions, SessionState)
-from biped_com_ros.core.identification.stillness import StillnessOptions
+from biped_com_ros.core.identification.session import SessionState
 from biped_com_ros.core.identification.transfer import HOIST_SETTLING, HoistMove
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pytest
-from support.statics_data import NOISE, TrueRobot
-
-PERIOD, DURATION = 0.1, 2.0  # s between updates, and of each trajectory
-
-
-class Jobs:
-    """Does the work when it is polled, so that a test is not at the mercy of threads."""
-
-    def __init__(self):
-        self.job = None
-
-    @property
-    def is_busy(self):
-        return self.job is not None
-
-    def start(self, work, on_result):
-        assert self.job is None
-        self.job = work, on_result
-
-    def poll(self):
-        if self.job is None:
-            return False
-        (work, on_result), self.job = self.job, None
-        on_result(work())
-        return True
-
-
-class Driver:
-    """A robot that is where a path ends at once, and a hoist that lifts at once."""
-
-    def __init__(self, positions, has_hoist=True):
-        self.positions, self.has_hoist = positions, has_hoist
-        self.problem, self.is_lifted, self.moves, self.paths = '', False, [], []
-        self.on_the_way, self.slow = [], []
-
-    def send(self, positions, path, slowly=False):
-        assert np.abs(path[0] - positions).max() < 0.5  # no jump
-        self.positions = path[-1]
-        self.paths.append(path)
-        self.slow += [slowly]
-        self.on_the_way.extend(path)
-        return DURATION
-
-    def request_hoist(self, move):
-        if not self.has_hoist:
-            return ''
-        if not self.moves or self.moves[-1] is not move:
-            self.moves.append(move)
-        self.is_lifted = move is HoistMove.LIFT
-        return ''
-
-    def end_hoist(self):
-        pass
-
-
-class Bench:
-    """A session, and the robot that it calibrates."""
-
-    def __init__(self, directory, true=None, has_hoist=True, **options):
-        self.true = true or TrueRobot('sabian', seed=2)
-        design = options.pop('design', {})
-        self.driver = Driver(self.true.model.posture('stand'), has_hoist)
-        self.texts, self.errors, self.targets, self.infos = [], [], [], []
-        self.session = CalibrationSession(
-            self.true.model, SessionOptions(
-                directory=directory, design=DesignOptions(**{
-                    'count': 3, 'candidates': 6, 'double_support': 1.0, 'torso_bend': 0.0,
-                    **design}),
-                stillness=StillnessOptions(duration=0.3, force_deviation=50.0),
-                **{'move': True, **options}), NOISE, self.driver, Jobs(), self)
-        self.now, self.noise = 0.0, NOISE
-
-    def info(self, text):
-        self.infos.append(text)
-
-    def progress(self, text, is_error):
-        (self.errors if is_error else self.texts).append(text)
-
-    def target(self, pose):
-        self.targets.append(pose)
-
-    def read(self, tremble=0.0):
-        """Add readings of the robot as it stands or hangs, for one period."""
-        standing = () if self.driver.is_lifted else ('left', 'right')
-        exact = self.true.capture(standing, None, self.driver.positions)
-        while self.driver.on_the_way:
-            self.session.add_readings(self.now, self.driver.on_the_way.pop(0), exact.torques,
-                                      exact.wrenches, exact.up)
-        for i in range(10):
-            q = exact.positions + tremble * np.sin(i + np.arange(len(exact.positions)))
-            self.session.add_readings(
-                self.now + 0.01 * i, q, exact.torques, exact.wrenches, exact.up)
-
-    def run(self, until, limit=200.0, tremble=0.0):
-        """Update the session until something has happened."""
-        end = self.now + limit
-        while not until():
-            assert self.now < end, (self.session.state, self.texts[-3:], self.errors[-3:])
-            self.read(tremble)
-            self.now += PERIOD
-            self.session.update(self.now)
-
-    def is_in(self, state):
-        return lambda: self.session.state is state
+from support.calibration_bench import Bench
 
 
 def test_from_the_first_pose_to_the_results(tmp_path):

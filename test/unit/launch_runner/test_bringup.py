@@ -42,6 +42,13 @@ def test_bringup_starts_what_commands_motors_only_as_asked(tmp_path: Path) -> No
     assert '~/tendon_lengths:=drives/lengths' in torso and '~/joint_states:=joint_states' in torso
 
 
+@pytest.mark.parametrize('file', ['bringup', 'simulation', 'demo', 'torso', 'torso_demo'])
+def test_a_larger_torso_gets_stronger_tendons(tmp_path: Path, file: str) -> None:
+    for robot, expected in (('biped', 'torso_controller.yaml'), ('sabian', 'torso/sabian.yaml')):
+        command = planned(tmp_path, f'{file}.launch.xml', robot=robot)['torso_controller']
+        assert str(SHARE / 'config' / expected) in command
+
+
 def test_prefixed_robots_share_the_global_tree_of_frames(tmp_path: Path) -> None:
     for file in ('simulation.launch.xml', 'torso.launch.xml', 'demo.launch.xml'):
         alone = planned(tmp_path, file, namespace='r1')

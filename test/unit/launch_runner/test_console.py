@@ -15,11 +15,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 import sys
 
-from biped_com_ros.launch_runner.console import Console, KEPT_DAYS, remove_old_logs
+from biped_com_ros.launch_runner import launch
+from biped_com_ros.launch_runner.console import (
+    Console, KEPT_DAYS, new_log_directory, remove_old_logs)
 import pytest
 
 DAY = 86400.0
@@ -79,3 +82,34 @@ def test_the_log_file_is_readable_by_its_owner_only(console: Console) -> None:
     console.line('viewer-1', 'Open http://10.0.0.1:8080/?token=secret', visible=False)
     assert 'token=secret' in console.log_file.read_text()
     assert console.log_file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_user_without_a_home_has_a_temporary_log(
+        monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As a container gives a number that no user has."""
+    def homeless() -> Path:
+        raise RuntimeError('Could not determine home directory.')
+
+    monkeypatch.setattr(Path, 'home', homeless)
+    monkeypatch.setattr('tempfile.tempdir', str(tmp_path))
+    assert new_log_directory({}).is_relative_to(tmp_path)
+    own = tmp_path / 'own'
+    assert new_log_directory({'ROS_HOME': str(own)}).parent == own / 'log'
+    assert new_log_directory({'ROS_LOG_DIR': str(own)}).parent == own
+
+
+@pytest.mark.parametrize('call', ['tempfile.mkdtemp', 'os.fsync'])
+def test_a_disk_that_was_full_before_the_launch_is_named(
+        call: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+        capsys: pytest.CaptureFixture[str]) -> None:
+    """There is room neither for a directory, nor for the file of parameters."""
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    file = tmp_path / 'x.launch.xml'
+    file.write_text('<launch><node pkg="biped_com_ros" exec="simulator">'
+                    '<param name="robot" value="biped"/></node></launch>')
+    monkeypatch.setattr(call, full)
+    assert launch.main(['--dry-run', str(file)]) == 2
+    line, = capsys.readouterr().err.splitlines()
+    assert 'No space left on device; free space on the disk' in line

@@ -142,6 +142,30 @@ def test_an_interrupt_during_the_start_is_no_failure(start: Start) -> None:
     runner.wait_for('ready')
     assert runner.end()[0] == 0
     assert 'has finished cleanly' in runner.output and 'has died' not in runner.output
+    assert 'Traceback' not in runner.output
+    assert 'KeyboardInterrupt' in runner.log
+
+
+def test_a_traceback_at_the_end_is_shown(start: Start) -> None:
+    runner = start(node('raises_at_end', PATIENT))
+    runner.wait_for('ready')
+    assert runner.end()[0] == 3
+    assert re.search(r'(?s)Traceback.*ValueError: the reason.*has died', runner.output)
+
+
+@pytest.mark.parametrize('delay', [0.0, 0.05, 0.1, 0.2, 0.4])
+def test_ctrl_c_while_the_runner_starts_prints_nothing(delay: float) -> None:
+    """As ``make`` starts it, with SIGINT blocked until Python itself has started."""
+    runner = subprocess.Popen(
+        [sys.executable, '-m', 'biped_com_ros.launch_runner.launch', '--dry-run',
+         'demo.launch.xml'], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}))
+    time.sleep(delay)
+    runner.send_signal(signal.SIGINT)
+    _, errors = runner.communicate(timeout=20)
+    assert errors == ''
+    # Where the computer is fast, it has ended before.
+    assert runner.returncode in ((-signal.SIGINT, 0) if delay else (-signal.SIGINT,))
 
 
 @pytest.mark.parametrize(('script', 'code'), [('ends', 0), ('fails', 7)])

@@ -23,7 +23,7 @@ from biped_com_ros.offline import fleet, workers
 from biped_com_ros.offline.calibrate import main, parser
 import pytest
 from support.statics_data import TrueRobot
-from support.worker_jobs import killed_always, killed_once, wrong
+from support.worker_jobs import interrupted, killed_always, killed_once, wrong
 
 NOISE = SensorNoise(force=0.1, moment=0.005, torque=0.05)
 KINDS = ['processes', 'dask']
@@ -55,6 +55,12 @@ def test_a_job_that_kills_its_worker_does_not_hold_up_others():
 def test_an_unexpected_error_is_that_of_its_job():
     with started('processes') as pool:
         assert list(pool.run(wrong, [Path('x')])) == [(0, 'ValueError: x')]
+
+
+def test_ctrl_c_is_left_to_the_process_that_ends_the_others():
+    """A terminal sends it to all of them, and each would print a traceback."""
+    with started('processes') as pool:
+        assert list(pool.run(interrupted, [Path('x')])) == [(0, 'went on')]
 
 
 def test_without_dask_a_scheduler_is_an_error(monkeypatch, tmp_path, capsys):

@@ -189,7 +189,8 @@ def test_virtual_joints_may_stand_in_the_order_yaw_pitch_roll():
 def test_other_robots():
     body = TorsoBody(RobotModel(CONFIG, URDF))
     assert body.backbone.count == len(CONFIG.torso.attachment_angles_deg)
-    with pytest.raises(ConfigurationError, match='has no tendon torso'):
+    with pytest.raises(ConfigurationError,
+                       match='has no tendon-driven torso; choose biped or sabian, or '):
         TorsoBody(RobotModel(replace(CONFIG, torso=None), URDF))
     joints = CONFIG.torso.joints
     swapped = replace(CONFIG, torso=replace(CONFIG.torso, joints=(joints[1], joints[0],

@@ -19,6 +19,8 @@ from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.low_state_config import LowStateConfig
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.unitree.layout import HEADER
+from biped_com_ros.core.unitree.low_state import LowStateDecoder
 from biped_com_ros.core.unitree.stream import LowStateStream, RefusedLowState
 import numpy as np
 import pytest
@@ -93,6 +95,48 @@ def test_a_number_that_is_not_finite_is_refused_with_its_joint(field):
     setattr(message.motor_state[10], field, 0.0)
     setattr(message.motor_state[9], field, np.nan)  # a motor that the robot does not have
     assert stream.update(states.serialize(message), 10**9)
+
+
+@pytest.mark.parametrize('field', ['quaternion', 'gyroscope', 'accelerometer'])
+def test_an_imu_that_is_not_finite_is_refused(field):
+    stream, states, message = made('g1_as_sold')
+    getattr(message.imu_state, field)[2] = np.inf
+    assert f'imu_state.{field} is not finite' in str(refusal(stream, states.serialize(message)))
+
+
+@pytest.mark.parametrize('robot', ROBOTS)
+def test_whatever_arrives_it_is_refused_or_finite_and_has_a_stamp_of_now(robot):
+    """Numbers that no robot sends, wrong sizes, and random bytes, with the right checksum."""
+    stream, states, message = made(robot)
+    valid, rng, used = states.serialize(message), np.random.default_rng(20), 0
+    decoder = LowStateDecoder(ROBOTS[robot])
+    tick, crc = (HEADER + decoder.layout.numbers[name].cdr for name in ('tick', 'crc'))
+    words = np.array([np.nan, np.inf, -np.inf, 3e38, -1e30, 1e-45, 0.0], '<f4').view('<u4')
+    for number in range(2000):
+        raw = bytearray(valid)
+        raw[tick:tick + 4] = (2 * number).to_bytes(4, 'little')
+        for _ in range(rng.integers(1, 6)):
+            at = 4 * rng.integers(1, len(raw) // 4)
+            word = rng.choice(words) if rng.random() < 0.5 else rng.integers(2 ** 32)
+            raw[at:at + 4] = int(word).to_bytes(4, 'little')
+        if number % 10:
+            raw[crc:crc + 4] = decoder.checksum(bytes(raw)).to_bytes(4, 'little')
+        if number % 7 == 0:
+            raw = raw[:rng.integers(len(raw))]
+        now = (1000 + 2 * number) * 10 ** 6
+        try:
+            stamp = stream.update(bytes(raw), now)
+        except RefusedLowState:
+            continue
+        if stamp is not None:
+            used += 1
+            assert abs(stamp - now) <= 10 ** 9
+            for values in (stream.positions, stream.velocities, stream.efforts,
+                           stream.state.quaternion, stream.state.angular_velocity,
+                           stream.state.acceleration):
+                assert np.isfinite(values).all()
+    assert used > 100
+    assert stream.update(valid, 10 ** 10) is not None
 
 
 def test_errors_of_motors_are_counted():

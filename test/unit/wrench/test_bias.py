@@ -19,6 +19,7 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.wrench.aggregation import AggregationSettings, WrenchAggregation
 from biped_com_ros.core.wrench.bias import BiasFilter, BiasSettings
 from biped_com_ros.core.wrench.bias_tracking import BiasTracking
+from biped_com_ros.core.wrench.weight_check import WeightCheck
 import numpy as np
 import pytest
 
@@ -111,11 +112,12 @@ def test_settings_have_to_be_positive():
 class Stepping:
     """The demo robot steps in place, by statics; its sensors drift, with gains 10 % too high."""
 
-    def __init__(self, bend=1.3):
+    def __init__(self, bend=1.3, bias=lambda t: DRIFT * t, gain=GAIN):
         self.model = model = RobotModel.load('biped')
         self.aggregation = WrenchAggregation(model, AggregationSettings())
         self.tracking = BiasTracking(self.aggregation, BiasSettings())
         self.bend, self.weight = bend, self.aggregation.body_weight
+        self.bias, self.gain = bias, gain
         self.soles = model.soles.poses_in_joint()
         self.adjoints = []
         for i, channel in enumerate(self.aggregation.channels[:2]):
@@ -149,8 +151,8 @@ class Stepping:
             fz = loads[i] * self.weight
             contact = np.array((0.0, 0.0, fz, 0.01 * fz, -0.02 * fz, 0.0))
             true.append((0.02, 0.01))
-            reading = GAIN * (self.adjoints[i] @ contact + self.aggregation.expected[i])
-            self.aggregation.update(i, (reading + DRIFT * t) * np.asarray(
+            reading = self.gain * (self.adjoints[i] @ contact + self.aggregation.expected[i])
+            self.aggregation.update(i, (reading + self.bias(t)) * np.asarray(
                 self.aggregation.channels[i].config.sign), stamp)
         done = self.aggregation.total(self.aggregation.bodies[1], stamp)
         for body in self.aggregation.bodies[:1]:
@@ -176,6 +178,46 @@ def test_after_a_minute_of_stepping_the_cop_is_right_to_a_millimetre():
         error = np.abs(found.bias - DRIFT * 66.0)
         assert (error < 2.0 * found.deviation + (0.01, 0.01, 0.01, 0.001, 0.001, 0.001)).all()
         assert error[2] > 0.1
+
+
+WARMING = 60.0
+"""Time constant with which sensors get warm after they are switched on, s."""
+
+
+def warming(t):
+    """Return the bias of a sensor that warms up: at first it drifts four times as fast."""
+    return 4.0 * DRIFT * WARMING * (1.0 - np.exp(-t / WARMING))
+
+
+@pytest.mark.parametrize(
+    ('bias', 'least'), [(lambda t: DRIFT * t, 0.25), (warming, 1.0)])
+@pytest.mark.parametrize(('gain', 'is_plausible'), [(1.0, True), (GAIN, False)])
+def test_the_weight_warning_is_right_after_a_minute_of_stepping(bias, least, gain, is_plausible):
+    """A drift is no reason to warn, a wrong gain is; warming is a drift, as it is not measured."""
+    verdicts = []
+    for track in (True, False):
+        robot = Stepping(bias=bias, gain=gain)
+        check = WeightCheck(robot.weight, {'left': ['left_foot'], 'right': ['right_foot']},
+                            0.05, 'the YAML')
+        for i in range(6600):
+            robot.step(0.01 * i, track)
+            if i == 6000:
+                check.verdict()  # of what was before
+            forces = robot.aggregation.foot_forces
+            check.add(sum(forces), forces, robot.aggregation.stands)
+        verdicts.append(check.verdict())
+    tracked, free = verdicts
+    assert tracked.plausible == is_plausible and ('calibrate' in tracked.message) != is_plausible
+    assert tracked.ratio == pytest.approx(gain, abs=0.01)
+    assert abs(free.ratio - gain) * robot.weight > least  # N, of both sensors
+
+
+def test_while_a_sensor_warms_up_the_cop_stays_right():
+    robot, free = Stepping(bias=warming), Stepping(bias=warming)
+    errors = [robot.step(0.01 * i) for i in range(9000)]
+    without = max(free.step(88.0 + 0.01 * i, track=False) for i in range(200))
+    assert max(errors) < 0.001 and max(errors[6000:]) < 0.0001
+    assert without > 0.003
 
 
 @pytest.mark.parametrize('bend', [0.0, 0.15])

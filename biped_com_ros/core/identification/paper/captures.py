@@ -120,13 +120,13 @@ def com_from_captures(regressor: StaticsRegressor, first: Capture, second: Captu
             f'the poses differ by a lean of {math.degrees(tilt):.2f} deg: lean further about the '
             'ankles, 5 to 10 deg')
     leans = _leaning_links(regressor, first, second)
-    mass = float(np.mean([line.mass for line in lines]))
-    found = _solve(regressor, poses, lines, leans, mass)
+    found = _solve(regressor, poses, lines, leans)
     r, q, h = found.from_ankles.tolist()
-    changes = [_solve(regressor, poses, varied, leans, mass).from_ankles - found.from_ankles
+    changes = [_solve(regressor, poses, varied, leans).from_ankles - found.from_ankles
                for varied in _variations(regressor, poses, lines, noise)]
     return MeasuredCom(
-        tilt=tilt, r_w=r, q_w=q, l_w=h, mass=mass, com_in_base=found.totals, heights=np.array([
+        tilt=tilt, r_w=r, q_w=q, l_w=h, mass=found.mass, com_in_base=found.totals,
+        heights=np.array([
             (total - _standing_soles(regressor, pose).mean(axis=0)) @ line.up
             for total, pose, line in zip(found.totals, poses, lines)]),
         deviations=np.linalg.norm(changes, axis=0))
@@ -152,6 +152,30 @@ def best_pair(regressor: StaticsRegressor, captures: Sequence[Capture],
     if not found:
         raise InputError(f'no two poses differ by a lean about the ankles only: {problem}')
     return min(found, key=lambda pair: float(pair[2].deviations[2]))
+
+
+def last_pair(regressor: StaticsRegressor, captures: Sequence[Capture],
+              noise: SensorNoise) -> tuple[Capture, Capture, MeasuredCom]:
+    """
+    Return the latest two captures that differ by a lean about the ankles, and what they give.
+
+    Raises
+    ------
+    InputError
+        If no two of them do; the message is what keeps the last two from it.
+
+    """
+    if len(captures) < 2:
+        raise InputError('capture an upright pose, then one that leans about the ankles')
+    problems = []
+    pairs = [(i, j) for j in range(len(captures) - 1, 0, -1) for i in range(j - 1, -1, -1)]
+    for i, j in pairs:
+        first, second = captures[i], captures[j]
+        try:
+            return first, second, com_from_captures(regressor, first, second, noise)
+        except InputError as error:
+            problems.append(error)
+    raise problems[0]
 
 
 class _Line(NamedTuple):
@@ -201,18 +225,21 @@ def _ankle_links(regressor: StaticsRegressor, capture: Capture) -> list[str]:
 
 
 class _Solution(NamedTuple):
+    mass: float
     totals: Array
     from_ankles: Array
 
 
 def _solve(regressor: StaticsRegressor, poses: Sequence[Capture], lines: Sequence[_Line],
-           leans: BoolArray, mass: float) -> _Solution:
+           leans: BoolArray) -> _Solution:
     """Return the total centres of mass in the base, and that above the ankles from these."""
-    model = regressor.model
+    model, mass = regressor.model, float(np.mean([line.mass for line in lines]))
     fixed = regressor.carried_links(poses[0]) & ~leans
     masses = np.where(fixed, model.link_masses, 0.0)
     body = mass - float(masses.sum())
-    moments = [masses @ model.state(pose.positions).link_coms_in_base for pose in poses]
+    # Of the part that does not lean, and of what joints that yield change in the part that does.
+    moments = [masses @ model.state(pose.positions).link_coms_in_base + body * shift
+               for pose, shift in zip(poses, _shifts(regressor, poses, leans))]
     levels = [level_rotation(line.up)[:2] for line in lines]
     com, *_ = np.linalg.lstsq(
         np.concatenate([level * body / mass for level in levels]),
@@ -220,8 +247,23 @@ def _solve(regressor: StaticsRegressor, poses: Sequence[Capture], lines: Sequenc
                         for level, line, moment in zip(levels, lines, moments)]), rcond=None)
     ankles = model.state(poses[0].positions).placements_in_base(
         model.frames(_ankle_links(regressor, poses[0])))[:, 3]
-    return _Solution(np.array([(moment + body * com) / mass for moment in moments]),
+    return _Solution(mass, np.array([(moment + body * com) / mass for moment in moments]),
                      level_rotation(lines[0].up) @ (com - ankles.mean(axis=0)))
+
+
+def _shifts(regressor: StaticsRegressor, poses: Sequence[Capture],
+            leans: BoolArray) -> list[Array]:
+    """
+    Return by how much the centre of mass of the leaning part moved in the base, (3,) each, m.
+
+    Joints under position control yield to the other load of another pose. It is so little that
+    the URDF's masses are good enough for it.
+    """
+    model, first = regressor.model, poses[0]
+    masses = np.where(leans, model.link_masses, 0.0)
+    before = masses @ model.state(first.positions).link_coms_in_base
+    return [(masses @ model.state(pose.positions).link_coms_in_base - before) / masses.sum()
+            for pose in poses]
 
 
 def _variations(regressor: StaticsRegressor, poses: Sequence[Capture], lines: Sequence[_Line],

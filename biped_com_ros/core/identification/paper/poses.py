@@ -80,7 +80,7 @@ class RankReport:
         remedy = f'; at least {missing} more poses are needed' if missing else '; poses suffice'
         more = len(self.confounded) - _LARGEST
         shown = '; '.join(self.confounded[:_LARGEST]) + (f' and {more} more' if more > 0 else '')
-        apart = f'; not told apart: {shown}' if self.confounded else ''
+        apart = f'; confounded: {shown}' if self.confounded else ''
         moves = f'; move {", ".join(self.joints[:_LARGEST])}' if self.joints else ''
         return (f'{self.poses} poses determine {self.rank} of {self.possible} combinations of '
                 f'first moments (condition {self.condition:.3g}){remedy}{apart}{moves}')

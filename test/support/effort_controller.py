@@ -1,0 +1,145 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Stand-ins for an effort controller of ros2_control and its controller manager.
+
+As read in ros2_control 4.46.0 and ros2_controllers 4.42.1 (branches jazzy, 9ffbf97f and ed360c97)
+and in rcl_lifecycle 9.2.0:
+
+- ``controller_interface_base.cpp``: the node of a controller has no lifecycle services
+  (``false`` in its constructor); ``rcl_lifecycle.c`` then makes the publisher of
+  ``~/transition_event`` alone, and announces the intermediate state ``activating`` or
+  ``deactivating``, and then the one that is reached.
+- ``forward_controllers_base.cpp``: ``on_configure`` subscribes to ``~/commands``, so that inactive
+  controllers receive, too; a message with a value that is not finite is dropped; ``on_activate``
+  forgets what was received before, and nothing is written until the next command; commands of
+  another size are an error and not written.
+- ``forward_command_controller.cpp``: the parameter ``joints`` gives the order.
+- ``joint_group_effort_controller.cpp``: ``on_deactivate`` writes 0 to all joints.
+- ``controller_manager.cpp``: ``~/list_controllers`` has name and state of each controller; names
+  are without the namespace, which is that of the manager.
+"""
+
+from __future__ import annotations
+
+from lifecycle_msgs.msg import State, TransitionEvent
+import numpy as np
+import pytest
+from rclpy.node import Node
+from std_msgs.msg import Float64MultiArray
+
+
+class EffortController:
+    """
+    The controller, inactive.
+
+    Parameters
+    ----------
+    rig
+        The robot with the node under test.
+    joints, name
+        Parameter of the controller, and its name.
+
+    Attributes
+    ----------
+    efforts
+        What its joints get, (n,).
+    applied
+        The efforts by each command and after each deactivation; None for commands that were
+        received while it was inactive.
+
+    """
+
+    def __init__(self, rig, joints, name='effort_controller'):
+        self.rig, self.joints, self.applied, self.is_active = rig, joints, [], False
+        self.efforts = np.zeros(len(joints))
+        self.node = Node(name, namespace=rig.namespace)
+        self.node.declare_parameter('joints', joints)
+        self._events = self.node.create_publisher(
+            TransitionEvent, f'{name}/transition_event', 10)
+        self.node.create_subscription(
+            Float64MultiArray, 'gravity_compensation/commands', self._on_commands, 10)
+        rig.play(3.0)  # one that is found sooner may be active already
+        rig.commands = []  # what it applies is checked, not what others get meanwhile
+        rig.executor.add_node(self.node)
+        rig.until(lambda: self._events.get_subscription_count() > 0, 'the watch')
+        rig.play(0.1)  # it is activated by a service of its own
+
+    def switch(self, on):
+        """Activate or deactivate it."""
+        self._announce(State.TRANSITION_STATE_ACTIVATING if on
+                       else State.TRANSITION_STATE_DEACTIVATING)
+        if self.is_active and not on:
+            self.efforts = np.zeros(len(self.joints))
+            self.applied.append(self.efforts)
+        self.is_active = on
+        self._announce(State.PRIMARY_STATE_ACTIVE if on else State.PRIMARY_STATE_INACTIVE)
+        self.rig.play(0.2)  # until the event has arrived
+
+    def _announce(self, state):
+        self._events.publish(TransitionEvent(goal_state=State(id=state)))
+
+    def _on_commands(self, message):
+        command = np.array(message.data)
+        assert command.shape == self.efforts.shape, 'commands of another size are an error'
+        if not np.isfinite(command).all():
+            return
+        if self.is_active:
+            self.efforts = command
+        self.applied.append(command if self.is_active else None)
+
+    def wait_for_efforts(self):
+        """Play until it applies what balances gravity."""
+        self.rig.until(lambda: self.applied and self.applied[-1] is not None
+                       and self.rig.is_balanced(), 'efforts')
+
+    def unload(self):
+        """End it."""
+        self.rig.executor.remove_node(self.node)
+        self.node.destroy_node()
+        self.rig.play(0.3)  # until the executor has released it
+
+
+class ControllerManager:
+    """
+    Lists controllers.
+
+    Parameters
+    ----------
+    rig
+        The robot with the node under test.
+    states
+        State of each controller by name.
+
+    """
+
+    def __init__(self, rig, **states):
+        srv = pytest.importorskip('controller_manager_msgs.srv')
+        msg = pytest.importorskip('controller_manager_msgs.msg')
+        self.states, self.count, self._rig, self._state = states, 0, rig, msg.ControllerState
+        self.node = Node('controller_manager', namespace=rig.namespace)
+        self.node.create_service(
+            srv.ListControllers, 'controller_manager/list_controllers', self._list)
+        rig.executor.add_node(self.node)
+
+    def _list(self, _, response):
+        self.count += 1
+        response.controller = [
+            self._state(name=name, state=state) for name, state in self.states.items()]
+        return response
+
+    def close(self):
+        """End it."""
+        self._rig.executor.remove_node(self.node)
+        self.node.destroy_node()
