@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 import re
 import signal
@@ -145,17 +146,21 @@ class Recorder:
 
 
 def commands(directory):
-    """Return the two commands of the page that bring the simulated robot up."""
-    lines = re.search(r'in two terminals::\n\n((?:    .+\n)+)', PAGE.read_text())[1]
-    words = [line.replace('$PWD', str(directory)).split() for line in lines.splitlines()]
+    """Return the two commands of the page that bring the simulated robot up, and their variable."""
+    lines = re.search(
+        r'in two terminals [^:]+::\n\n((?:    .+\n)+)', PAGE.read_text())[1].splitlines()
+    export, variable = lines.pop(0).split('#')[0].split()
+    assert export == 'export'
+    words = [line.replace('$PWD', str(directory)).split() for line in lines]
     return [[sys.executable, *command[1:]] if command[0] == 'python' else [
         sys.executable, '-m', 'biped_com_ros.launch_runner.launch', *command[1:]]
-        for command in words]
+        for command in words], dict([variable.split('=')])
 
 
 def test_the_estimators_run_with_it_as_documented(directory):
-    processes = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-                 for command in commands(directory)]
+    lines, variable = commands(directory)
+    processes = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                  env={**os.environ, **variable}) for command in lines]
     recorder = Recorder()
     try:
         recorder.until(lambda: recorder.all_ok() and len(recorder.errors()) > 100,
