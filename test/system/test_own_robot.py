@@ -146,7 +146,7 @@ class Recorder:
 
 
 def commands(directory):
-    """Return the two commands of the page that bring the simulated robot up, and their variable."""
+    """Return the two commands of the page that bring the robot up, and their variable."""
     lines = re.search(
         r'in two terminals [^:]+::\n\n((?:    .+\n)+)', PAGE.read_text())[1].splitlines()
     export, variable = lines.pop(0).split('#')[0].split()
