@@ -29,6 +29,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 import sys
 import time
 from typing import Any
@@ -40,7 +41,7 @@ from biped_com_ros.core.geometry.plane import Plane
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.stability.contact_region import com_region, zmp_region
-from biped_com_ros.core.stability.contacts import surface_contact
+from biped_com_ros.core.stability.contacts import Contact, surface_contact
 from biped_com_ros.core.stability.monitor import MonitorSettings, StabilityMonitor
 from biped_com_ros.core.stability.support import Soles
 from biped_com_ros.core.state.base import LocatedState
@@ -54,6 +55,8 @@ QUIET = 'zmp_monitor, only events'
 MARGINS = 'the same, polygon, margins and ZMP subscribed to'
 EVERYTHING = "the same, the model's ZMP, too"
 FUSED = 'com_estimator, com_fused subscribed to'
+ZMP_REGION = 'region of the ZMP, two soles and two hands'
+COM_REGION = 'region of the CoM of the same'
 STEP_NS = 2_000_000
 #: Number of instants that are timed together: the filter of the fused CoM averages seven.
 TOGETHER = {QUIET: 10, MARGINS: 10, EVERYTHING: 10, FUSED: 7}
@@ -114,9 +117,11 @@ def region_calls(robot: str) -> dict[str, Call]:
         wall = Pose.from_rpy((0.3 * side, -1.2, 0.0), com + (0.4, side, 0.1))
         contacts.append(surface_contact(wall, ((0.0, 0.0),), 0.5, 0.3 * weight))
     plane = Plane.level(0.0)
-    return {'region of the ZMP, two soles and two hands': lambda: zmp_region(
-                contacts, weight, com, plane),
-            'region of the CoM of the same': lambda: com_region(contacts, weight)}
+
+    def anew() -> list[Contact]:  # a contact keeps its generators in the world
+        return [replace(contact) for contact in contacts]
+    return {ZMP_REGION: lambda: zmp_region(anew(), weight, com, plane),
+            COM_REGION: lambda: com_region(anew(), weight)}
 
 
 def node_calls(robot: str) -> tuple[dict[str, Call], list[Any]]:

@@ -29,7 +29,7 @@ import math
 
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.plane import Plane
-from biped_com_ros.core.geometry.polygon import convex_hull, Point
+from biped_com_ros.core.geometry.polygon import hull_of, Point
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.geometry.projection import project
 from biped_com_ros.core.geometry.wrench import skew
@@ -132,26 +132,30 @@ def _corners(contacts: Sequence[Contact], weight: float, equations: Array, first
     """
     Return the corners of the region around `origin`, with forces in weights.
 
-    The first equation has a right side, the others have none. Each limited force is one more
-    equation, with a coefficient for what is left of it.
+    The first equation has a right side, the others have none.
     """
     if not 0.0 < weight < math.inf:
         raise InputError(f'the weight must be positive and finite, not {weight:g} N')
-    counts = [contact.generators.shape[1] for contact in contacts]
-    limited = [i for i, contact in enumerate(contacts) if contact.largest_force < math.inf]
-    rows, n, caps = len(equations), sum(counts), 1 + len(limited)
-    matrix = np.zeros((rows + caps, n + caps))
-    matrix[:rows, :n] = equations
-    matrix[rows:, n:] = np.eye(caps)
-    matrix[rows, :n] = 1.0
-    ends = np.cumsum(counts)
-    for row, i in enumerate(limited, rows + 1):
-        matrix[row, ends[i] - counts[i]:ends[i]] = 1.0
-    right_side = np.zeros(rows + caps)
-    right_side[0], right_side[rows] = first_right_side, LARGEST_LOAD
-    right_side[rows + 1:] = [contacts[i].largest_force / weight for i in limited]
-    points = project(matrix, right_side, np.hstack((values, np.zeros((2, caps)))))
+    right_side = np.zeros(len(equations))
+    right_side[0] = first_right_side
+    points = project(equations, right_side, values, *_limits(contacts, weight))
     if points is None:
         return None
     x, y = origin
-    return convex_hull((x + dx, y + dy) for dx, dy in points)
+    return hull_of([(x + dx, y + dy) for dx, dy in points])
+
+
+def _limits(contacts: Sequence[Contact], weight: float) -> tuple[Array, Array]:
+    """Return the sums of coefficients that are limited, (k, n), and their limits in weights."""
+    sums, limits, begin = [], [LARGEST_LOAD], 0
+    for contact in contacts:
+        end = begin + contact.generators.shape[1]
+        if contact.largest_force < math.inf:
+            sums.append((begin, end))
+            limits.append(contact.largest_force / weight)
+        begin = end
+    limited = np.zeros((len(limits), begin))
+    limited[0] = 1.0
+    for row, (first, last) in enumerate(sums, 1):
+        limited[row, first:last] = 1.0
+    return limited, np.array(limits)

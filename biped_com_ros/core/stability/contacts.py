@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 import math
 
 from biped_com_ros.core.errors import InputError
@@ -57,7 +58,7 @@ class Contact:
     generators: Array
     largest_force: float = math.inf
 
-    @property
+    @cached_property
     def generators_in_world(self) -> Array:
         """Return the generators along the world's axes, about its origin, shape (6, k)."""
         moved: Array = wrench_adjoint(self.pose.rotation, self.pose.position) @ self.generators

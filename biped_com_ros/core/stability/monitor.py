@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from biped_com_ros.core.com.kinematics import com_velocity_along_base, natural_frequency
 from biped_com_ros.core.constants import GRAVITY, LONGEST_STEP_NS
@@ -93,7 +94,7 @@ class MonitorSettings:
         return self.cutoff, self.method, self.gravity, self.wrench_delay
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class StabilityReport:
     """
     Stability at one instant; unknown quantities are None. Positions are in the world frame.
@@ -148,7 +149,7 @@ class StabilityReport:
     weight: float
     load: LoadMotion | None = None
 
-    @property
+    @cached_property
     def com_region(self) -> SupportPolygon | None:
         """Where the centre of mass can be at rest, seen from above; None if nowhere."""
         if self.support is None or not self.contacts:

@@ -95,7 +95,9 @@ add_drawn(support.support_polygon, v.lists_of(v.poses, v.outlines, v.flags), cal
 def _programs(draw):
     m, n = draw(st.integers(1, 5)), draw(st.integers(1, 8))
     size = v.anything if draw(v.flags) else st.floats(-2.0, 2.0)
-    return tuple(draw(arrays(float, shape, elements=size)) for shape in ((m, n), m, (2, n)))
+    k = draw(st.integers(0, 2))
+    return tuple(draw(arrays(float, shape, elements=size))
+                 for shape in ((m, n), m, (2, n), (k, n), k))
 
 
 add_drawn(projection.project, _programs(), calls=40)
