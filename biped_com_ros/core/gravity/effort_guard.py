@@ -12,9 +12,13 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-The last step before efforts are published: ramps, then an unconditional clamp and rate limit.
+The last step before efforts are published: ramps, the rate limit, then an unconditional clamp.
 
 A function of the targets it gets and of the time that passed; no clock is read here.
+
+There is one path to the efforts, and its last line is the clamp: at every instant all efforts
+are within the bounds. The rate limit holds as long as the clamp permits it: bounds that are made
+smaller at run time take effect at once, with a step, not after some time at the rate limit.
 """
 
 from __future__ import annotations
@@ -91,7 +95,7 @@ class EffortGuard:
     efforts
         What may be commanded now, shape (n,), N m or N; a new array at each update.
     bounds
-        Largest absolute efforts, shape (n,).
+        Largest absolute efforts, shape (n,); no effort exceeds them at any time.
     active
         Whether it was started and not stopped since.
 
@@ -109,11 +113,12 @@ class EffortGuard:
         self.configure(settings or SafetySettings())
 
     def configure(self, settings: SafetySettings) -> None:
-        """Use other settings from the next update on."""
+        """Use other settings; efforts beyond smaller bounds are clamped at once."""
         limits = np.where(np.isfinite(self._limits), self._limits, settings.unlimited)
         self.settings = settings
         self.bounds, self._rates = settings.clamp * limits, settings.max_rate * limits
         self._lower = -self.bounds
+        self._command(self.efforts, self.efforts, 0.0)
 
     def start(self) -> None:
         """Ramp up from now on."""
@@ -123,9 +128,24 @@ class EffortGuard:
         """Ramp down from now on."""
         self.active = False
 
-    def resume(self, efforts: Array) -> None:
-        """Go on from efforts (n,) that are applied already, as if their target had been lost."""
-        self.efforts = _clip(efforts, self._lower, self.bounds)
+    def continue_from(self, commanded: Array) -> None:
+        """
+        Go on from efforts that are commanded already, as if their target had been lost.
+
+        For a node in the place of one that was killed: the controller still applies the last
+        efforts of that one. The rate limit starts from these, not from zero, which would be the
+        step that it is there to prevent; the clamp is applied to them as to all others. They are
+        held for `hold_time`.
+
+        Parameters
+        ----------
+        commanded
+            Shape (n,), N m or N. Efforts of another shape, or not finite, are not used.
+
+        """
+        if not self._is_usable(commanded):
+            return
+        self._command(commanded, commanded, 0.0)
         self._target[...] = self.efforts
         self._gains, self._reached, self._target_age = self._enabled.copy(), None, 0.0
 
@@ -193,16 +213,20 @@ class EffortGuard:
         """
         elapsed = dt if 0.0 < dt < math.inf else 0.0
         step = min(elapsed, self.settings.max_step)
-        # The sum of the squares is finite only if all values are.
-        if target is not None and target.shape == self._target.shape and (
-                float(target.dot(target)) < math.inf):
+        if target is not None and self._is_usable(target):
             self._target[...] = target
             self._target_age = 0.0
         else:
             self._target_age += elapsed
         self._ramp_gains(step, elapsed)
         self._demand = self._gains * self._target
-        return self._clamp_and_limit_rate(step)
+        self._command(self._demand, self.efforts, step)
+        return self.efforts
+
+    def _is_usable(self, efforts: Array) -> bool:
+        """Return whether the shape is right and all values are finite."""
+        # The sum of the squares is finite only if all values are.
+        return efforts.shape == self._target.shape and float(efforts.dot(efforts)) < math.inf
 
     def _ramp_gains(self, dt: float, elapsed: float) -> None:
         """Move the share of the target that each joint gets; no change while holding."""
@@ -213,11 +237,11 @@ class EffortGuard:
         self._gains = _clip(goal, self._gains - down, self._gains + up)
         self._reached = goal if np.array_equal(self._gains, goal) else None
 
-    def _clamp_and_limit_rate(self, dt: float) -> Array:
-        """Set the efforts; nothing else does, and there is no way around either limit."""
-        clamped, change = _clip(self._demand, self._lower, self.bounds), self._rates * dt
-        self.efforts = _clip(clamped, self.efforts - change, self.efforts + change)
-        return self.efforts
+    def _command(self, demand: Array, previous: Array, dt: float) -> None:
+        """Set the efforts; nothing else does. First the rate limit, then, always, the clamp."""
+        change = self._rates * dt
+        limited = _clip(demand, previous - change, previous + change)
+        self.efforts = _clip(limited, self._lower, self.bounds)
 
 
 def _clip(values: Array, low: Array, high: Array) -> Array:

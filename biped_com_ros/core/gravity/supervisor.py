@@ -103,14 +103,14 @@ class EffortSupervisor:
         self.problem, self._recent_problem = 'waiting for inputs', ''
         self._guard.start()
 
-    def resume(self, efforts: Array, now: float) -> None:
+    def continue_from(self, commanded: Array, now: float) -> None:
         """
-        Go on from efforts (n,) that are applied already, N m or N.
+        Go on from efforts (n,) that are commanded already, N m or N.
 
         They are held for `hold_time` from now (s) on, unless new ones can be computed.
         """
         self._stepped_at = now
-        self._guard.resume(efforts)
+        self._guard.continue_from(commanded)
 
     def stop(self) -> None:
         """Ramp to zero; steps go on until the state is IDLE."""

@@ -197,7 +197,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         return []
 
     def apply_parameters(self, params: GravityCompensationParameters) -> None:
-        """Use parameters that were changed at run time; the guard makes steps ramps."""
+        """Use those changed at run time; the guard makes steps ramps, except to a lower clamp."""
         compensator = self.compensator
         if compensator is None:
             return
@@ -283,7 +283,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
                 f'{np.abs(efforts).max():.3g} N m or N')
             controller.begin(set(applying))
             self._commands.continue_commands()
-            self.supervisor.resume(self._commands.of_all_joints(efforts), now)
+            self.supervisor.continue_from(self._commands.of_all_joints(efforts), now)
 
     def _blocked(self) -> str:
         """Return why the controllers must not get commands, or not begin to; '' if they may."""

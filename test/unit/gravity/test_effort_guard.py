@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Clamp, rate limit and ramps: never too much, never too fast, never NaN."""
+"""Ramps, rate limit and clamp: never too much, never too fast, never NaN."""
 
 from __future__ import annotations
 
@@ -74,18 +74,18 @@ def test_holds_then_ramps_to_zero_without_targets():
     assert guard.efforts[0] == pytest.approx(30.0)
 
 
-def test_goes_on_from_efforts_that_are_applied_already():
-    """Held as if an input had just been lost, within the clamp, whatever was applied."""
+def test_goes_on_from_efforts_that_are_commanded_already():
+    """Held as if an input had just been lost, within the clamp, whatever was commanded."""
     guard = EffortGuard(LIMITS, SETTINGS)
     guard.start()
-    guard.resume(np.array([20.0, -8.0, 3.0]))
+    guard.continue_from(np.array([20.0, -8.0, 3.0]))
     way = run(guard, None, 0.09)
     np.testing.assert_allclose(way, np.tile([20.0, -5.0, 0.0], (len(way), 1)))
     assert guard.state == HOLDING
     way = np.vstack((way, run(guard, TARGET, 1.0)))  # as fast as the rate limit permits
     np.testing.assert_allclose(way[-1], [30.0, -2.0, 0.0])
     assert (np.abs(np.diff(way, axis=0))[:, :2] <= 2.0 * DT * LIMITS[:2] + 1e-9).all()
-    guard.resume(TARGET)
+    guard.continue_from(TARGET)
     assert not run(guard, None, 0.7)[-1].any()
 
 
@@ -144,35 +144,70 @@ NUMBERS = st.floats(allow_nan=True, allow_infinity=True, width=64)
 TARGETS = st.none() | st.lists(NUMBERS, min_size=3, max_size=3)
 DURATIONS = st.floats(-1.0, 1.0) | st.sampled_from([0.0, math.nan, math.inf, -math.inf, 1e300])
 EVENTS = st.lists(st.tuples(
-    st.sampled_from(['step', 'start', 'stop', 'enable', 'disable', 'configure']), TARGETS,
-    DURATIONS), max_size=60)
+    st.sampled_from(['step', 'start', 'stop', 'enable', 'disable', 'configure', 'continue']),
+    TARGETS, DURATIONS), max_size=60)
+CLAMPS, RATES = (0.5, 0.02, 1.0, 0.3), (2.0, 0.5, 20.0)
 
 
-def apply(guard, kind, number):
+def apply(guard, kind, values, number):
     """Change a guard as a node may at any time."""
     if kind in ('start', 'stop'):
         getattr(guard, kind)()
     elif kind in ('enable', 'disable'):
         guard.enabled = np.full(3, kind == 'enable')
     elif kind == 'configure':
-        guard.configure(replace(SETTINGS, clamp=0.5 + 0.1 * (number % 5), hold_time=0.02))
+        guard.configure(replace(SETTINGS, clamp=CLAMPS[number % 4], max_rate=RATES[number % 3],
+                                hold_time=0.02, unlimited=7.0 * (number % 2)))
+    elif kind == 'continue':
+        guard.continue_from(np.zeros(0) if values is None else np.array(values))
 
 
 @settings(max_examples=300, deadline=None)
 @given(EVENTS)
 def test_whatever_happens_efforts_are_finite_bounded_and_slow(events):
+    """At every instant, also between a change of the bounds and the next update."""
     guard = EffortGuard(LIMITS, SETTINGS)
-    before, finite = guard.efforts.copy(), np.where(np.isfinite(LIMITS), LIMITS, 0.0)
-    for i, (kind, values, dt) in enumerate(events):
-        apply(guard, kind, i)
+    for number, (kind, values, dt) in enumerate(events):
+        before = guard.efforts.copy()
         with np.errstate(all='ignore'):
-            efforts = guard.update(None if values is None else np.array(values), dt).copy()
-        assert np.isfinite(efforts).all()
-        # A clamp that was lowered is approached by the rate limit.
-        assert (np.abs(efforts) <= np.maximum(guard.bounds, np.abs(before))).all()
+            apply(guard, kind, values, number)
+        bounds = guard.settings.clamp * np.where(
+            np.isfinite(LIMITS), LIMITS, guard.settings.unlimited)
+        rates = guard.settings.max_rate * bounds / guard.settings.clamp
+        changed = guard.efforts.copy()
+        assert (np.abs(changed) <= bounds).all()
+        if kind != 'continue':  # nothing but the clamp makes a step
+            np.testing.assert_array_equal(changed, np.clip(before, -bounds, bounds))
+        with np.errstate(all='ignore'):
+            efforts = guard.update(None if values is None else np.array(values), dt)
         elapsed = min(max(dt, 0.0), SETTINGS.max_step) if math.isfinite(dt) else 0.0
-        assert (np.abs(efforts - before) <= 2.0 * finite * elapsed + 1e-12).all()
-        before = efforts
+        assert (np.abs(efforts) <= bounds).all()  # false for NaN, too
+        assert (np.abs(efforts - changed) <= rates * elapsed + 1e-12).all()
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.floats(-200.0, 200.0), min_size=3, max_size=3),
+       st.lists(st.floats(-200.0, 200.0), min_size=3, max_size=3))
+def test_the_rate_limit_starts_from_what_is_commanded_already(commanded, target):
+    """Not from zero: the first step after going on is no larger than any other."""
+    guard, commanded = EffortGuard(LIMITS, SETTINGS), np.array(commanded)
+    guard.start()
+    guard.continue_from(commanded)
+    np.testing.assert_array_equal(
+        guard.efforts, np.clip(commanded, [-50.0, -5.0, 0.0], [50.0, 5.0, 0.0]))
+    before = guard.efforts
+    steps = np.abs(guard.update(np.array(target), DT) - before)
+    assert (steps <= 2.0 * DT * np.array([100.0, 10.0, 0.0]) + 1e-12).all()
+
+
+@pytest.mark.parametrize('values', ([np.nan, 0.0, 0.0], [np.inf, 0.0, 0.0], [1.0]))
+def test_nothing_goes_on_from_commanded_efforts_that_are_not_finite(values):
+    guard = EffortGuard(LIMITS, SETTINGS)
+    guard.start()
+    run(guard, TARGET, 2.0)
+    guard.continue_from(np.array(values))
+    np.testing.assert_array_equal(guard.efforts, [30.0, -2.0, 0.0])
+    assert guard.state == ACTIVE
 
 
 @pytest.mark.parametrize('values', ([np.nan] * 3, [np.inf, 0.0, 0.0], [-np.inf, np.inf, 0.0]))
@@ -194,14 +229,18 @@ def test_a_target_that_is_changed_afterwards_has_no_effect():
     np.testing.assert_allclose(run(guard, None, 0.05)[:, 0], 30.0)
 
 
-def test_a_lower_clamp_is_approached_by_the_rate_limit():
+def test_a_lower_clamp_takes_effect_at_once_and_a_higher_one_by_the_rate_limit():
     guard = EffortGuard(LIMITS, SETTINGS)
     guard.start()
     run(guard, 2.0 * TARGET, 2.0)
+    assert guard.efforts[0] == 50.0
     guard.configure(replace(SETTINGS, clamp=0.1))
-    path = run(guard, 2.0 * TARGET, 0.5)[:, 0]
-    assert np.diff(path).min() >= -200.0 * DT - 1e-12
-    assert path[0] > 49.0 and path[-1] == 10.0
+    assert guard.efforts.tolist() == [10.0, -1.0, 0.0]  # before any update
+    np.testing.assert_array_equal(run(guard, 2.0 * TARGET, 0.1)[:, 0], 10.0)
+    guard.configure(SETTINGS)
+    path = run(guard, 2.0 * TARGET, 0.3)[:, 0]
+    np.testing.assert_allclose(np.diff(path)[:50], 200.0 * DT)
+    assert path[0] == pytest.approx(10.4) and path[-1] == 50.0
 
 
 @pytest.mark.parametrize('size', [1e-3, 0.03, 1.0])
