@@ -15,8 +15,8 @@
 Runs several nodes of the package in one process on one executor.
 
 Five nodes in one process cost less than half of five processes: they share the executor, the
-robot's model and its kinematics, and the subscriptions (also that to /clock), which belong to an
-additional node, ``<first node>_suite``. Each node keeps its name, so remappings and parameters are
+robot's model and its kinematics, and the subscriptions, which belong to an additional node,
+``<first node>_suite``. Each node keeps its name, so remappings and parameters are
 addressed as usual::
 
     suite --ros-args -p nodes:="[wrench_aggregator, com_estimator]" \
@@ -89,7 +89,6 @@ def start_sharing(name: str, namespace: str, start: Callable[[], list[Node]]) ->
 
     """
     # Like the nodes' modules, not before `run` has turned the garbage collector off.
-    from biped_com_ros.ros.fast.shared_clock import SharedClock
     from biped_com_ros.ros.fast.subscription_pool import shared_subscriptions, SubscriptionPool
     from biped_com_ros.ros.node.robot_source import shared_models
     # It gets names that the nodes have resolved.
@@ -102,10 +101,8 @@ def start_sharing(name: str, namespace: str, start: Callable[[], list[Node]]) ->
     except BaseException:
         inputs.destroy_node()
         raise
-    clock = SharedClock(inputs)
     for node in nodes:
         pool.add_node(node)
-        clock.add_node(node)
     return [*nodes, inputs]
 
 

@@ -39,11 +39,10 @@ from __future__ import annotations
 from biped_com_ros.ros.fast.codec.layout import (
     ENCAPSULATION, HEADER_STAMP, Layout, LayoutError, Leaf, Path, set_value_at, value_at)
 from biped_com_ros.ros.fast.codec.reading import (
-    AnyPlan, DecodeError, Decoder, LONGEST_MESSAGE, PlainPlan, Plan, read_bool, read_clock,
-    Selection)
+    AnyPlan, DecodeError, Decoder, LONGEST_MESSAGE, PlainPlan, Plan, read_bool, Selection)
 from biped_com_ros.ros.fast.codec.writing import Scatter, Template
 
 __all__ = [
     'ENCAPSULATION', 'HEADER_STAMP', 'LONGEST_MESSAGE', 'AnyPlan', 'DecodeError', 'Decoder',
     'Layout', 'LayoutError', 'Leaf', 'Path', 'PlainPlan', 'Plan', 'Scatter', 'Selection',
-    'Template', 'read_bool', 'read_clock', 'set_value_at', 'value_at']
+    'Template', 'read_bool', 'set_value_at', 'value_at']

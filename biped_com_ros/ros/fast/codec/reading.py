@@ -26,7 +26,6 @@ from operator import itemgetter
 from struct import Struct
 from typing import Any
 
-from biped_com_ros.core.constants import SECOND_NS
 from biped_com_ros.ros.fast.codec.layout import (
     ENCAPSULATION, FLOAT64, Layout, LayoutError, Leaf, LITTLE_ENDIAN_CDR, Path,
     plain_by_default, value_at)
@@ -321,22 +320,3 @@ def read_bool(raw: bytes) -> bool:
     if not ENCAPSULATION < len(raw) <= LONGEST_MESSAGE or raw[0] or raw[ENCAPSULATION] > 1:
         raise DecodeError(f'its {len(raw)} bytes are no Bool')
     return raw[ENCAPSULATION] != 0
-
-
-def read_clock(raw: bytes) -> tuple[int, int]:
-    """
-    Return seconds and nanoseconds of a serialized ``rosgraph_msgs/Clock``.
-
-    Raises
-    ------
-    DecodeError
-        If it is none, or another byte order.
-
-    """
-    if not raw.startswith(LITTLE_ENDIAN_CDR) or len(raw) < _STAMP.size:
-        raise DecodeError(f'its {len(raw)} bytes are no Clock, or not little endian')
-    seconds, nanoseconds = _STAMP.unpack_from(raw)
-    if seconds < 0 or nanoseconds >= SECOND_NS:
-        raise DecodeError(f'its time is {seconds} s and {nanoseconds} ns; valid: from 0 s, and '
-                          f'less than {SECOND_NS} ns')
-    return seconds, nanoseconds
