@@ -32,12 +32,12 @@ from typing import Any
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import quaternion_from_rotation
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.ros.fast.compat import make_executor
 from biped_com_ros.ros.topics.outputs import joint_state_publisher, TemplatePublisher
 from biped_com_ros.ros.topics.stamp import unpack_stamp
 from geometry_msgs.msg import PointStamped, WrenchStamped
 import numpy as np
 import rclpy
-from rclpy.experimental import EventsExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import Imu
@@ -208,7 +208,7 @@ class Driver:
     def __init__(self, robot: RobotModel) -> None:
         self.robot = robot
         self.node = Node('benchmark_driver')
-        self._executor = EventsExecutor()
+        self._executor = make_executor()
         self._executor.add_node(self.node)
 
     def channel(self, namespace: str, answer_type: Any = PointStamped,

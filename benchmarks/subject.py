@@ -75,8 +75,11 @@ def naive() -> Node:
 
 
 def events_executor() -> Any:
-    from rclpy.experimental import EventsExecutor
-    return EventsExecutor()
+    from biped_com_ros.ros.fast.compat import is_events_executor, make_executor
+    executor = make_executor()
+    if not is_events_executor(executor):
+        raise RuntimeError('this rclpy has no EventsExecutor, or BIPED_COM_PLAIN is set')
+    return executor
 
 
 def message_class(name: str) -> Any:

@@ -26,7 +26,7 @@ class Goal:
     """A goal that was accepted."""
 
     def __init__(self, rig, handle, feedback):
-        self._rig, self.handle, self.feedback = rig, handle, feedback
+        self._rig, self.goal_handle, self.feedback = rig, handle, feedback
         self._result = handle.get_result_async()
 
     def wait(self):
@@ -36,7 +36,7 @@ class Goal:
 
     def cancel(self):
         """Cancel it; return status and result."""
-        future = self.handle.cancel_goal_async()
+        future = self.goal_handle.cancel_goal_async()
         self._rig.until(future.done, 'the response to a cancel')
         return self.wait()
 
@@ -70,7 +70,7 @@ class GoalClient:
 
     def status_of(self, goal):
         """Return the last status that was published of a goal."""
-        return self._statuses.get(bytes(goal.handle.goal_id.uuid))
+        return self._statuses.get(bytes(goal.goal_handle.goal_id.uuid))
 
     def _on_status(self, message):
         for status in message.status_list:

@@ -23,6 +23,7 @@ this kind off: these, messages read and written as bytes (`codec`), shared subsc
 from __future__ import annotations
 
 from collections.abc import Callable
+import inspect
 import os
 from typing import Any
 
@@ -96,6 +97,45 @@ def parameter_overrides(node: Node) -> dict[str, Any]:
     ones know only parameters that are declared.
     """
     return {name: parameter.value for name, parameter in (_overrides(node) or {}).items()}
+
+
+def wrap_callbacks(node: Node, wrap: Callable[..., Any],
+                   wrap_service: Callable[..., Any]) -> None:
+    """
+    Replace the callbacks of timers, subscriptions and services of a node by wrapped ones.
+
+    Left alone are raw subscriptions, those whose callback takes the message's info, too,
+    coroutines, and what is wrapped already. rclpy calls the attribute `callback` of all three,
+    which it does not document; an object without it keeps its callback as it is.
+
+    Parameters
+    ----------
+    node
+        The rclpy node.
+    wrap, wrap_service
+        Classes, or partial ones, of the callables that take the place of a callback: of timers
+        and subscriptions, and of services.
+
+    """
+    wrappers = tuple(getattr(each, 'func', each) for each in (wrap, wrap_service))
+    subscriptions = [subscription for subscription in node.subscriptions if not subscription.raw]
+    for entities, make in ((node.timers, wrap), (subscriptions, wrap),
+                           (node.services, wrap_service)):
+        for entity in entities:
+            callback = getattr(entity, 'callback', None)
+            if (callback is None or isinstance(callback, wrappers)
+                    or inspect.iscoroutinefunction(callback)
+                    or entities is subscriptions and not _takes_a_message(callback)):
+                continue
+            entity.callback = make(callback)
+
+
+def _takes_a_message(callback: Callable[..., Any]) -> bool:
+    try:
+        inspect.signature(callback).bind(object())
+    except TypeError:
+        return False
+    return True
 
 
 def _overrides(node: Any) -> dict[str, Parameter] | None:

@@ -26,9 +26,8 @@ SIGTERM its callbacks go on until it is no longer busy.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-import functools
+from functools import partial, update_wrapper
 import gc
-import inspect
 import math
 import os
 import signal
@@ -39,7 +38,7 @@ from types import FrameType
 from typing import Any
 
 from biped_com_ros.core.errors import BipedComError
-from biped_com_ros.ros.fast.compat import is_events_executor, make_executor
+from biped_com_ros.ros.fast.compat import is_events_executor, make_executor, wrap_callbacks
 from biped_com_ros.ros.node.callback_errors import log_exception
 from biped_com_ros.ros.node.command_line import complaint, help_text, needs_help
 from biped_com_ros.ros.node.ending import limited
@@ -200,54 +199,47 @@ def guard_callbacks(node: Node) -> None:
     rclpy's own does not to a transition that is impossible. (Inputs catch what their callbacks
     raise themselves.)
     """
-    for timer in node.timers:
-        timer.callback = _guarded(node, timer.callback)
-    for subscription in node.subscriptions:
-        if not subscription.raw and _takes_one_argument(subscription.callback):
-            subscription.callback = _guarded(node, subscription.callback)
-    for service in node.services:
-        service.callback = _responding(node, service.callback)
+    wrap_callbacks(node, partial(_Guarded, node, _nothing), partial(_Guarded, node, _failure))
 
 
-def _responding(node: Node, callback: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap the callback of a service so that it responds with a failure where it raises."""
-    if inspect.iscoroutinefunction(callback) or hasattr(callback, 'is_guarded'):
-        return callback
+class _Guarded:
+    """
+    A callback that logs what it raises.
 
-    @functools.wraps(callback)
-    def wrapped(request: Any, response: Any) -> Any:
+    Parameters
+    ----------
+    node
+        Whose callback it is.
+    substitute
+        Returns the result in place of that of a callback that raised, by the arguments of the
+        call.
+    callback
+        What to call.
+
+    """
+
+    def __init__(self, node: Node, substitute: Callable[..., Any],
+                 callback: Callable[..., Any]) -> None:
+        update_wrapper(self, callback, updated=())  # type: ignore[arg-type]
+        self._node, self._substitute, self._callback = node, substitute, callback
+
+    def __call__(self, *arguments: Any) -> Any:
         try:
-            return callback(request, response)
-        except Exception as error:  # noqa: B902 - whatever it is, the client waits for a response
-            log_exception(node, error)
-            return type(response)()
-    wrapped.is_guarded = True  # type: ignore[attr-defined]
-    return wrapped
-
-
-def _guarded(node: Node, callback: Callable[..., Any]) -> Callable[..., Any]:
-    if inspect.iscoroutinefunction(callback) or hasattr(callback, 'is_guarded'):
-        return callback
-
-    @functools.wraps(callback)
-    def wrapped(*arguments: Any) -> Any:
-        try:
-            return callback(*arguments)
+            return self._callback(*arguments)
         except _ENDS:
             raise
-        except Exception as error:  # noqa: B902 - see above
-            log_exception(node, error)
-            return None
-    wrapped.is_guarded = True  # type: ignore[attr-defined]
-    return wrapped
+        except Exception as error:  # noqa: B902 - see guard_callbacks
+            log_exception(self._node, error)
+            return self._substitute(*arguments)
 
 
-def _takes_one_argument(callback: Callable[..., Any]) -> bool:
-    try:
-        inspect.signature(callback).bind(object())
-    except TypeError:
-        return False
-    return True
+def _nothing(*arguments: Any) -> None:
+    """Return the result of timers and subscriptions."""
+
+
+def _failure(request: Any, response: Any) -> Any:
+    """Return the response of a service that failed: the client waits for one."""
+    return type(response)()
 
 
 def _node_of(error: BaseException, nodes: Sequence[Node]) -> Node:

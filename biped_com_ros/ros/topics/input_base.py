@@ -210,7 +210,7 @@ class Input:
         if self._pool is None:
             self.reader = spec.make()
             self.subscription = self.node.create_subscription(
-                spec.message_type, self._name, self.reader.receive, copy_of(self._qos),
+                spec.message_type, self._name, self._receive, copy_of(self._qos),
                 raw=True, qos_overriding_options=overridable())
         else:
             self.reader, self.subscription = self._pool.subscribe(
@@ -218,6 +218,10 @@ class Input:
         self.topic = self.reader.topic = self.subscription.topic_name
         self._count_offset -= self.reader.count  # messages of other inputs before
         self.reader.add(self)
+
+    def _receive(self, raw: bytes) -> None:
+        """Pass a message on to the present reader."""
+        self.reader.receive(raw)
 
     def _read_differently(self, **changes: Any) -> None:
         """
@@ -236,7 +240,6 @@ class Input:
         spec = replace(before.spec, **changes)
         if self._pool is None:
             self.reader = spec.make()
-            self.subscription.callback = self.reader.receive
         else:
             self.reader, self.subscription = self._pool.subscribe(
                 self.node, self._name, self._qos, spec)

@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 import array
+import importlib
 import math
 import struct
 
@@ -29,8 +30,6 @@ from nav_msgs.msg import Odometry
 import numpy as np
 import pytest
 from rclpy.serialization import deserialize_message, serialize_message
-from rosidl_parser.definition import (
-    AbstractSequence, AbstractString, Array, BasicType, NamespacedType)
 from sensor_msgs.msg import Imu, JointState, Joy
 from std_msgs.msg import Bool, Empty, Float64MultiArray, Header, String, UInt8MultiArray
 from trajectory_msgs.msg import JointTrajectory
@@ -54,32 +53,28 @@ BASIC = {**INTEGERS, 'double': FLOATS, 'boolean': st.booleans(), 'char': INTEGER
          'octet': st.integers(0, 255).map(lambda value: bytes([value]))}
 
 
-def values_of(slot_type):
-    """Strategy for the values of a field."""
-    if isinstance(slot_type, BasicType):
-        return BASIC[slot_type.typename]
-    if isinstance(slot_type, AbstractString):
-        return TEXT
-    if isinstance(slot_type, Array):
-        return st.lists(values_of(slot_type.value_type), min_size=slot_type.size,
-                        max_size=slot_type.size)
-    if isinstance(slot_type, AbstractSequence):
-        return st.lists(values_of(slot_type.value_type), max_size=3)
-    assert isinstance(slot_type, NamespacedType)
-    return messages_of(class_of(slot_type))
+def values_of(field_type):
+    """Strategy for the values of a field, by its type as rclpy writes it."""
+    if field_type.startswith('sequence<'):
+        return st.lists(values_of(field_type[len('sequence<'):-1]), max_size=3)
+    if field_type.endswith(']'):
+        element, size = field_type[:-1].split('[')
+        return st.lists(values_of(element), min_size=int(size), max_size=int(size))
+    if field_type in BASIC:
+        return BASIC[field_type]
+    return TEXT if field_type == 'string' else messages_of(class_of(field_type))
 
 
-def class_of(slot_type):
-    """Return the class of a nested message."""
-    module = __import__('.'.join(slot_type.namespaces), fromlist=[slot_type.name])
-    return getattr(module, slot_type.name)
+def class_of(name):
+    """Return the class of a nested message, as of 'geometry_msgs/Point'."""
+    package, name = name.split('/')
+    return getattr(importlib.import_module(f'{package}.msg'), name)
 
 
 def messages_of(message_type):
     """Strategy for whole messages."""
-    names = message_type.get_fields_and_field_types()
-    fields = {name: values_of(slot_type)
-              for name, slot_type in zip(names, message_type.SLOT_TYPES)}
+    fields = {name: values_of(field_type)
+              for name, field_type in message_type.get_fields_and_field_types().items()}
     return st.fixed_dictionaries(fields).map(lambda values: message_type(**values))
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 import sys
+from types import SimpleNamespace
 
 from biped_com_ros.ros.fast import compat
 from biped_com_ros.ros.fast.codec import Template
@@ -30,6 +31,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.serialization import serialize_message
 from std_msgs.msg import Bool
+from std_srvs.srv import Trigger
 
 PLAIN = 'BIPED_COM_PLAIN'
 GIVEN = {'rate': 50, 'names': ['a', 'b'], 'flag': False, 'rat': 3.0}
@@ -166,3 +168,54 @@ def test_the_environment_turns_every_special_way_off(rig, monkeypatch):
         assert Template(Bool(), {'data': 'data'}).plain == plain
         bool_publisher(rig.node, f'topic{value}', later=True)
         assert (f'topic{value}' in created) == plain
+
+
+class Wrapped:
+    """A callback in the place of another one."""
+
+    def __init__(self, callback):
+        self.callback = callback
+
+    def __call__(self, *arguments):
+        return ['wrapped', self.callback(*arguments)]
+
+
+def wrapped_callbacks(*entities):
+    return [isinstance(entity.callback, Wrapped) for entity in entities]
+
+
+@pytest.fixture
+def served():
+    """Return a node with a callback of every kind, and these by name."""
+    async def later(message):
+        return message
+
+    node = Node('served')
+    yield node, SimpleNamespace(
+        timer=node.create_timer(9.0, lambda: 'tick'),
+        plain=node.create_subscription(Bool, 'one', lambda message: message.data, 1),
+        raw=node.create_subscription(Bool, 'two', len, 1, raw=True),
+        informed=node.create_subscription(Bool, 'three', lambda message, info: None, 1),
+        later=node.create_subscription(Bool, 'four', later, 1),
+        service=node.create_service(Trigger, 'serve', lambda request, response: response))
+    node.destroy_node()
+
+
+def test_callbacks_are_wrapped_once(served):
+    node, made = served
+    for _ in range(2):
+        compat.wrap_callbacks(node, Wrapped, Wrapped)
+    assert made.timer.callback() == ['wrapped', 'tick']
+    assert made.plain.callback(Bool(data=True)) == ['wrapped', True]
+    assert made.service.callback(None, 'response') == ['wrapped', 'response']
+    assert wrapped_callbacks(made.raw, made.informed, made.later) == [False] * 3
+
+
+def test_callbacks_stay_as_they_are_where_they_cannot_be_wrapped(served):
+    node, made = served
+    hidden = SimpleNamespace(timers=[SimpleNamespace(is_ready=lambda: True)],
+                             subscriptions=[SimpleNamespace(raw=False), made.plain],
+                             services=[object()])
+    compat.wrap_callbacks(hidden, Wrapped, Wrapped)
+    assert wrapped_callbacks(made.plain, made.timer) == [True, False]
+    assert not any(hasattr(entity, 'callback') for entity in (*hidden.timers, *hidden.services))
