@@ -90,7 +90,7 @@ def private_parts_of(path):
         if isinstance(node, ast.Attribute) and node.attr in PRIVATE_ATTRIBUTES:
             is_own = isinstance(node.value, ast.Name) and node.value.id in ('self', 'cls')
             # No handle of rclpy is called, unlike event handlers of `launch`.
-            if not (is_own or node.attr == 'handle' and node in called):
+            if not (is_own or (node.attr == 'handle' and node in called)):
                 found.append((node.lineno, node.attr))
         elif isinstance(node, ast.Attribute) and node.attr == 'callback' and (
                 isinstance(node.ctx, ast.Store)

@@ -125,7 +125,7 @@ def wrap_callbacks(node: Node, wrap: Callable[..., Any],
             callback = getattr(entity, 'callback', None)
             if (callback is None or isinstance(callback, wrappers)
                     or inspect.iscoroutinefunction(callback)
-                    or entities is subscriptions and not _takes_a_message(callback)):
+                    or (entities is subscriptions and not _takes_a_message(callback))):
                 continue
             entity.callback = make(callback)
 
