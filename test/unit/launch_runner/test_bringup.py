@@ -75,8 +75,8 @@ def test_the_simulators_virtual_joints_have_one_publisher(tmp_path: Path) -> Non
 def test_every_node_gets_its_own_parameter_file(tmp_path: Path, file: str) -> None:
     # Arguments of an included file, such as its 'params', would else be set for the next one.
     for node, command in planned(tmp_path, file).items():
-        given = [Path(word).stem for word in command if word.endswith('.yaml')
-                 and Path(word).parent == SHARE / 'config']
+        given = list(dict.fromkeys(Path(word).stem for word in command if word.endswith('.yaml')
+                                   and Path(word).parent == SHARE / 'config'))
         if node == 'suite':
             assert given == ['wrench_aggregator', 'com_estimator', 'zmp_monitor']
         elif node in ('demo', 'torso_teleop'):
