@@ -20,13 +20,15 @@ import signal
 import sys
 from types import FrameType, TracebackType
 
+from biped_com_ros.core.errors import MissingPackageError
+
 _MARK = 'biped_com'
 """What the command line of an executable has: its module, its directory or its prefix."""
 
 
 def end_quietly() -> None:
     """
-    Let ctrl-C end this process without a traceback, if it is an executable of this package.
+    Let ctrl-C and missing packages end an executable of this package without a traceback.
 
     Programs that only import the package are left as they are.
     """
@@ -50,6 +52,8 @@ def _on_interrupt(number: int, frame: FrameType | None) -> None:
 
 def _report_others(kind: type[BaseException], error: BaseException,
                    traceback: TracebackType | None) -> None:
-    """Report all but an interrupt."""
-    if not issubclass(kind, KeyboardInterrupt):
+    """Report all but an interrupt; of a package that is not installed, what to do."""
+    if issubclass(kind, MissingPackageError):
+        print(error, file=sys.stderr)
+    elif not issubclass(kind, KeyboardInterrupt):
         sys.__excepthook__(kind, error, traceback)

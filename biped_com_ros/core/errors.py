@@ -40,6 +40,10 @@ class ConfigurationError(BipedComError):
     """A robot file, a parameter or an argument is not valid."""
 
 
+class MissingPackageError(ConfigurationError, ImportError):
+    """A Python package that is needed here cannot be imported."""
+
+
 class UnknownNameError(ConfigurationError):
     """
     A name is not among those that exist.

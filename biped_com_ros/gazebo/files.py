@@ -152,8 +152,7 @@ def hidden_inertials(urdf: str, hidden: str, load: str, seed: int) -> dict[str, 
         from biped_com_ros.sim.description import parse
         from biped_com_ros.sim.hidden import apply, draw, parse_errors
     except ImportError as error:
-        raise ConfigurationError(
-            f'hidden masses need MuJoCo ({error}); install it, as for the simulator') from None
+        raise ConfigurationError(f'hidden masses: {error}') from None
     document = yaml.safe_load(read_text(
         package_share() / 'config' / 'hidden' / f'{hidden}.yaml', 'hidden errors'))
     sigmas = document['/**/simulator']['ros__parameters']

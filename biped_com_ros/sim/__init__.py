@@ -12,3 +12,15 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """Simulated robot in MuJoCo: ground truth that shares no code with the estimators."""
+
+from __future__ import annotations
+
+from biped_com_ros.core.errors import MissingPackageError
+
+try:
+    import mujoco  # noqa: F401
+except ImportError as error:
+    raise MissingPackageError(
+        f'the simulator needs the Python package mujoco, which cannot be imported ({error}): '
+        'pip install mujoco (with ROS 2 from apt: pip install --user --break-system-packages '
+        'mujoco)', name='mujoco') from None

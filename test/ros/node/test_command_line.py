@@ -60,6 +60,19 @@ def test_arguments_without_ros_args_are_refused_with_the_right_call(name):
     assert len(found.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize(('module', 'words'), [
+    ('nodes.simulator.node', ()), ('nodes.simulator.node', ('--help',)),
+    ('nodes.suite.node', ('--ros-args', '-p', 'nodes:=[simulator]')),
+    ('gazebo.files', ('biped', '--hidden', 'masses'))])
+def test_without_mujoco_one_line_names_what_to_install(module, words):
+    code = "import sys; sys.modules['mujoco'] = None; " + _ANNOUNCED
+    found = subprocess.run([sys.executable, '-c', code, f'biped_com_ros.{module}', *words],
+                           text=True, capture_output=True, check=False, timeout=60.0)
+    assert found.returncode == 1
+    problem, = (line for line in found.stderr.splitlines() if line)
+    assert 'needs the Python package mujoco' in problem and 'pip install mujoco' in problem
+
+
 @pytest.mark.parametrize('delay', [0.1, 0.2, 0.3, 0.45, 0.6, 0.8])
 def test_an_interrupt_while_starting_leaves_no_traceback(delay):
     with subprocess.Popen(
