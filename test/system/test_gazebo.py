@@ -402,7 +402,8 @@ def test_without_arguments_it_is_the_demo_robot_driven_by_position(installed):
     controllers = yaml.safe_load(Path(create['file']).with_name('controllers.yaml').read_text())
     controller = controllers['/**/joint_trajectory_controller']['ros__parameters']
     assert create['name'] == 'biped' and controller['command_interfaces'] == ['position']
-    assert given_parameters(commands['gravity_compensation'])['launch.autostart'] == 'false'
+    gravity = given_parameters(commands['gravity_compensation'])
+    assert gravity['autostart'] is False and gravity['launch.autostart'] == ''
 
 
 @pytest.mark.parametrize('file', ['gazebo.launch.xml', 'gazebo_gravity.launch.xml'])
