@@ -107,7 +107,7 @@ faults:
 
 # As many times the time of a quiet computer until efforts are as before.
 faults-check:
-	@BIPED_COM_PATIENCE=4 $(pytest) -m checked test/faults/test_faults.py $(ARGS)
+	@BIPED_COM_PATIENCE=4 $(pytest) -m checked test/faults/test_faults.py test/faults/test_two_hosts.py $(ARGS)
 
 soak:
 	@$(environment) --level dev -- python -m benchmarks.soak \

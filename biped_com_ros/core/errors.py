@@ -28,8 +28,12 @@ _BRIEF = 60
 
 def brief(name: str) -> str:
     """Return a name from outside as a text can show it: on one line, only its beginning."""
-    shown = name if len(name) <= _BRIEF else f'{name[:_BRIEF]}...'
-    return shown if shown.isprintable() else shown.encode('unicode_escape').decode()
+    return printable(name if len(name) <= _BRIEF else f'{name[:_BRIEF]}...')
+
+
+def printable(text: str) -> str:
+    """Return a text from outside on one line, without characters that control a terminal."""
+    return text if text.isprintable() else text.encode('unicode_escape').decode()
 
 
 class BipedComError(Exception):

@@ -26,6 +26,7 @@ import contextlib
 from importlib.metadata import version
 import os
 from pathlib import Path
+import pty
 import random
 import re
 import signal
@@ -41,7 +42,8 @@ import pytest
 import rclpy
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
-from support.fuzzed_messages import fields_of, LARGE_TEXT, Mutations, Stream
+from support.fuzzed_messages import (
+    BURST_COUNT, BURST_RATE, fields_of, LARGE_TEXT, Mutations, stamped, Stream)
 from support.output_checks import OutputChecks
 from support.standing_robot import message_class, StandingRobot
 from websockets.sync.client import connect
@@ -50,6 +52,9 @@ MESSAGES = int(os.environ.get('BIPED_COM_FUZZ_MESSAGES', '1500'))
 SEED = os.environ.get('BIPED_COM_FUZZ_SEED') or str(random.SystemRandom().randrange(10 ** 6))
 RATE = 1000.0  # messages per second
 #: Messages with 1 MB of text, and how many of them in a second.
+#: Share of the messages after which memory may grow by this share only; where they are fewer
+#: than LONG, by so many MB, as the first large messages on each topic come then.
+WARM_UP, GROWTH, LONG, SHORT_GROWTH = 0.2, 0.01, 20_000, 25.0
 FLOOD, FLOOD_RATE = 600, 200.0
 #: What a node may have more after them, MB: the middleware keeps a few of the largest messages of
 #: each topic, and nothing else may.
@@ -64,16 +69,19 @@ PARAMETERS = {
         'autostart': 'true', 'effort_clamp': '0.8', 'effort_rate': '10.0', 'start_time': '0.2',
         'stop_time': '0.2', 'hold_time': '0.1', 'settle_time': '0.2'},
     'torso_controller': {'autostart': 'true'},
-    'viewer': {'port': '0'},
+    # Its recording is full soon.
+    'viewer': {'port': '0', 'recording_memory': '1'},
 }
 #: What a browser sends first.
 CAMERA = {
     'type': 'ViewerCameraMessage', 'wxyz': (1.0, 0.0, 0.0, 0.0), 'position': (1.0, 0.0, 1.0),
     'fov': 1.0, 'near': 0.1, 'far': 100.0, 'image_height': 480, 'image_width': 640,
     'look_at': (0.0, 0.0, 0.0), 'up_direction': (0.0, 0.0, 1.0)}
+#: With a terminal of their own.
+INTERACTIVE = ('torso_teleop',)
 NODES = ('wrench_aggregator', 'com_estimator', 'zmp_monitor', 'gravity_compensation',
          'torso_controller', 'com_calibrator', 'gait_player', 'payload_estimator', 'simulator',
-         'viewer')
+         'torso_teleop', 'viewer')
 
 
 @pytest.fixture(scope='module', autouse=True)
@@ -111,14 +119,16 @@ class Fuzzed:
         self.executor = SingleThreadedExecutor()  # the EventsExecutor gives no time of sending
         self.executor.add_node(self.node)
         parameters = {'robot': 'biped', **PARAMETERS.get(name, {})}
+        self._terminal = pty.openpty() if name in INTERACTIVE else ()
         self.process = subprocess.Popen(
             [sys.executable, '-m', f'biped_com_ros.nodes.{name}.node', '--ros-args',
              '-r', f'__ns:={NAMESPACE}',
              *(text for item in parameters.items() for text in ('-p', '{}:={}'.format(*item)))],
             env={**os.environ, **environment, 'PYTHONFAULTHANDLER': '1',
                  'PYTHONPATH': os.pathsep.join(path for path in sys.path if path)},
-            stdout=log.open('w'), stderr=subprocess.STDOUT)
-        self.publishers, self.topics = {}, {}
+            stdin=self._terminal[1] if self._terminal else None, stdout=log.open('w'),
+            stderr=subprocess.STDOUT)
+        self.publishers, self.topics, self.burst_rates = {}, {}, []
         self.checks = None
 
     def connect(self):
@@ -206,20 +216,35 @@ class Fuzzed:
                 self.publishers[topic].publish(make(now))
             self.spin(0.01)
 
-    def fuzz(self, seed, count):
-        """Publish numbered messages; return the first one after which something was wrong."""
-        stream = Stream(seed, self.topics)
+    def fuzz(self, stream, numbers):
+        """Publish numbered messages of a stream; fail at the first wrong output."""
         begun = time.monotonic()
-        for number in range(count):
+        for count, number in enumerate(numbers):
             what, messages = stream.message(number, self.now())
             for topic, raw in messages:
-                # The queue may be full of megabytes: RCLError, which has no public name.
-                with contextlib.suppress(RuntimeError):
-                    self.publishers[topic].publish(raw)
-            self.spin(max(0.0, begun + number / RATE - time.monotonic()))
+                self._publish(topic, raw)
+            self.spin(max(0.0, begun + count / RATE - time.monotonic()))
+            if topic := stream.burst_after(number):
+                what = f'{BURST_RATE:.0f} Hz on {topic}'
+                self.burst(topic)
+                begun = time.monotonic() - count / RATE
             assert not self.checks.violations, (
-                f'seed {seed}, message {number} or before ({what}): {self.checks.violations[:5]}'
-                f'\n{self.output()}')
+                f'seed {stream.seed}, message {number} or before ({what}): '
+                f'{self.checks.violations[:5]}\n{self.output()}')
+
+    def burst(self, topic):
+        """Publish valid messages on a topic at 5 kHz for a second."""
+        begun, message_at = time.monotonic(), stamped(self.topics[topic](self.now()))
+        for count in range(BURST_COUNT):
+            self._publish(topic, message_at(self.now()))
+            if (ahead := begun + count / BURST_RATE - time.monotonic()) > 0.001:
+                self.spin(ahead)
+        self.burst_rates.append(BURST_COUNT / (time.monotonic() - begun))
+
+    def _publish(self, topic, raw):
+        # The queue may be full of megabytes: RCLError, which has no public name.
+        with contextlib.suppress(RuntimeError):
+            self.publishers[topic].publish(raw)
 
     def flood(self, count):
         """Publish 1 MB of text on all topics that have any, in turns."""
@@ -229,9 +254,7 @@ class Fuzzed:
         begun = time.monotonic()
         for number in range(count):
             topic = topics[number % len(topics)]
-            raw = bytes(mutations.large_text(self.topics[topic](self.now())))
-            with contextlib.suppress(RuntimeError):
-                self.publishers[topic].publish(raw)
+            self._publish(topic, bytes(mutations.large_text(self.topics[topic](self.now()))))
             self.spin(max(0.0, begun + number / FLOOD_RATE - time.monotonic()))
 
     def memory(self):
@@ -259,6 +282,8 @@ class Fuzzed:
         finally:
             self.executor.shutdown()
             self.node.destroy_node()
+            for descriptor in self._terminal:
+                os.close(descriptor)
 
 
 @pytest.fixture
@@ -273,7 +298,7 @@ def test_no_node_is_left_out():
     assert COMPOSABLE.keys() <= set(NODES)
 
 
-@pytest.mark.timeout(120 + MESSAGES // 50)
+@pytest.mark.timeout(180 + MESSAGES // 20)
 @pytest.mark.parametrize('fuzzed', NODES, indirect=True)
 def test_nothing_wrong_goes_out_whatever_comes_in(fuzzed):
     print(f'BIPED_COM_FUZZ_SEED={SEED}')
@@ -281,16 +306,27 @@ def test_nothing_wrong_goes_out_whatever_comes_in(fuzzed):
     fuzzed.play(1.0)
     steady = {topic for topic, count in fuzzed.checks.counts.items()
               if count > 10 or topic == '/diagnostics'} - set(fuzzed.publishers)
-    before, fuzzed.checks.is_learning = fuzzed.memory(), False
-    fuzzed.fuzz(SEED, MESSAGES)
+    fuzzed.checks.is_learning = False
+    stream, warm_up = Stream(SEED, fuzzed.topics), round(WARM_UP * MESSAGES)
+    memory = [fuzzed.memory()]
+    if MESSAGES >= LONG:  # the middleware's queues are as large as they get
+        fuzzed.flood(FLOOD)
+    fuzzed.fuzz(stream, range(warm_up))
+    memory.append(fuzzed.memory())
+    fuzzed.fuzz(stream, range(warm_up, MESSAGES))
     fuzzed.checks.seen_at.clear()
 
     def recovered():
         fuzzed.play(0.1)
         return steady <= set(fuzzed.checks.seen_at)
     fuzzed.until(recovered, f'what was published before, {steady}, of seed {SEED}', timeout=10.0)
-    print(f'{fuzzed.name}: {before:.0f} -> {fuzzed.memory():.0f} MB, {fuzzed.checks.counts}, '
+    memory.append(fuzzed.memory())
+    print(f'{fuzzed.name}: {MESSAGES} messages, MB at first, after {warm_up}, at last: '
+          f'{", ".join(f"{value:.1f}" for value in memory)}; bursts at '
+          f'{min(fuzzed.burst_rates, default=0.0):.0f} Hz at least; {fuzzed.checks.counts}, '
           f'{fuzzed.checks.lost} efforts lost on their way')
+    allowed = GROWTH * memory[1] if MESSAGES >= LONG else SHORT_GROWTH
+    assert memory[2] < memory[1] + allowed, memory
     assert not fuzzed.checks.violations
     printed = fuzzed.log.read_text(errors='replace')
     assert 'Traceback' not in printed and 'callback failed' not in printed, printed[-6000:]

@@ -130,6 +130,20 @@ def test_keys_of_a_terminal_move_the_stick(terminal):
     assert b'stick forward +0.1 left +0.2' in terminal.shown
 
 
+def test_what_others_publish_neither_controls_the_terminal_nor_ends_the_node(terminal):
+    terminal.until(lambda: terminal.sticks)
+    url = terminal.node.create_publisher(String, 'viewer/url', LATCHED)
+    url.publish(String(data='http://a\n\x1b[31mb'))
+    terminal.until(lambda: rb'Page for the browser: http://a\n\x1b[31mb' in terminal.shown)
+    url.publish(String(data='x' * 1_000_000))
+    terminal.until(lambda: b'it has 1000009 bytes; limit 65536' in terminal.shown)
+    assert b'x' * 1000 not in terminal.shown
+    url.publish(b'\0\1\0\0\xff\xff')
+    terminal.until(lambda: b'bytes are no String' in terminal.shown)
+    count = len(terminal.sticks)
+    terminal.until(lambda: len(terminal.sticks) > count + 10)
+
+
 def test_freezing_waits_for_the_controller_and_says_if_there_is_none(terminal):
     terminal.node.destroy_service(terminal.service)
     terminal.until(lambda: terminal.sticks)

@@ -40,6 +40,19 @@ NAMES = (
 SHIFTS = (
     -1e9, -1e6, -3600.0, -10.0, -1.5, -0.9, -0.3, -0.02, -1e-9, 0.02, 0.3, 1.5, 10.0, 1e6, 3e8)
 LARGE_TEXT, LARGE_COUNT = 1_000_000, 100_000
+#: In each so many numbered messages there is a second in which a topic gets 5000 more.
+BURST_EVERY, BURST_RATE, BURST_COUNT = 1000, 5000.0, 5000
+
+
+def stamped(message):
+    """Return a function of a time in ns that returns the message with this stamp, as bytes."""
+    raw = bytearray(serialize_message(message))
+
+    def at(now):
+        if hasattr(message, 'header'):
+            struct.pack_into('<iI', raw, 4, *divmod(now, SECOND))
+        return bytes(raw)
+    return at
 
 
 def fields_of(message):
@@ -247,6 +260,12 @@ class Stream:
             return f'{topic} repeats an old message', [(topic, raw)] * 3
         name, raw = Mutations(rng).mutate(valid)
         return f'{name} on {topic}', [(topic, raw)]
+
+    def burst_after(self, number):
+        """Return the topic that gets a sustained burst after a numbered message; None: none."""
+        if number % BURST_EVERY != BURST_EVERY // 2:
+            return None
+        return random.Random(f'{self.seed}/{number}/burst').choice(sorted(self.topics))
 
     def _swapped(self, rng, topic, valid):
         """Send a message on the topic of another sensor of the same type."""

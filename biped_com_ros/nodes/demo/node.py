@@ -54,6 +54,7 @@ import sys
 from typing import Any
 
 from biped_com_ros.core.constants import GRAVITY, nanoseconds
+from biped_com_ros.core.errors import printable
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.measurements import Health, Measurements
@@ -69,6 +70,7 @@ from biped_com_ros.ros.node.timers import steady_clock
 from biped_com_ros.ros.topics.inputs import JointStateInput
 from biped_com_ros.ros.topics.outputs import float_array_publisher
 from biped_com_ros.ros.topics.qos import LATCHED
+from biped_com_ros.ros.topics.whole_messages import subscribe
 import numpy as np
 from rclpy.node import Node
 from std_msgs.msg import String
@@ -111,12 +113,12 @@ class Demo(Node):
         self._shown = _empty_snapshot(['the robot description'])
         self._screen: Screen = make_screen(self.params.display, _title(self.params))
         self.finished = False
-        self.create_subscription(String, 'viewer/url', self._on_url, LATCHED)
+        subscribe(self, String, 'viewer/url', self._on_url, LATCHED)
         self._source = RobotSource(self, self.params, self._on_robot)
         self.create_timer(self.params.period, self._show, clock=steady_clock())
 
     def _on_url(self, message: String) -> None:
-        self._screen.show_message(f'Page for the browser: {message.data}')
+        self._screen.show_message(f'Page for the browser: {printable(message.data)}')
 
     def _on_robot(self, model: RobotModel) -> None:
         self._actuated = model.joint_index(model.actuated_joint_names)

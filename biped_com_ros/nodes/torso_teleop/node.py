@@ -32,7 +32,7 @@ import sys
 import time
 from typing import Any
 
-from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.errors import ConfigurationError, printable
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.torso.joystick import tour
@@ -40,7 +40,8 @@ from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.parameters import constant, declare_parameters
 from biped_com_ros.ros.node.timers import steady_clock
 from biped_com_ros.ros.topics.inputs import PointInput
-from biped_com_ros.ros.topics.qos import LATCHED
+from biped_com_ros.ros.topics.qos import LATCHED, STATE_OUTPUT
+from biped_com_ros.ros.topics.whole_messages import subscribe
 from geometry_msgs.msg import Vector3Stamped
 from rclpy.node import Node
 from sensor_msgs.msg import Joy
@@ -114,11 +115,11 @@ class TorsoTeleop(Node):
         self._start, self._shape, self._com = 0, '', ''
         self._wish: tuple[bool, float] | None = None  # freeze or unfreeze, until when
         if self._keys:  # the tour prints nothing
-            self.create_subscription(
-                Vector3Stamped, 'torso_controller/shape', self._on_shape, 10)
+            subscribe(
+                self, Vector3Stamped, 'torso_controller/shape', self._on_shape, STATE_OUTPUT)
             PointInput(self, 'com_estimator/com', '', self._on_com, max_age=0.0,
                        period=_COM_PERIOD)
-            self.create_subscription(String, 'viewer/url', self._on_url, LATCHED)
+            subscribe(self, String, 'viewer/url', self._on_url, LATCHED)
         # Keys are read in real time; the tour follows simulated time.
         self.create_timer(1.0 / self._params.rate, self._tick,
                           clock=steady_clock() if self._keys else self.get_clock())
@@ -132,7 +133,7 @@ class TorsoTeleop(Node):
         self._com = f'CoM {x:+.0f} {y:+.0f} {z:+.0f} mm'
 
     def _on_url(self, message: String) -> None:
-        print(f'\r\x1b[KPage for the browser: {message.data}', flush=True)
+        print(f'\r\x1b[KPage for the browser: {printable(message.data)}', flush=True)
 
     def _tick(self) -> None:
         if self._keys is None:

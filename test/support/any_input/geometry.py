@@ -139,6 +139,7 @@ add_drawn(zmp.zmp_by_links, _moving_links(), calls=40,
 # -- plain values
 add(constants.nanoseconds, v.times)
 add(errors.brief, st.text())
+add(errors.printable, st.text())
 add(errors.check_positive, v.names, st.builds(
     lambda value: type('Options', (), {'value': value})(), v.anything), st.just('value'))
 add(core_names.likeliest_name, v.names, st.lists(v.names, max_size=4))

@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 import contextlib
 import fcntl
+from functools import cache
 import heapq
 import json
 import os
@@ -41,13 +42,14 @@ _GROUPS = (b'\x01\x00\x5e', b'\x33\x33')
 ADDRESSES = ('10.123.45.1', '10.123.45.2')
 
 
+@cache
 def unavailable() -> str:
-    """Return why there can be no two hosts here; '' if there can."""
+    """Return why two hosts cannot be made here; '' if they can, which is tried once."""
     if os.name != 'posix' or os.geteuid() != 0:
         return 'network namespaces need root'
     try:
-        os.close(os.open('/dev/net/tun', os.O_RDWR))
-        subprocess.run(['ip', 'netns', 'list'], check=True, capture_output=True)
+        with two_hosts() as (hosts, _):
+            subprocess.run(on_host(hosts[0], ['true']), check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError) as error:
         return f'no network namespaces or no TAP devices: {error}'
     return ''
@@ -114,7 +116,9 @@ def two_hosts() -> Iterator[tuple[tuple[str, str], Wire]]:
 
 
 def _ip(*arguments: str) -> None:
-    subprocess.run(['ip', *arguments], check=True)
+    done = subprocess.run(['ip', *arguments], text=True, stderr=subprocess.PIPE, check=False)
+    if done.returncode:
+        raise OSError(f'ip {" ".join(arguments)}: {done.stderr.strip()}')
 
 
 def _tap(name: str) -> int:
