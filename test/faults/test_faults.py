@@ -24,11 +24,13 @@ from __future__ import annotations
 
 import os
 
+import numpy as np
 import pytest
 import rclpy
 from support.reliability.bench import (
     CLOCK_TIMEOUT, HOLD_TIME, INPUT_TIMEOUT, STOP_TIME, ZERO)
-from support.reliability.running import running, running_simulated, running_with_others
+from support.reliability.running import (
+    running, running_composed, running_simulated, running_with_others)
 from support.reliability.system import OTHERS
 
 PATIENCE = float(os.environ.get('BIPED_COM_PATIENCE', '1'))
@@ -36,6 +38,9 @@ PATIENCE = float(os.environ.get('BIPED_COM_PATIENCE', '1'))
 _MARGIN = 0.6
 #: What another process does to the computer may interrupt efforts, too.
 _ATTEMPTS = 3
+#: Largest change of a tendon's length from one command to the next: 30 ms at the largest speed of
+#: the bend; and of a torso that keeps its shape, m.
+_LENGTH_STEP, _LENGTH_CHANGE = 0.03 * 1.5 * 0.034, 0.0005
 #: Of the table: those of each kind that find most; the first ones within minutes, for each change.
 CHECKED = (
     'joint states lost', 'joint states late by 0.3 s', 'IMU frozen', 'a foot sensor lost',
@@ -71,6 +76,13 @@ def with_others():
 
 
 @pytest.fixture(scope='module')
+def composed():
+    """Return the same with all estimators in one process, and the base by odometry."""
+    with running_composed() as system:
+        yield system
+
+
+@pytest.fixture(scope='module')
 def simulated():
     """Return the same with a robot in MuJoCo, and simulated time."""
     with running_simulated() as system:
@@ -91,6 +103,25 @@ def test_what_efforts_do_not_depend_on_comes_back_and_leaves_them_alone(with_oth
     check(*with_others, f'{node}: {end}')
 
 
+@pytest.mark.checked
+@pytest.mark.parametrize('name', ('odometry lost', 'suite: kill -9'))
+def test_they_are_so_with_all_estimators_in_one_process(composed, name):
+    check(*composed, name)
+
+
+@pytest.mark.timeout(240)
+def test_a_torso_without_tendon_states_is_bent_on_and_says_so(with_others):
+    bench, faults = with_others
+    bench.robot.lengths.clear()
+    check(bench, faults, 'tendon states lost')
+    times, lengths = zip(*bench.robot.lengths)
+    print(f'{len(times)} lengths, at most {max(np.diff(times)):.3f} s apart, '
+          f'{1e3 * np.ptp(lengths, axis=0).max():.3f} mm')
+    assert max(np.diff(times)) < PATIENCE * _MARGIN
+    assert np.abs(np.diff(lengths, axis=0)).max() < _LENGTH_STEP
+    assert np.ptp(lengths, axis=0).max() < _LENGTH_CHANGE
+
+
 @pytest.mark.parametrize('name', SIMULATED)
 def test_they_do_so_too_when_simulated_time_stands_still(simulated, name):
     check(*simulated, name, CLOCK_TIMEOUT)
@@ -105,6 +136,7 @@ def check(bench, faults, name, delay=0.0):
         print(result)
         assert result.is_finite and result.is_clamped, result
         assert result.largest_step <= 1.0 + 1e-9, result
+        assert result.is_named, result
         if (result.outcome in fault.expected
                 and result.recovered_after < PATIENCE * fault.limit
                 and (result.outcome != ZERO or result.safe_after < latest)):

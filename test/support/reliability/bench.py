@@ -55,6 +55,8 @@ class Fault:
         The node whose messages have to come again.
     limit
         Largest time to recovery after the fault has gone, s.
+    named
+        Text that the diagnostics of some node have to contain meanwhile.
 
     """
 
@@ -64,6 +66,7 @@ class Fault:
     expected: tuple[str, ...]
     revives: str = ''
     limit: float = 8.0
+    named: str = ''
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,8 @@ class Result:
         Whether all commands were finite, and none beyond the clamp.
     message
         Of the diagnostics.
+    is_named
+        Whether diagnostics named what the fault has to be named as.
 
     """
 
@@ -106,6 +111,7 @@ class Result:
     is_finite: bool
     is_clamped: bool
     message: str
+    is_named: bool
 
 
 class Bench:
@@ -141,12 +147,13 @@ class Bench:
         assert self._full is not None
         controller.applied[:-1] = []
         robot.statuses.clear()
+        robot.problems.clear()
         begin = time.monotonic()
         with fault.inject():
             self._run(begin + fault.seconds)
             end = time.monotonic()
             outcome, safe_after = self._outcome(begin, end)
-        message = self._message()
+        message, is_named = self._message(), any(fault.named in text for text in robot.problems)
         gone = time.monotonic()
         output_after = 0.0
         while not (is_alive := self._is_alive(fault.revives, gone)) or not self._has_recovered():
@@ -162,7 +169,7 @@ class Bench:
         return Result(fault.name, outcome, safe_after, output_after, recovered,
                       *self._largest_step(), bool(np.isfinite(commands).all()),
                       bool((np.abs(commands) <= self._clamp + 1e-9).all()),
-                      message or self._message())
+                      message or self._message(), is_named or not fault.named)
 
     @property
     def _applied(self) -> np.ndarray:

@@ -69,6 +69,24 @@ def sensor_faults(robot: StandingRobot) -> list[Fault]:
         clock(3600.0), clock(-3600.0), clock(0.05)]
 
 
+def lost(robot: StandingRobot, sensor: str, revives: str = '') -> Fault:
+    """Return the loss of a sensor that efforts do not depend on, which a node has to name."""
+    @contextmanager
+    def inject() -> Iterator[None]:
+        robot.faults[sensor] = SensorFault('lost')
+        yield
+        del robot.faults[sensor]
+    words = {'tendon_states': 'tendon states', 'odom': 'odometry'}[sensor]
+    return Fault(f'{words} lost', inject, _FAILS, (KEPT,), revives=revives,
+                 named=f'/{sensor}: no valid message')
+
+
+def suite_faults(system: System) -> list[Fault]:
+    """Faults of the process that all estimators share."""
+    return [Fault('suite: kill -9', _sent(system, 'suite', signal.SIGKILL), 1.9, (ZERO,),
+                  revives='zmp_monitor', limit=_RESPAWN)]
+
+
 def node_faults(node: str, system: System, outcome: str) -> list[Fault]:
     """Faults of a node of a system; `outcome` is that of efforts while it does nothing."""
     faults = []

@@ -32,10 +32,12 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.simulator.outputs import SensorOutputs
 from biped_com_ros.nodes.simulator.parameters import SimulatorParameters
 from biped_com_ros.ros.fast.compat import make_executor
+from biped_com_ros.ros.topics.outputs import joint_state_publisher, TemplatePublisher
 from biped_com_ros.sim.plant import Plant
-from diagnostic_msgs.msg import DiagnosticArray
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import PointStamped, WrenchStamped
 from lifecycle_msgs.msg import State, TransitionEvent
+from nav_msgs.msg import Odometry
 import numpy as np
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
@@ -160,6 +162,10 @@ class Observer:
         The last diagnostics of efforts.
     reported_at
         Time of the last diagnostics of each node, s.
+    problems
+        Diagnostics that are not OK, since they were cleared.
+    lengths
+        Times and values of the lengths that are sent to the tendons.
 
     """
 
@@ -171,10 +177,14 @@ class Observer:
         self.arrivals: dict[str, list[float]] = {name: [] for name in OUTPUTS}
         self.statuses: list[tuple[float, str]] = []
         self.reported_at: dict[str, float] = {}
+        self.problems: list[str] = []
+        self.lengths: list[tuple[float, np.ndarray]] = []
         for name, (kind, topic) in OUTPUTS.items():
             self.node.create_subscription(
                 kind, topic, self._noting(self.arrivals[name]), qos_profile_sensor_data, raw=True)
         self.node.create_subscription(DiagnosticArray, '/diagnostics', self._on_statuses, 100)
+        self.node.create_subscription(
+            Float64MultiArray, 'tendon_controller/commands', self._on_lengths, 100)
         self.executor.add_node(self.node)
 
     @staticmethod
@@ -183,8 +193,13 @@ class Observer:
             times.append(time.monotonic())
         return note
 
+    def _on_lengths(self, message: Any) -> None:
+        self.lengths.append((time.monotonic(), np.array(message.data)))
+
     def _on_statuses(self, message: Any) -> None:
         for status in message.status:
+            if status.level != DiagnosticStatus.OK:
+                self.problems.append(f'{status.name}: {status.message}')
             node = status.name.partition(':')[0].removeprefix(f'{self._namespace}/')
             self.reported_at[node] = time.monotonic()
             if status.name == f'{self._namespace}/gravity_compensation: effort':
@@ -194,6 +209,8 @@ class Observer:
         """Forget what has arrived, but the last commands."""
         self.controller.applied[:-100] = []
         self.statuses[:-10] = []
+        self.problems[:-100] = []
+        self.lengths[:-100] = []
         for times in self.arrivals.values():
             times[:-1] = []
 
@@ -221,7 +238,8 @@ class StandingRobot(Observer):
     Attributes
     ----------
     faults
-        By sensor: ``joint_states``, ``imu``, or the name of a wrench sensor.
+        By sensor: ``joint_states``, ``imu``, ``tendon_states``, ``odom``, or the name of a wrench
+        sensor.
     clock_error
         Of the robot's clock, s.
     on_joint_states
@@ -245,6 +263,8 @@ class StandingRobot(Observer):
                                    for imu in imus), *sensors]
         self._outputs = dict(zip(names, outputs))
         self._readings = dict(zip(names, _readings(plant.observation)))
+        self._add_tendons(plant)
+        self._add_odometry(plant)
         self.faults: dict[str, SensorFault] = {}
         self.clock_error = 0.0
         self.on_joint_states: Callable[[int], None] = lambda stamp_ns: None
@@ -252,12 +272,32 @@ class StandingRobot(Observer):
         self._queues: dict[str, deque[tuple[int, dict[str, Any]]]] = {}
         self._next = time.monotonic()
 
+    def _add_tendons(self, plant: Plant) -> None:
+        names = [f'tendon_{i}' for i in range(plant.tendon_count)]
+        if names:
+            self._add('tendon_states', joint_state_publisher(
+                self.node, 'tendon_states', names, ('position', 'effort')),
+                position=plant.observation.tendon_lengths,
+                effort=plant.observation.tendon_tensions)
+
+    def _add_odometry(self, plant: Plant) -> None:
+        truth, prototype = plant.truth(), Odometry(child_frame_id=self.model.config.base_link)
+        prototype.header.frame_id = 'odom'
+        self._add('odom', TemplatePublisher(self.node, 'odom', prototype, {
+            'position': 'pose.pose.position', 'orientation': 'pose.pose.orientation'}),
+            position=truth.base_position, orientation=truth.base_quaternion)
+
+    def _add(self, name: str, output: TemplatePublisher, **readings: np.ndarray) -> None:
+        self._outputs[name] = output
+        self._readings[name] = {field: value.copy() for field, value in readings.items()}
+
     def step(self) -> None:
         """Publish one instant of all sensors, and run callbacks until the next one is due."""
         stamp_ns = time.time_ns() + nanoseconds(self.clock_error)
         self.on_joint_states(stamp_ns)
-        for name in self._outputs:
-            self._publish(name, stamp_ns)
+        for name, output in self._outputs.items():
+            if output.has_subscribers:
+                self._publish(name, stamp_ns)
         now = time.monotonic()
         self._next = max(self._next + self._period, now - 0.1)
         self.run_callbacks(max(self._next - now, 1e-4))

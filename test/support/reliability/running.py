@@ -21,7 +21,7 @@ import os
 
 from support.reliability.bench import Bench, Fault, KEPT
 from support.reliability.faults import (
-    node_faults, process_faults, sensor_faults, simulator_faults)
+    lost, node_faults, process_faults, sensor_faults, simulator_faults, suite_faults)
 from support.reliability.robot import Observer, StandingRobot
 from support.reliability.system import OTHERS, Simulator, System
 
@@ -44,6 +44,22 @@ def running(robot: str = ROBOT) -> Iterator[tuple[Bench, list[Fault]]]:
 
 
 @contextmanager
+def running_composed(robot: str = ROBOT) -> Iterator[tuple[Bench, list[Fault]]]:
+    """Run the estimators in one process, as launch files do, with the base by odometry."""
+    namespace = f'reliability_composed_{os.getpid()}'
+    standing = StandingRobot(namespace, robot)
+    system = System(namespace, robot, composed=True,
+                    more=('gravity:=active', 'torso:=false', 'base_source:=odometry'))
+    try:
+        bench = Bench(standing)
+        bench.until_running()
+        yield bench, [lost(standing, 'odom', 'com_estimator'), *suite_faults(system)]
+    finally:
+        system.close()
+        standing.close()
+
+
+@contextmanager
 def running_with_others(robot: str = ROBOT) -> Iterator[tuple[Bench, list[Fault]]]:
     """Run a system and all nodes that it does without; yields the bench and faults of those."""
     namespace = f'reliability_others_{os.getpid()}'
@@ -51,7 +67,7 @@ def running_with_others(robot: str = ROBOT) -> Iterator[tuple[Bench, list[Fault]
         standing = StandingRobot(namespace, robot)
         stack.callback(standing.close)
         stack.callback(System(namespace, robot).close)
-        faults = []
+        faults = [lost(standing, 'tendon_states', 'torso_controller')]
         for node, (file, arguments) in OTHERS.items():
             system = System(namespace, robot, file=file, more=arguments)
             stack.callback(system.close)
