@@ -51,10 +51,10 @@ from websockets.sync.client import connect
 MESSAGES = int(os.environ.get('BIPED_COM_FUZZ_MESSAGES', '1500'))
 SEED = os.environ.get('BIPED_COM_FUZZ_SEED') or str(random.SystemRandom().randrange(10 ** 6))
 RATE = 1000.0  # messages per second
-#: Messages with 1 MB of text, and how many of them in a second.
-#: Share of the messages after which memory may grow by this share only, if there are at least LONG
-#: and the middleware keeps no buffers; else by so many MB: its queues grow with the largest messages.
+#: Share of the messages after which memory may grow by this share only, if they are at least LONG
+#: and the middleware keeps no buffers; else by so many MB: its queues grow with large messages.
 WARM_UP, GROWTH, LONG, SHORT_GROWTH = 0.2, 0.01, 20_000, 25.0
+#: Messages with 1 MB of text, and how many of them in a second.
 FLOOD, FLOOD_RATE = 600, 200.0
 #: What a node may have more after them, MB: the middleware keeps a few of the largest messages of
 #: each topic, and nothing else may.
