@@ -27,12 +27,19 @@ import fcntl
 import glob
 import os
 from pathlib import Path
+import re
+import shutil
+import stat
 import tempfile
+import time
 
 from biped_com_ros.core.errors import ConfigurationError
 
 LARGEST_FILE = 64 * 1024 ** 2
 """Bytes of the largest file that is read by default."""
+
+KEPT_DAYS = 14.0
+"""What need not last is removed when nothing has been written to it for longer."""
 
 
 def read_text(path: Path, what: str, limit: int = LARGEST_FILE) -> str:
@@ -114,6 +121,37 @@ def make_temporary_directory(prefix: str) -> Path:
         raise ConfigurationError(
             f'no temporary directory can be made: {_reason(error)}; free space on the disk, or '
             'set TMPDIR to a directory that can be written to') from None
+
+
+def remove_old_temporaries(prefix: str, now: float | None = None) -> None:
+    """
+    Remove directories of this user that `make_temporary_directory` has made and nobody uses.
+
+    Parameters
+    ----------
+    prefix
+        With which their names begin.
+    now
+        Time of day, s; by default the present. What was written to in the `KEPT_DAYS` before
+        stays.
+
+    """
+    oldest = (time.time() if now is None else now) - 86400.0 * KEPT_DAYS
+    name = re.compile(re.escape(prefix) + '[a-z0-9_]{8}')  # as mkdtemp ends names
+    for path in Path(tempfile.gettempdir()).iterdir():
+        with suppress(OSError):  # gone meanwhile, or partly of another user
+            if name.fullmatch(path.name) and _is_own_directory(path) and (
+                    _last_written(path) < oldest):
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_own_directory(path: Path) -> bool:
+    status = path.lstat()
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
+
+
+def _last_written(directory: Path) -> float:
+    return max(path.lstat().st_mtime for path in (directory, *directory.rglob('*')))
 
 
 def write_atomically(path: Path, text: str) -> None:

@@ -26,16 +26,11 @@ import shutil
 import sys
 import time
 
-from biped_com_ros.core.files import make_temporary_directory
+from biped_com_ros.core.files import KEPT_DAYS, make_temporary_directory
 
 _COLOURS = (36, 32, 35, 34, 33, 96, 92, 95)
 _KEPT_LINES = 10  # hidden lines per process, shown when it fails
 _LEVEL_COLOURS = {'INFO': '', 'WARNING': '33', 'ERROR': '31'}
-
-
-KEPT_DAYS = 14.0
-"""Directories of logs of launches that ended longer ago are removed."""
-
 _LOG_DIRECTORY = re.compile(r'\d{4}(-\d\d){5}-\d{6}-launch-\d+')
 
 

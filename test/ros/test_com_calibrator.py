@@ -15,18 +15,20 @@
 
 import dataclasses
 from dataclasses import replace
+import os
 from pathlib import Path
 import re
 import time
 
 from biped_com_ros.core.errors import RobotDescriptionError
+from biped_com_ros.core.files import KEPT_DAYS
 from biped_com_ros.core.identification.captures import SensorNoise
 from biped_com_ros.core.identification.session import SessionState
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.com_calibrator.inputs import AXES
 from biped_com_ros.nodes.com_calibrator.node import ComCalibrator
 from biped_com_ros.nodes.com_calibrator.parameters import (
-    ComCalibratorParameters, sensor_noise)
+    ComCalibratorParameters, results_directory, sensor_noise)
 from biped_com_ros.ros.topics.outputs import float_array_publisher
 from biped_com_ros.ros.topics.qos import LATCHED
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
@@ -337,6 +339,22 @@ def test_the_parameter_file_holds_every_parameter_with_its_default():
     defaults = ComCalibratorParameters()
     assert text == {field.name: getattr(defaults, field.name)
                     for field in dataclasses.fields(ComCalibratorParameters)}
+
+
+def test_temporary_results_of_long_ago_are_removed_by_those_that_have_no_directory_either(
+        tmp_path, monkeypatch):
+    monkeypatch.setattr('tempfile.tempdir', str(tmp_path))
+    three_link, params = RobotModel.load('three_link'), ComCalibratorParameters(directory='')
+    old = results_directory(params, three_link).parent
+    long_ago = time.time() - 86400.0 * (KEPT_DAYS + 1.0)
+    os.utime(old, (long_ago, long_ago))
+    kept = replace(params, directory=str(tmp_path / 'mine'))
+    assert results_directory(kept, three_link) == tmp_path / 'mine' / 'three_link'
+    assert old.exists()
+    new = results_directory(params, three_link).parent
+    assert new.exists() and not old.exists()
+    results_directory(params, three_link)
+    assert new.exists()
 
 
 def test_the_papers_robot_goes_through_its_poses_a_and_b(tmp_path):

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.files import make_temporary_directory
+from biped_com_ros.core.files import make_temporary_directory, remove_old_temporaries
 from biped_com_ros.core.identification.captures import (
     MotorConstants, noise_scale as scale_at_mass, SensorNoise)
 from biped_com_ros.core.identification.pose_safety import APPROACHES, DesignOptions
@@ -39,7 +39,8 @@ class ComCalibratorParameters(RobotNodeParameters):
 
     directory: str = constant(
         '~/.ros/biped_com_calibration', 'Directory of captures and results, which go to a '
-        'subdirectory with the name of the robot; empty: a temporary directory')
+        'subdirectory with the name of the robot; empty: a temporary directory, which is removed '
+        '14 days after its last use')
     mjcf: str = constant(
         '', 'Path of a MuJoCo model whose bodies have the names of the links; it is written with '
         'the calibrated inertials; empty: none')
@@ -174,9 +175,16 @@ class ComCalibratorParameters(RobotNodeParameters):
 
 
 def results_directory(params: ComCalibratorParameters, model: RobotModel) -> Path:
-    """Return where results are written; without `directory`, make a temporary one."""
-    directory = params.directory or make_temporary_directory('biped_com_calibration.')
+    """Return where results are written; without `directory`, a new temporary one."""
+    directory = params.directory or _temporary_directory()
     return Path(directory).expanduser() / model.config.name
+
+
+def _temporary_directory() -> Path:
+    """Make a directory for the results of one run, and remove those of long ago."""
+    prefix = 'biped_com_calibration.'
+    remove_old_temporaries(prefix)
+    return make_temporary_directory(prefix)
 
 
 def session_options(params: ComCalibratorParameters, model: RobotModel,
