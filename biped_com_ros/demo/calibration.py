@@ -26,8 +26,8 @@ from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Array, Pose, rotation_from_quaternion
 from biped_com_ros.core.legs.keyframes import KeyframeMotion, show_keyframes
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.wrench.weight_check import weight_below_sensors
 from biped_com_ros.demo.chapter import Chapter, ChapterFailed, ChapterRun, Comparison
-from biped_com_ros.demo.measurements import weight_below_sensors
 from biped_com_ros.demo.stage import Stage
 from biped_com_ros.ros.topics.qos import LATCHED
 from biped_com_ros.ros.topics.stamp import ns_of_msg

@@ -29,6 +29,7 @@ import time
 
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.wrench.weight_check import weight_below_sensors
 from biped_com_ros.demo.terminal import Mean, Period, Snapshot
 from biped_com_ros.ros.node.diagnostics import is_in_namespace, node_of
 from biped_com_ros.ros.topics.inputs import BoolInput, Input, PointInput, WrenchInput
@@ -112,6 +113,11 @@ class Measurements:
         self._started_at = time.monotonic() + (ns - self.now_ns) * 1e-9
         self.running = True
 
+    def pause(self) -> None:
+        """Forget what was measured, and measure nothing until the next start."""
+        self._period, self._all = Period(), Period()
+        self._start_ns, self.running = sys.maxsize, False
+
     def period_snapshot(self, activity: str, joint_rate: float, health: tuple[int, str],
                         missing: Sequence[str]) -> Snapshot:
         """Return the measurements since the last call."""
@@ -177,15 +183,6 @@ class Measurements:
         """Use the contact state of a foot."""
         self._contacts[foot] = (self._contacts[foot][0], contact)
         self._is_in_air = not any(contact for _, contact in self._contacts.values())
-
-
-def weight_below_sensors(model: RobotModel) -> float:
-    """Return the weight that the foot sensors do not carry while the robot stands, N."""
-    sensors = [model.config.wrench_sensors[name] for foot in model.config.feet.values()
-               for name in foot.wrench_sensors]
-    below = {int(link) for sensor in sensors
-             for link in model.subtree_links(sensor.link or sensor.frame)}
-    return GRAVITY * float(model.link_masses[sorted(below)].sum())
 
 
 class Health:

@@ -47,8 +47,8 @@ class Push(Chapter):
 
     def run(self, stage: Stage) -> ChapterRun:
         """Push until it falls."""
-        self._event, self._least = 'stable', math.inf
-        self._events = [self._event]
+        self._event, self._level, self._least = 'stable', 'stable', math.inf
+        self._events: list[str] = []
         stage.subscribe(DiagnosticArray, 'zmp_monitor/event', self._on_event, LATCHED)
         stage.subscribe(Float64, 'zmp_monitor/margin', self._on_margin)
         yield from stage.wait_until(
@@ -60,7 +60,7 @@ class Push(Chapter):
         try:
             for i in range(1, MAX_COUNT + 1):
                 force, self._least = i * SHARE * model.mass * GRAVITY, math.inf
-                self._events = [self._event]
+                self._events = []
                 out.fields['wrench'][:3] = force, 0.0, 0.0
                 out.publish(stage.stamp_ns)
                 end = stage.time + PERIOD
@@ -84,15 +84,18 @@ class Push(Chapter):
 
     def _course(self) -> str:
         """Return what was reported since the push began, the last report in full."""
-        before = dict.fromkeys(event.partition(':')[0] for event in self._events[1:-1])
-        text = ', '.join([*before, self._event])
-        if self._event == self._events[0] == 'stable' and self._least < 0.0 and not before:
-            # zmp_monitor reports what lasts for its parameter level_dwell.
-            text += ' (the ZMP was beyond the edge for less than level_dwell of zmp_monitor)'
-        return text
+        if self._events:
+            before = dict.fromkeys(event.partition(':')[0] for event in self._events[:-1])
+            return ', '.join([*before, self._event])
+        # zmp_monitor reports what lasts for its parameter level_dwell.
+        why = (' (the ZMP was beyond the edge for less than level_dwell of zmp_monitor)'
+               if self._least < 0.0 else '')
+        return f'stays {self._level}{why}'
 
     def _on_event(self, message: Any) -> None:
-        self._event = message.status[0].message
+        status = message.status[0]
+        self._event = status.message
+        self._level = next(v.value for v in status.values if v.key == 'now').lower()
         self._events.append(self._event)
 
     def _on_margin(self, message: Any) -> None:

@@ -133,12 +133,13 @@ class Stage:
 
     def reset_robot(self) -> Commands:
         """Let the simulator reset the robot: posture stand, feet side by side."""
+        self.measurements.pause()  # without the fall and the reset
         self.commanded = None
         yield from self.wait(1.0)
         yield from self.trigger('simulator/reset')
         self.commanded = self.model.posture()
         yield from self.wait(1.5)
-        self.measurements.start(self.stamp_ns)  # without the fall and the reset
+        self.measurements.start(self.stamp_ns)
 
     # -- other nodes
 

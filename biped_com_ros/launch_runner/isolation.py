@@ -77,8 +77,9 @@ class Isolation:
         """Say who can see the processes, and how to look at them."""
         domain, discovery = self.environment[DOMAIN], self.environment[RANGE]
         where = 'on this machine only' if discovery == 'LOCALHOST' else f'{RANGE}={discovery}'
-        return (f'ROS domain {domain}, {where} (NETWORK=1: as your ROS environment says). To use '
-                f'ros2 in another terminal:\n  export {DOMAIN}={domain} {RANGE}={discovery}')
+        return (f'ROS domain {domain}, {where} (NETWORK=1: as your ROS environment says).\n'
+                'To use ros2 in another terminal:\n'
+                f'  export {DOMAIN}={domain} {RANGE}={discovery}')
 
     def close(self) -> None:
         """Release the domain."""

@@ -65,6 +65,19 @@ def test_while_the_robot_hangs_nothing_is_measured(measurements):
     assert hangs.contacts == dict.fromkeys(CONFIG.feet, (0.0, False))
 
 
+def test_a_pause_forgets_and_measures_nothing_until_the_next_start(measurements):
+    """A fall is no error of the URDF, and the robot stands again before the next start."""
+    measure(measurements, range(10), -0.1, 100.0)
+    measurements.pause()
+    measure(measurements, range(10, 20), -0.1, 100.0)
+    shot = measurements.whole_snapshot(500.0, (0, ''), ())
+    assert np.isnan(shot.com_distance) and shot.time == 0.0
+    measurements.start(20)
+    measure(measurements, range(15, 30), 0.003, 100.0)
+    shot = measurements.whole_snapshot(500.0, (0, ''), ())
+    assert shot.com_error_largest == pytest.approx(0.003)
+
+
 def test_values_have_an_age_when_none_arrive(measurements, monkeypatch):
     measure(measurements, range(10), 0.003, 100.0, contact=True)
     shot = snapshot(measurements)

@@ -18,7 +18,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 
 WEIGHING_RATE = 100.0
@@ -26,6 +28,20 @@ WEIGHING_RATE = 100.0
 
 UPRIGHT = 0.7
 """Least vertical part of the z axes of base and soles of a robot that has not fallen."""
+
+
+def weight_below_sensors(model: RobotModel) -> float:
+    """
+    Return the weight that the foot sensors do not carry while the robot stands, N.
+
+    The wrenches at the soles contain it as the model has it: comparing them with the weight of
+    the model shows only what is wrong above the sensors.
+    """
+    sensors = [model.config.wrench_sensors[name] for foot in model.config.feet.values()
+               for name in foot.wrench_sensors]
+    below = {int(link) for sensor in sensors
+             for link in model.subtree_links(sensor.link or sensor.frame)}
+    return GRAVITY * float(model.link_masses[sorted(below)].sum())
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from biped_com_ros.core.state import base, contact_wrench, leg_odometry
 from biped_com_ros.core.state.stance import Twist
 from biped_com_ros.core.torso import (
     arc, constant_curvature, joystick, reference, statics, tension)
-from biped_com_ros.core.wrench import dynamics
+from biped_com_ros.core.wrench import dynamics, weight_check
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 import numpy as np
@@ -73,6 +73,7 @@ add(pinocchio_model.check_names, _models.map(lambda model: model.config),
 add_drawn(pinocchio_model.check_postures, _models.map(
     lambda model: (model.config, model.pin_model)))
 add(carrier.trunk, _models)
+add(weight_check.weight_below_sensors, _models)
 add(dynamics.by_joint, st.dictionaries(st.sampled_from('abc'), v.credible),
     st.dictionaries(st.sampled_from('ab'), st.lists(st.sampled_from('xyz'))),
     st.lists(st.sampled_from('axyz')))

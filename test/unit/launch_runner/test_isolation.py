@@ -96,5 +96,6 @@ def test_the_text_tells_how_to_look_on() -> None:
     with closing(Isolation({DOMAIN: '12'})) as isolated:
         assert 'on this machine only' in isolated.describe()
         assert f'export {DOMAIN}=12 {RANGE}=LOCALHOST' in isolated.describe()
+        assert max(map(len, isolated.describe().splitlines())) < 80
     with closing(Isolation({DOMAIN: '12', RANGE: 'SUBNET'})) as open_one:
         assert 'this machine only' not in open_one.describe()

@@ -15,7 +15,11 @@
 
 from __future__ import annotations
 
-from biped_com_ros.core.wrench.weight_check import WeightCheck
+from dataclasses import replace
+
+from biped_com_ros.core.constants import GRAVITY
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.wrench.weight_check import weight_below_sensors, WeightCheck
 import numpy as np
 import pytest
 
@@ -77,3 +81,18 @@ def test_a_fallen_robot_is_not_told_to_flip_its_sensors(check):
     assert not verdict.plausible
     assert 'fallen' in verdict.message and 'sign' not in verdict.message
     assert 'wrench_sensors.r_ft.sign' in judge(check, 240.0, -255.0, uprightness=0.9).message
+
+
+def test_the_weight_below_the_sensors_is_that_of_all_links_that_hang_from_them():
+    model = RobotModel.load('biped')
+    feet = [model.link_names.index(name) for name in ('l_foot', 'r_foot')]
+    assert weight_below_sensors(model) == pytest.approx(GRAVITY * model.link_masses[feet].sum())
+    config = model.config
+    higher = replace(config.wrench_sensors['left_foot'], link='l_shin')
+    sensors = {**config.wrench_sensors, 'left_foot': higher}
+    shin = model.link_names.index('l_shin')
+    assert weight_below_sensors(RobotModel(
+        replace(config, wrench_sensors=sensors), model.urdf)) > GRAVITY * model.link_masses[
+            [*feet, shin]].sum() * 0.999
+    blind = {name: replace(foot, wrench_sensors=()) for name, foot in config.feet.items()}
+    assert weight_below_sensors(RobotModel(replace(config, feet=blind), model.urdf)) == 0.0
