@@ -16,9 +16,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+import math
 from typing import Any
 
-from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.model.robot import effort_limits, RobotModel
 from biped_com_ros.viz import palette, widgets
 from biped_com_ros.viz.charts import Chart, Strips
@@ -68,16 +68,10 @@ class Figures:
         panel.set_width(370)
 
     def sample(self, view: View, time: float) -> None:
-        """Add a view to the charts' data; `time` in s."""
-        forces = {f'foot {name}': float(foot.wrench[2]) for name, foot in view.feet.items()}
-        sideways = {f'{label} y': 1e3 * float(point[1]) for label, kind in (
-            ('CoM', 'com'), ('ZMP', 'zmp'), ('DCM', 'dcm'))
-            if (point := view.point(kind)) is not None}
+        """Add a view to the charts' data, of balance only until a fall; `time` in s."""
         self._strips.add(time, {
-            'URDF': 1e3 * view.error('com'),
-            'uncalibrated': 1e3 * view.error('uncalibrated'), 'ZMP': 1e3 * view.margin,
-            'DCM': 1e3 * view.dcm_margin, 'bend': float(np.degrees(view.torso[0])), **forces,
-            **sideways, 'total': sum(forces.values()) if forces else float('nan'),
+            **({} if view.has_fallen else _balance(view)),
+            'bend': float(np.degrees(view.torso[0])),
             **{f'tendon {i}': float(tension) for i, tension in enumerate(view.tensions)}})
 
     def update_charts(self) -> None:
@@ -88,7 +82,7 @@ class Figures:
     def update_text(self, view: View) -> None:
         """Write the figures of a view."""
         model = self._model
-        widgets.put(self._headline, widgets.headline(view, model.mass * GRAVITY))
+        widgets.put(self._headline, widgets.headline(view))
         widgets.put(self._legend, widgets.legend(view))
         efforts, age = view.latest('efforts')
         index = model.joint_index(self._driven)
@@ -123,3 +117,13 @@ class Figures:
     def _add_chart(self, title: str, series: Mapping[str, palette.Colour],
                    at_least: tuple[float, float]) -> None:
         self._charts.append(Chart(self._gui, self._strips, title, series, at_least))
+
+
+def _balance(view: View) -> dict[str, float]:
+    """Return the series of the balance charts: errors, margins and sideways in mm, forces in N."""
+    forces = {f'foot {name}': float(foot.wrench[2]) for name, foot in view.feet.items()}
+    sideways = {f'{label} y': 1e3 * float(point[1]) for label, kind in (
+        ('CoM', 'com'), ('ZMP', 'zmp'), ('DCM', 'dcm')) if (point := view.point(kind)) is not None}
+    return {'URDF': 1e3 * view.error('com'), 'uncalibrated': 1e3 * view.error('uncalibrated'),
+            'ZMP': 1e3 * view.margin, 'DCM': 1e3 * view.dcm_margin, **forces, **sideways,
+            'total': sum(forces.values()) if forces else math.nan}

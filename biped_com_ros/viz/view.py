@@ -80,8 +80,12 @@ class View:
         Distances of ZMP and DCM from its edge, negative outside, m.
     time_to_edge
         Until the DCM leaves the polygon, s.
-    phase
-        Support phase, as zmp_monitor names it.
+    phase, level
+        Support phase and level of stability, as zmp_monitor names them.
+    weight, weight_below_sensors
+        Of the URDF that the nodes use, N: the whole, and what no foot sensor measures.
+    is_calibrated
+        Whether that is a calibrated one.
     tendon_lengths, tensions, expected_tensions
         Measured lengths, measured and expected tensions, m and N.
     torso
@@ -112,6 +116,10 @@ class View:
     dcm_margin: float = math.nan
     time_to_edge: float = math.nan
     phase: str = ''
+    level: str = ''
+    weight: float = math.nan
+    weight_below_sensors: float = 0.0
+    is_calibrated: bool = False
     tendon_lengths: Array = field(default_factory=lambda: np.empty(0))
     tensions: Array = field(default_factory=lambda: np.empty(0))
     expected_tensions: Array = field(default_factory=lambda: np.empty(0))
@@ -130,19 +138,24 @@ class View:
             return self.point(name), 0.0
         return getattr(self.feet[part] if part else self, name), 0.0
 
+    @property
+    def has_fallen(self) -> bool:
+        """Whether the robot had fallen when that was last known."""
+        return bool(self.latest('level')[0] == 'FALLEN')
+
     def point(self, kind: str) -> Array | None:
         """Return a point, or None if it is unknown."""
         value = self.points.get(kind)
         return value if value is not None and np.isfinite(value).all() else None
 
     def error(self, kind: str) -> float:
-        """Return the distance of a point from the truth, m; NaN if one is unknown."""
+        """Return the distance of a point from the truth, m; NaN if :meth:`offset` is None."""
         offset = self.offset(kind)
         return math.nan if offset is None else math.hypot(*offset)
 
     def offset(self, kind: str) -> tuple[float, float] | None:
-        """Return a point's horizontal and vertical error, m; None if unknown."""
+        """Return a point's horizontal and vertical error, m; None if unknown, or after a fall."""
         here, there = self.point(kind), self.point('truth')
-        if here is None or there is None:
+        if here is None or there is None or self.has_fallen:
             return None
         return float(np.hypot(*(here - there)[:2])), float(here[2] - there[2])

@@ -188,15 +188,20 @@ def _table(rows: Iterable[Sequence[str]]) -> str:
     return f'<table style="width:100%;border-collapse:collapse">{body}</table>'
 
 
-def headline(view: View, weight: float) -> str:
-    """Return the stability margin in large letters, the stance and the forces, with ages."""
+def headline(view: View) -> str:
+    """
+    Return the stability margin in large letters, the stance and the forces, with ages.
+
+    Of a robot that has fallen only that: nothing else means anything then.
+    """
+    if view.has_fallen:
+        return box(_fallen(view))
     forces = _vertical_forces(view)
     known = [(force, age) for force, age in forces.values() if math.isfinite(force)]
     total = sum(force for force, _ in known) if known else math.nan
     phase, phase_age = view.latest('phase')
-    measured = number(total, 'N', age=_oldest(*(age for _, age in known)))
     rows = [('stands on', aged(escape(_stance(phase)), phase_age)),
-            ('weight measured / expected', f'{measured} / {number(weight, "N")}')]
+            *_weight(view, total, _oldest(*(age for _, age in known)))]
     rows += [(f'{escape(name)} foot', number(force, 'N', age=age))
              for name, (force, age) in forces.items()]
     if view.time_to_edge < _SOON:
@@ -205,6 +210,18 @@ def headline(view: View, weight: float) -> str:
     if age:
         rows.append(('joints, as drawn', aged('', age)))
     return box(_margin(view) + _table(rows))
+
+
+def _weight(view: View, total: float, age: float) -> list[tuple[str, str]]:
+    """Return rows that compare the weight above the sensors, and say what is only assumed."""
+    urdf = 'the calibrated URDF' if view.is_calibrated else 'the URDF'
+    below = view.weight_below_sensors
+    weights = (f'{number(total - below, "N", age=age)} / '
+               f'{number(view.weight - below, "N")}')
+    if not below:
+        return [(f'weight measured / by {urdf}', weights)]
+    return [(f'above the sensors, measured / by {urdf}', weights),
+            (f'below them, not measured, by {urdf}', number(below, 'N'))]
 
 
 def _vertical_forces(view: View) -> dict[str, tuple[float, float]]:
@@ -217,7 +234,9 @@ def _vertical_forces(view: View) -> dict[str, tuple[float, float]]:
 
 
 def brief(view: View) -> str:
-    """Return the margin, the CoM and the forces on the feet, for a narrow screen."""
+    """Return the margin, the CoM and the forces on the feet, or a fall, for a narrow screen."""
+    if view.has_fallen:
+        return f'<div class="{_BRIEF}">{box(_fallen(view))}</div>'
     com, age = view.latest('com', POINT)
     rows = [('CoM [mm]', '–' if com is None else aged(_coordinates(com, False), age))]
     rows += [(f'{escape(name)} foot', number(force, 'N', age=age))
@@ -235,8 +254,17 @@ def _margin(view: View) -> str:
               f'{_narrow(1e3 * value, 0)} mm to the edge' if value > 0.0 else
               f'{_narrow(1e3 * abs(value), 0)} mm over the edge')
     colour = palette.QUIET if age else palette.of_margin(value)
+    return _large(margin, colour, age)
+
+
+def _fallen(view: View) -> str:
+    _, age = view.latest('level')
+    return _large('the robot has fallen', palette.QUIET if age else palette.BAD, age)
+
+
+def _large(text: str, colour: palette.Colour, age: float) -> str:
     return ('<div style="display:flex;align-items:center;margin:2px 0 4px;font-size:17px;'
-            f'font-weight:600">{dot(colour)}{aged(margin, age)}</div>')
+            f'font-weight:600">{dot(colour)}{aged(text, age)}</div>')
 
 
 def _stance(phase: str) -> str:

@@ -24,8 +24,7 @@ from types import SimpleNamespace
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.viewer.actions import PageActions
-from biped_com_ros.nodes.viewer.inputs import PageInputs
-from biped_com_ros.nodes.viewer.polled_node import latest, PolledNode
+from biped_com_ros.nodes.viewer.polled_node import latest
 from biped_com_ros.ros.topics.services import switch_service, trigger_service
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import (
@@ -34,47 +33,10 @@ from geometry_msgs.msg import (
 from nav_msgs.msg import Odometry
 import numpy as np
 import pytest
-import rclpy
-from rclpy.node import Node
-from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64, String
+from support.polled_page import joint_state, LATCHED, MODEL, Polling
 from support.ros_rig import NodeRig
 from tf2_msgs.msg import TFMessage
-
-MODEL = RobotModel.load('biped')
-
-
-class Polling:
-    """Page inputs and the node that publishes for them."""
-
-    def __init__(self):
-        self.polled, self.robot = PolledNode('viewer_inputs'), Node('robot')
-        self.inputs = PageInputs(self.polled, MODEL)
-        self.now = 0.0
-
-    @property
-    def view(self):
-        """Return the received data."""
-        return self.inputs.view
-
-    def publish(self, topic, message, until, ns=1_000_000_000, qos=10):
-        """Publish until the view shows it; stamps go up."""
-        publisher = self.robot.create_publisher(type(message), topic, qos)
-        end = time.monotonic() + 10.0
-        while not until():
-            assert time.monotonic() < end, f'{topic} was not received'
-            if hasattr(message, 'header'):
-                ns += 1_000_000
-                message.header.stamp.sec, message.header.stamp.nanosec = divmod(ns, 10 ** 9)
-            publisher.publish(message)
-            time.sleep(0.02)
-            self.inputs.update(self.now)
-        self.robot.destroy_publisher(publisher)
-
-    def close(self):
-        """End both."""
-        self.polled.destroy()
-        self.robot.destroy_node()
 
 
 @pytest.fixture
@@ -83,12 +45,6 @@ def polling():
     both = Polling()
     yield both
     both.close()
-
-
-def joint_state(names, positions, efforts):
-    """Return a JointState."""
-    return JointState(name=list(names), position=list(map(float, positions)),
-                      velocity=[0.0] * len(names), effort=list(map(float, efforts)))
 
 
 def test_only_the_last_message_is_taken_with_a_queue_of_one(polling):
@@ -228,39 +184,11 @@ def test_health_torso_and_tendons_are_shown(polling):
     polling.publish('torso_controller/shape', shape, lambda: polling.view.torso[0] == 0.2)
 
 
-def test_diagnostics_of_countless_names_are_not_kept(polling):
-    for first in range(0, 3000, 300):
-        polling.inputs._on_diagnostics(DiagnosticArray(status=[
-            DiagnosticStatus(name=f'node_{first + k}: {"x" * 9000}', message='y' * 9000)
-            for k in range(300)]))
-    lines = polling.inputs.update(0.0).health
-    assert len(lines) == 500
-    assert lines[0].name.startswith('node_2500:') and lines[-1].name.startswith('node_2999:')
-    assert max(len(line.name) + len(line.message) for line in lines) == 1200
-
-
-def test_diagnostics_of_another_robot_are_not_shown(polling):
-    polling.inputs._on_diagnostics(DiagnosticArray(status=[
-        DiagnosticStatus(name='robot2/zmp_monitor: zmp', level=b'\0', message='stable'),
-        DiagnosticStatus(name='zmp_monitor: zmp', level=b'\2', message='unstable')]))
-    assert [line.message for line in polling.inputs.update(0.0).health] == ['unstable']
-
-
-def test_diagnostics_that_are_repeated_are_kept(polling):
-    """The line that was received last is the last to be dropped."""
-    robot = DiagnosticStatus(name='com_estimator: com', message='120 Hz')
-    for k in range(2000):
-        polling.inputs._on_diagnostics(DiagnosticArray(status=[
-            DiagnosticStatus(name=f'node_{k}: part')] + ([robot] if k % 100 == 0 else [])))
-    assert 'com_estimator: com' in [line.name for line in polling.inputs.update(0.0).health]
-
-
 def test_once_nodes_use_a_calibrated_urdf_the_page_knows_where_the_com_was_before(polling):
     heavier = MODEL.urdf.replace('<mass value="', '<mass value="1', 1)
     calibrated = RobotModel(MODEL.config, heavier)
     polling.publish('calibrated_description', String(data=heavier),
-                    lambda: polling.inputs.calibrated is not None, qos=rclpy.qos.QoSProfile(
-                        depth=1, durability=rclpy.qos.DurabilityPolicy.TRANSIENT_LOCAL))
+                    lambda: polling.inputs.calibrated is not None, qos=LATCHED)
     stand = MODEL.posture()
     polling.publish('joint_states', joint_state(MODEL.joint_names, stand, stand),
                     lambda: polling.view.positions is not None)
@@ -275,38 +203,6 @@ def test_once_nodes_use_a_calibrated_urdf_the_page_knows_where_the_com_was_befor
         stand).in_world(base).com_in_world, atol=1e-9)
     assert np.linalg.norm(
         polling.view.points['uncalibrated'] - polling.view.points['com']) > 1e-3
-
-
-def test_a_node_that_was_killed_is_named_and_its_last_words_are_not_believed(polling):
-    latched = rclpy.qos.QoSProfile(
-        depth=1, durability=rclpy.qos.DurabilityPolicy.TRANSIENT_LOCAL)
-    polling.publish('/diagnostics', DiagnosticArray(status=[
-        DiagnosticStatus(name='zmp_monitor: zmp', level=b'\0', message='stable'),
-        DiagnosticStatus(name='simulator: clock', level=b'\0', message='well')]),
-        lambda: len(polling.view.health) == 2)
-    polling.publish('zmp_monitor/support_phase', String(data='double'),
-                    lambda: polling.view.phase == 'double', qos=latched)
-    polling.now += 10.0
-    polling.publish('/diagnostics', DiagnosticArray(status=[
-        DiagnosticStatus(name='simulator: clock', level=b'\0', message='again')]),
-        lambda: any(line.message == 'again' for line in polling.view.health))
-    silent, well = sorted(polling.view.health, key=lambda line: -line.level)
-    assert (silent.level, silent.name) == (3, 'zmp_monitor') and '10 s' in silent.message
-    assert well.level == 0 and polling.view.phase == ''
-    assert polling.view.latest('phase') == ('double', pytest.approx(10.0))
-    polling.publish('/diagnostics', DiagnosticArray(status=[
-        DiagnosticStatus(name='zmp_monitor: zmp', level=b'\0', message='stable')]),
-        lambda: polling.view.phase == 'double')
-
-
-def test_a_latched_text_of_a_node_that_never_reports_is_stale_soon(polling):
-    polling.publish('gait_player/state', String(data='walking'),
-                    lambda: polling.view.gait == 'walking', qos=rclpy.qos.QoSProfile(
-                        depth=1, durability=rclpy.qos.DurabilityPolicy.TRANSIENT_LOCAL))
-    polling.inputs.update(5.0)
-    assert polling.view.gait == 'walking'
-    polling.inputs.update(7.0)
-    assert polling.view.gait == '' and polling.view.latest('gait') == ('walking', 7.0)
 
 
 class Acting:

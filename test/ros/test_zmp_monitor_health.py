@@ -59,6 +59,22 @@ def test_wrong_sign_is_named_and_nothing_bogus_is_published(robot, swaying):
     rig.diagnosis('zmp', ERROR, pulled, words='no ground reaction force')
 
 
+def test_a_fall_is_named_by_the_lean_alone_whatever_touches_the_ground(robot, swaying):
+    _, samples = swaying
+    rig = robot()
+    lying = Pose.from_rpy((0.0, 1.4, 0.0), np.zeros(3)).quaternion
+    for share in (1.0, 0.0):
+        message = rig.diagnosis('stability', ERROR, [
+            dataclasses.replace(s, quaternion=lying, wrenches=share * s.wrenches)
+            for s in samples], words='fallen: the base leans by 80.2 deg')
+        assert 'ZMP' not in message and 'DCM' not in message
+    event, = (status for array in rig.latched['event'] for status in array.status
+              if status.message.startswith('fallen'))
+    assert event.message == message
+    report = rig.node.diagnostics._status('stability', rig.node._health._report_stability)
+    assert [value.value for value in report.values if value.key == 'level'] == ['FALLEN']
+
+
 @pytest.mark.parametrize(('silent', 'named'), [
     ('right', 'wrench of the right foot'), ('base', 'orientation'), ('joints', 'joint states')])
 def test_a_dead_sensor_stops_everything_and_is_named(robot, swaying, silent, named):

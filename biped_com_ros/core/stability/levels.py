@@ -245,6 +245,9 @@ class FallWatch:
                  tilt: float | None, lean: float | None) -> tuple[str, ...]:
         zmp, dcm, outside, leaning, lying, falling = (
             trigger.is_set for trigger in self._triggers)
+        if lying:  # margins mean nothing then
+            return (f'the base leans by {_degrees(tilt)}',)
+        limits = self.thresholds
         causes = (
             (zmp and zmp_margin is not None,
              f'the ZMP is {_millimetres(zmp_margin)} from the edge of the support'),
@@ -252,10 +255,10 @@ class FallWatch:
              f'the DCM is {_millimetres(dcm_margin)} from the edge of the support'),
             (outside, 'the DCM left the support' if dcm_margin is None else
              f'the DCM is outside the support ({_millimetres(dcm_margin)})'),
-            (leaning or lying, f'the base leans by {_degrees(tilt)}'),
-            (falling and not lying and lean is not None,
+            (leaning, f'the base leans by {_degrees(tilt)}'),
+            (falling and lean is not None and lean > limits.lean - limits.tilt_hysteresis,
              f'the base turns so fast that it leans by {_degrees(lean)} in '
-             f'{self.thresholds.lean_time:g} s'))
+             f'{limits.lean_time:g} s'))
         return tuple(text for applies, text in causes if applies)
 
 

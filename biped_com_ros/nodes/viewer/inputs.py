@@ -20,10 +20,12 @@ from collections import OrderedDict
 from functools import partial
 from typing import Any
 
+from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.plain_xml import LARGEST_TEXT
+from biped_com_ros.core.wrench.weight_check import weight_below_sensors
 from biped_com_ros.nodes.viewer.polled_node import latest, PolledNode
 from biped_com_ros.ros.node.diagnostics import is_in_namespace, node_of
 from biped_com_ros.ros.node.robot_source import CALIBRATED_TOPIC
@@ -32,7 +34,7 @@ from biped_com_ros.ros.topics.inputs import (
     JointStateInput, OdometryInput, PointInput, VectorInput, WrenchInput)
 from biped_com_ros.ros.topics.qos import LATCHED, STATE_OUTPUT
 from biped_com_ros.viz.view import FootView, HealthLine, POINT, View
-from diagnostic_msgs.msg import DiagnosticArray
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import PolygonStamped, PoseArray, Vector3Stamped
 import numpy as np
 from sensor_msgs.msg import JointState
@@ -46,8 +48,11 @@ _MOST_LINES, _LONGEST_NAME, _LONGEST_TEXT = 500, 200, 1000
 #: Kind of point: topic.
 _POINTS = {'zmp': 'zmp_monitor/zmp', 'zmp_model': 'zmp_monitor/zmp_model',
            'dcm': 'zmp_monitor/dcm'}
-#: Latched text: node that publishes it.
-_TEXTS_OF = {'phase': 'zmp_monitor', 'gait': 'gait_player', 'calibration': 'com_calibrator'}
+#: Text that is published when it changes: node that publishes it.
+_TEXTS_OF = {'phase': 'zmp_monitor', 'level': 'zmp_monitor', 'gait': 'gait_player',
+             'calibration': 'com_calibrator'}
+#: Nodes of every robot, and seconds from the first joint states until they must have reported.
+_EXPECTED, _STARTING = ('com_estimator', 'zmp_monitor'), 10.0
 STALE = 3
 """Level of diagnostics of a node that no longer reports."""
 
@@ -88,6 +93,13 @@ class PageInputs:
         #: By the names of statuses, the last received at the end.
         self._health: dict[str, tuple[HealthLine, float]] = {}
         self._texts: dict[str, tuple[str, float]] = {}
+        self._joints_since: float | None = None
+        namespace = polled.node.get_namespace().strip('/')
+        self._expected = [
+            f'{namespace}/{name}'.lstrip('/') for name in (
+                *(('wrench_aggregator',) if model.config.has_foot_wrenches else ()), *_EXPECTED)]
+        self._stability_name = f'{namespace}/zmp_monitor: stability'.lstrip('/')
+        self._weigh(model)
         self.calibrated: RobotModel | None = None
         self._subscribe_to_robot()
         self._subscribe_to_estimates()
@@ -123,15 +135,19 @@ class PageInputs:
                 self._last['', name] = text, at
 
     def _current_health(self, now: float) -> list[HealthLine]:
-        """Return the lines of nodes that report, and one for each that no longer does."""
+        """Return the lines of nodes that report, and one for each that does not."""
         received_at: dict[str, float] = {}
         for line, at in self._health.values():
             node_name = line.name.partition(':')[0]
             received_at[node_name] = max(at, received_at.get(node_name, at))
+        is_due = self._joints_since is not None and now - self._joints_since > _STARTING
         silent = {name: at for name, at in received_at.items() if now - at > _HEALTH_TIMEOUT}
         return [
             *(HealthLine(STALE, name, f'no diagnostics for {now - at:.0f} s: the node has ended, '
                          'or hangs') for name, at in silent.items()),
+            *(HealthLine(STALE, name, 'no diagnostics yet: the node is not running; start it with '
+                         'bringup.launch.xml')
+              for name in self._expected if is_due and name not in received_at),
             *(line for line, at in self._health.values()
               if now - at < _HEALTH_TIMEOUT and line.name.partition(':')[0] not in silent)]
 
@@ -194,6 +210,7 @@ class PageInputs:
         subscribe = self._polled.subscribe
         subscribe(DiagnosticArray, '/diagnostics', self._on_diagnostics, latest(
             STATE_OUTPUT, 30))
+        subscribe(DiagnosticArray, 'zmp_monitor/event', self._on_event, LATCHED)
         subscribe(String, 'zmp_monitor/support_phase', partial(self._on_text, 'phase'), LATCHED)
         subscribe(String, 'com_calibrator/progress', partial(self._on_text, 'calibration'),
                   LATCHED)
@@ -228,6 +245,8 @@ class PageInputs:
 
     def _on_joints(self, stamp_ns: int, positions: Array, velocities: Array,
                    efforts: Array) -> None:
+        if self._joints_since is None:
+            self._joints_since = self._now
         self._set('', positions=positions[self._order], efforts=efforts[self._order])
 
     def _on_odometry(self, stamp_ns: int, position: Array, quaternion: Array, _: Array) -> None:
@@ -261,6 +280,14 @@ class PageInputs:
         except BipedComError as error:
             self._polled.node.get_logger().warning(
                 f'{CALIBRATED_TOPIC} is invalid and not used: {error}')
+        else:
+            self._weigh(self.calibrated)
+            self.view.is_calibrated = True
+
+    def _weigh(self, model: RobotModel) -> None:
+        """Compare the weight on the feet with this model from now on."""
+        self.view.weight = GRAVITY * model.mass
+        self.view.weight_below_sensors = weight_below_sensors(model)
 
     def _update_calibrated_com(self) -> None:
         """Compute where the CoM would be by the drawn URDF, if the nodes use a calibrated one."""
@@ -339,8 +366,19 @@ class PageInputs:
                               status.message[:_LONGEST_TEXT])
             self._health.pop(line.name, None)
             self._health[line.name] = line, self._now
+            if line.name == self._stability_name:
+                self._use_level(status, 'level')
         while len(self._health) > _MOST_LINES:
             del self._health[next(iter(self._health))]
+
+    def _on_event(self, message: DiagnosticArray) -> None:
+        """Use a change of the level of stability at once; diagnostics repeat it each second."""
+        for status in message.status:
+            self._use_level(status, 'now')
+
+    def _use_level(self, status: DiagnosticStatus, key: str) -> None:
+        level = next((value.value for value in status.values if value.key == key), '')
+        self._texts['level'] = level[:_LONGEST_NAME], self._now
 
     def _on_text(self, name: str, message: String) -> None:
         self._texts[name] = message.data, self._now

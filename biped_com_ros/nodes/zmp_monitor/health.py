@@ -19,6 +19,7 @@ import time
 from typing import Any
 
 from biped_com_ros.core.signals.synchronizer import StampThrottle
+from biped_com_ros.core.stability.levels import Level
 from biped_com_ros.core.stability.monitor import StabilityMonitor, StabilityReport
 from biped_com_ros.core.state.base import BaseEstimator
 from biped_com_ros.core.wrench.weight_check import WEIGHING_RATE, WeightCheck
@@ -84,7 +85,7 @@ class StabilityHealth:
 
     def _report_stability(self) -> Report:
         watch, last = self._monitor.watch, self._last
-        values = {} if last is None else {
+        values: dict[str, Any] = {} if last is None else {
             'margin [m]': _known(last.zmp_margin), 'dcm margin [m]': _known(last.dcm_margin),
             'time to the edge [s]': _known(last.time_to_edge)}
         if missing := self._node.missing_inputs:
@@ -93,7 +94,9 @@ class StabilityHealth:
             return ERROR, f'unknown: {self._base.problem}', values
         if self._monitor.problem:
             return ERROR, self._monitor.problem, values
-        if last is None or not any(last.located.stance.in_contact):
+        values['level'] = watch.level.name
+        has_contact = last is not None and any(last.located.stance.in_contact)
+        if not has_contact and watch.level != Level.FALLEN:
             return WARN, 'no foot on the ground', values
         reasons = f': {"; ".join(watch.reasons)}' if watch.reasons else ''
         return SEVERITY[watch.level], f'{watch.level.name.lower()}{reasons}', values

@@ -78,6 +78,16 @@ def test_tilt_ends_in_a_fall():
     assert 355 <= changes[0][0] <= 370 and 1005 <= changes[1][0] <= 1020
 
 
+def test_a_fall_is_explained_by_the_lean_alone():
+    """Of a robot that lies there, ZMP and DCM are a metre away, and mean nothing."""
+    watch = FallWatch()
+    before, = feed(watch, 0, 100, -0.01, -0.9, 0.4)
+    assert before[1].now == Level.UNSTABLE and len(before[1].reasons) == 3
+    (_, change), = feed(watch, 100, 200, -0.01, -0.9, 1.2)
+    assert change.now == Level.FALLEN
+    assert change.reasons == watch.reasons == ('the base leans by 68.8 deg',)
+
+
 def test_a_lean_to_come_is_a_loss_before_the_tilt():
     watch = FallWatch()
     changes = []
@@ -91,6 +101,17 @@ def test_a_lean_to_come_is_a_loss_before_the_tilt():
     assert changes[0].now == Level.UNSTABLE and 500 < ms < 560
     assert changes[0].reasons[0].startswith(
         'the base turns so fast that it leans by')
+
+
+def test_a_lean_that_is_over_is_no_reason_any_more():
+    """While the level waits for recovery, "so fast that it leans by 0.1 deg" explains nothing."""
+    watch = FallWatch()
+    for ms in range(100):
+        watch.update(ms * MS, None, None, 1.2, 1.2)
+    changes = [change for ms in range(100, 1000)
+               if (change := watch.update(ms * MS, None, None, 0.0, 0.6 if ms < 300 else 0.0))]
+    assert [change.now for change in changes] == [Level.UNSTABLE, Level.STABLE]
+    assert changes[0].reasons == ()
 
 
 def test_while_walking_margins_do_not_count_and_what_they_have_set_ends():

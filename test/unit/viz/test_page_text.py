@@ -19,8 +19,10 @@ from html.parser import HTMLParser
 import math
 import re
 
+from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.viz import palette, widgets
 from biped_com_ros.viz.charts import Chart, RENEWED, round_range, Strips
+from biped_com_ros.viz.figures import Figures
 from biped_com_ros.viz.view import FootView, HealthLine, View
 import numpy as np
 import pytest
@@ -71,19 +73,83 @@ def test_the_legend_shows_the_errors():
 def test_the_headline_shows_margin_stance_and_weight():
     feet = {'left': FootView(np.array((0.0, 0.0, 20.0, 0.0, 0.0, 0.0))),
             'right': FootView(np.array((0.0, 0.0, 15.5, 0.0, 0.0, 0.0)))}
-    view = View(feet=feet, margin=0.042, phase='double', time_to_edge=0.5)
-    text = text_of(widgets.headline(view, 35.3))
+    view = View(feet=feet, margin=0.042, phase='double', time_to_edge=0.5, weight=35.3)
+    text = text_of(widgets.headline(view))
     assert '42 mm to the edge' in text and 'stands on both feet' in text
-    assert '35.5 N / 35.3 N' in text and 'left foot 20.0 N' in text
-    assert palette.css(palette.GOOD) in widgets.headline(view, 35.3)
+    assert 'weight measured / by the URDF 35.5 N / 35.3 N' in text and 'left foot 20.0 N' in text
+    assert palette.css(palette.GOOD) in widgets.headline(view)
     view.margin, view.phase = -0.003, 'single left'
-    assert '3 mm over the edge' in text_of(widgets.headline(view, 35.3))
-    assert 'the left foot' in text_of(widgets.headline(view, 35.3))
-    assert palette.css(palette.BAD) in widgets.headline(view, 35.3)
-    assert 'margin unknown' in text_of(widgets.headline(View(), 35.3))
+    assert '3 mm over the edge' in text_of(widgets.headline(view))
+    assert 'the left foot' in text_of(widgets.headline(view))
+    assert palette.css(palette.BAD) in widgets.headline(view)
+    assert 'margin unknown' in text_of(widgets.headline(View()))
     view.points['com'] = np.array((0.012, -0.003, 0.4))
     assert text_of(widgets.brief(view)) == (
         '3 mm over the edge CoM [mm] 12, -3, 400 left foot 20.0 N right foot 15.5 N')
+
+
+def test_what_no_sensor_weighs_is_in_neither_weight_and_said_to_be_assumed():
+    feet = {side: FootView(np.array((0.0, 0.0, force, 0.0, 0.0, 0.0)))
+            for side, force in (('left', 20.0), ('right', 15.5))}
+    view = View(feet=feet, weight=35.0, weight_below_sensors=3.0)
+    text = text_of(widgets.headline(view))
+    assert 'above the sensors, measured / by the URDF 32.5 N / 32.0 N' in text
+    assert 'below them, not measured, by the URDF 3.0 N' in text
+    view.is_calibrated = True
+    text = text_of(widgets.headline(view))
+    assert 'measured / by the calibrated URDF 32.5 N / 32.0 N' in text
+    assert 'not measured, by the calibrated URDF 3.0 N' in text
+
+
+def test_of_a_robot_that_has_fallen_nothing_else_is_said():
+    wrench = np.array((0.0, 0.0, 20.0, 0.0, 0.0, 0.0))
+    view = View(feet={'left': FootView(wrench)}, margin=-0.9, dcm_margin=-1.2, phase='double',
+                time_to_edge=0.1, weight=35.0, level='FALLEN',
+                points={'com': np.array((0.01, 0.02, 0.1)), 'truth': np.zeros(3)})
+    assert text_of(widgets.headline(view)) == 'the robot has fallen'
+    assert text_of(widgets.brief(view)) == 'the robot has fallen'
+    assert palette.css(palette.BAD) in widgets.headline(view)
+    assert view.offset('com') is None and math.isnan(view.error('com'))
+    view.level, view.stale = '', {('', 'level'): ('FALLEN', 12.0)}
+    assert text_of(widgets.headline(view)) == 'the robot has fallen 12 s ago'
+    assert palette.css(palette.BAD) not in widgets.headline(view)
+    view.stale = {}
+    for level in ('', 'UNSTABLE', 'STABLE'):
+        view.level = level
+        assert 'fallen' not in text_of(widgets.headline(view))
+        assert view.error('com') > 0.0
+
+
+class NoGui:
+    """Stands in for viser's, which makes handles that Figures only stores."""
+
+    def __getattr__(self, name):
+        return lambda *_, **__: self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return False
+
+
+def test_charts_of_balance_end_with_a_fall():
+    model = RobotModel.load('biped')
+    figures = Figures(NoGui(), model)
+    wrench = np.array((0.0, 0.0, 20.0, 0.0, 0.0, 0.0))
+    point = np.array((0.01, 0.02, 0.1))
+    view = View(feet={foot: FootView(wrench) for foot in model.config.feet}, margin=0.03,
+                dcm_margin=0.04, torso=np.array((0.1, 0.0, 0.0)), tensions=np.full(4, 7.0),
+                points={'com': point, 'zmp': point, 'dcm': point, 'truth': np.zeros(3),
+                        'uncalibrated': point})
+    figures.sample(view, 0.0)
+    view.level, view.margin, view.dcm_margin = 'FALLEN', -0.9, -1.2
+    figures.sample(view, 1.0)
+    for name in figures._strips.names:
+        lasts = name == 'bend' or name.startswith('tendon')
+        times, values = figures._strips.data([name])
+        assert values[-1] == values[0] != 0.0, name
+        assert times[-1] == (0.0 if lasts else -1.0), name
 
 
 def test_what_is_stale_is_grey_and_has_its_age():
@@ -92,14 +158,15 @@ def test_what_is_stale_is_grey_and_has_its_age():
     lengths, torso = np.full(4, 0.1), np.array((0.1, 0.0, 0.0))
     fresh = View(
         feet={'left': FootView(forces)}, margin=0.042, phase='double',
-        points={'com': np.array((0.01, 0.02, 0.4))}, tendon_lengths=lengths, torso=torso)
-    stale = View(feet={'left': FootView()}, stale={
+        points={'com': np.array((0.01, 0.02, 0.4))}, weight=35.3, tendon_lengths=lengths,
+        torso=torso)
+    stale = View(feet={'left': FootView()}, weight=35.3, stale={
         ('left', 'wrench'): (forces, 3.0), ('', 'margin'): (0.042, 4.0),
         ('', 'phase'): ('double', 125.0), ('', 'positions'): (np.zeros(3), 7.0),
         ('point', 'com'): (fresh.points['com'], 5.0), ('', 'tendon_lengths'): (lengths, 6.0),
         ('', 'torso'): (torso, 8.0)})
     for make, parts in (
-            (lambda view: widgets.headline(view, 35.3), (
+            (widgets.headline, (
                 '42 mm to the edge 4 s ago', 'both feet 2 min ago', 'left foot 20.0 N 3 s ago',
                 '20.0 N 3 s ago / 35.3 N', 'joints, as drawn 7 s ago')),
             (widgets.legend, ('10, 20, 400 5 s ago',)),
@@ -108,21 +175,21 @@ def test_what_is_stale_is_grey_and_has_its_age():
         for part in parts:
             assert part in text_of(make(stale))
         assert make(stale).count('placeholder') > make(fresh).count('placeholder')
-    assert palette.css(palette.GOOD) not in widgets.headline(stale, 35.3)
+    assert palette.css(palette.GOOD) not in widgets.headline(stale)
     bars = widgets.effort_bars(['knee'], {}, np.ones(1), np.ones(1), {}, 9.0)
     assert '9 s ago' in text_of(bars) and 'grayscale' in bars
 
 
 def test_a_time_to_the_edge_is_shown_only_when_it_is_short():
-    assert 'time to the edge' not in text_of(widgets.headline(View(time_to_edge=0.85), 35.3))
-    assert 'time to the edge 0.21 s' in text_of(widgets.headline(View(time_to_edge=0.21), 35.3))
+    assert 'time to the edge' not in text_of(widgets.headline(View(time_to_edge=0.85)))
+    assert 'time to the edge 0.21 s' in text_of(widgets.headline(View(time_to_edge=0.21)))
 
 
 def test_the_terms_of_the_page_are_explained():
     text = text_of(widgets.glossary())
     for word, meaning in widgets.GLOSSARY.items():
         assert f'{word} {meaning}' in text
-    shown = text_of(widgets.legend(View())) + text_of(widgets.headline(View(margin=0.1), 1.0))
+    shown = text_of(widgets.legend(View())) + text_of(widgets.headline(View(margin=0.1)))
     for word in ('CoM', 'URDF', 'CoM fused with forces', 'error', 'support', 'ZMP', 'DCM',
                  'to the edge'):
         assert word in shown and word in widgets.GLOSSARY
@@ -131,13 +198,13 @@ def test_the_terms_of_the_page_are_explained():
 def test_the_page_is_readable_light_and_dark():
     """Words have the page's colour, and nothing that is there for contrast a fixed one."""
     view = View(feet={'left': FootView()}, tendon_lengths=np.ones(4), margin=0.01)
-    for html in (widgets.headline(view, 1.0), widgets.tendons(view, 60.0), widgets.legend(view),
+    for html in (widgets.headline(view), widgets.tendons(view, 60.0), widgets.legend(view),
                  widgets.effort_bars(['knee'], {}, np.ones(1), np.ones(1), {'knee': 0.5})):
         assert not re.search(r'(?<!-)color:#', html)
 
 
 def test_the_very_edge_is_no_minus_nothing_over_it():
-    assert '-' not in text_of(widgets.headline(View(margin=0.0), 35.3)).partition(' mm over')[0]
+    assert '-' not in text_of(widgets.headline(View(margin=0.0))).partition(' mm over')[0]
 
 
 def test_margins_go_from_red_to_green():
@@ -187,7 +254,7 @@ def test_tendons_without_data_are_not_drawn():
 @pytest.mark.parametrize('text', ['<script>alert(1)</script>', 'a & b < c'])
 def test_text_of_nodes_is_never_markup(text):
     view = View(phase=text, calibration=text)
-    for html in (widgets.headline(view, 1.0), widgets.note(text), widgets.paragraph(text),
+    for html in (widgets.headline(view), widgets.note(text), widgets.paragraph(text),
                  widgets.health([HealthLine(2, text, text)]),
                  widgets.effort_bars([text], {text: [text]}, None, np.ones(1), {})):
         assert '<script' not in html and text in text_of(html)
@@ -266,7 +333,7 @@ def test_huge_values_neither_overflow_nor_widen_the_page(value):
                 tensions=np.full(4, value), tendon_lengths=np.full(4, value),
                 feet={'left': FootView(wrench=np.full(6, value))})
     with np.errstate(all='ignore'):
-        texts = [widgets.legend(view), widgets.headline(view, 30.0), widgets.tendons(view, 60.0),
+        texts = [widgets.legend(view), widgets.headline(view), widgets.tendons(view, 60.0),
                  widgets.before_after(value, 1e-9),
                  widgets.effort_bars(('a',), {}, np.array([value]), np.ones(1), {})]
     for text in texts:
