@@ -29,7 +29,8 @@ import yaml
 SHARE = package_share()
 #: What the launch files for Gazebo and RViz start besides nodes of this package.
 GAZEBO = ('ros_gz_sim/create', 'ros_gz_bridge/parameter_bridge', 'controller_manager/spawner',
-          'robot_state_publisher/robot_state_publisher', 'rviz2/rviz2')
+          'robot_state_publisher/robot_state_publisher', 'rviz2/rviz2',
+          'tf2_ros/static_transform_publisher')
 
 
 def install_gazebo(tmp_path: Path, monkeypatch: Any) -> Path:

@@ -1,0 +1,141 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Adapts a configuration of RViz to a robot whose frames have a prefix, and to a second robot.
+
+``view.launch.xml`` runs it; it prints the path of the new file::
+
+    python3 -m biped_com_ros.viz.rviz_file biped.rviz --frame-prefix r1/ \
+        --second-namespace r2 --second-frame-prefix r2/
+
+Topics of the first robot stay relative: RViz runs in its namespace.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+import copy
+from pathlib import Path
+import sys
+import tempfile
+from typing import Any
+
+from biped_com_ros.core.errors import BipedComError, ConfigurationError
+from biped_com_ros.core.files import read_text, write_atomically
+from biped_com_ros.core.plain_yaml import load_yaml
+import yaml
+
+_FRAMES = ('Fixed Frame', 'Reference Frame', 'Target Frame')
+_NO_FRAME = ('', '<Fixed Frame>')
+_SHARED = ('rviz_default_plugins/Grid', 'rviz_default_plugins/TF')
+"""Classes of displays that show all robots at once."""
+
+
+def with_prefix(part: Any, prefix: str) -> Any:
+    """
+    Return a part of a configuration with the prefix before every frame that does not have it.
+
+    Raises
+    ------
+    ConfigurationError
+        If a robot's model is shown and RViz, which puts a slash after its prefix, cannot use this
+        one.
+
+    """
+    if isinstance(part, list):
+        return [with_prefix(item, prefix) for item in part]
+    if not isinstance(part, dict):
+        return part
+    changed = {key: with_prefix(value, prefix) for key, value in part.items()}
+    for key in _FRAMES:
+        frame = changed.get(key)
+        if isinstance(frame, str) and frame not in _NO_FRAME and not frame.startswith(prefix):
+            changed[key] = prefix + frame
+    if 'TF Prefix' in changed and prefix:
+        changed['TF Prefix'] = _tf_prefix(prefix)
+    return changed
+
+
+def _tf_prefix(prefix: str) -> str:
+    if not prefix.endswith('/'):
+        raise ConfigurationError(
+            f"frame prefix '{prefix}' does not end with '/', which RViz puts between the prefix "
+            f"and a link: use '{prefix}/' for all nodes of this robot")
+    return prefix.removesuffix('/')
+
+
+def in_namespace(part: Any, namespace: str) -> Any:
+    """Return a part of a configuration with its relative topics in a namespace."""
+    if isinstance(part, list):
+        return [in_namespace(item, namespace) for item in part]
+    if not isinstance(part, dict):
+        return part
+    changed = {key: in_namespace(value, namespace) for key, value in part.items()}
+    topic = changed.get('Value')
+    if 'Reliability Policy' in changed and topic and not topic.startswith('/'):
+        changed['Value'] = f"/{namespace.strip('/')}/{topic}"
+    return changed
+
+
+def adapted(document: Any, prefix: str, second_namespace: str, second_prefix: str) -> Any:
+    """
+    Return the configuration for a robot with a prefix, and for a second robot if one is named.
+
+    Raises
+    ------
+    ConfigurationError
+        If the frames of both robots have the same prefix, or RViz cannot use one.
+
+    """
+    changed = with_prefix(document, prefix)
+    if not second_namespace:
+        return changed
+    if not prefix or prefix == second_prefix:
+        raise ConfigurationError(
+            f"frame prefixes '{prefix}' and '{second_prefix}': two robots in one tree of frames "
+            'need different ones; give frame_prefix and second_frame_prefix')
+    displays = copy.deepcopy([display for display in document['Visualization Manager']['Displays']
+                              if display['Class'] not in _SHARED])
+    changed['Visualization Manager']['Displays'].append({
+        'Class': 'rviz_common/Group', 'Enabled': True, 'Name': second_namespace,
+        'Displays': with_prefix(in_namespace(displays, second_namespace), second_prefix)})
+    return changed
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return 1 if the file cannot be adapted."""
+    parser = argparse.ArgumentParser(description='Adapt a configuration of RViz to prefixes.')
+    parser.add_argument('file', help='configuration of RViz to begin with')
+    parser.add_argument('--frame-prefix', default='', help='of all frames of the robot')
+    parser.add_argument('--second-namespace', default='', help='of a second robot; default: none')
+    parser.add_argument('--second-frame-prefix', default='', help='of all frames of that robot')
+    options = parser.parse_args(argv)
+    try:
+        document = load_yaml(read_text(Path(options.file).expanduser(), 'configuration of RViz'),
+                             options.file)
+        text = yaml.safe_dump(adapted(document, options.frame_prefix, options.second_namespace,
+                                      options.second_frame_prefix), sort_keys=False)
+        path = Path(tempfile.mkdtemp(prefix='biped_com_rviz.')) / 'robots.rviz'
+        write_atomically(path, text)
+    except BipedComError as error:
+        print(error, file=sys.stderr)
+        return 1
+    # A launch file takes it as it is, with the end of the line.
+    print(path, end='')
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
