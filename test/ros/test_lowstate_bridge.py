@@ -96,11 +96,12 @@ def stamps(received):
 
 def test_a_recording_is_played_as_if_the_robot_were_there(model, walked, bag):
     observations, weight = walked
+    prefix = Parameter('frame_prefix', value='g1/')
     aggregator = WrenchAggregator(
-        parameter_overrides=[Parameter('robot', value='g1_as_sold')])
+        parameter_overrides=[Parameter('robot', value='g1_as_sold'), prefix])
     rig = NodeRig(node=aggregator)
     rig.executor.add_node(player := LowstateBridge(
-        parameter_overrides=[Parameter('recording', value=str(bag))]))
+        parameter_overrides=[Parameter('recording', value=str(bag)), prefix]))
     try:
         joints, imus = rig.collect(JointState, 'joint_states', 1000), rig.collect(
             Imu, model.config.imu.topic, 1000)
@@ -131,7 +132,7 @@ def test_a_recording_is_played_as_if_the_robot_were_there(model, walked, bag):
     np.testing.assert_allclose((q.x, q.y, q.z, q.w), observations[-1].imu_quaternions[imu],
                                atol=1e-6)
     assert last.linear_acceleration.z == pytest.approx(9.81, abs=1.0)
-    assert last.header.frame_id == model.config.imu.frame
+    assert last.header.frame_id == 'g1/' + model.config.imu.frame
     spaces = np.diff(stamps(joints)[COUNT // 2:])
     assert spaces.std() < 0.1e6 and spaces.mean() == pytest.approx(1e6 * STEP_MS, rel=0.01)
     total = sum(received[-1].wrench.force.z for received in wrenches)

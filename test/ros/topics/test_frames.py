@@ -17,17 +17,24 @@ from __future__ import annotations
 
 import importlib
 
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.nodes.com_calibrator.node import ComCalibrator
 from biped_com_ros.nodes.com_estimator.node import ComEstimator
+from biped_com_ros.nodes.gravity_compensation.node import GravityCompensation
+from biped_com_ros.nodes.payload_estimator.node import PayloadEstimation
 from biped_com_ros.nodes.simulator.node import Simulator
+from biped_com_ros.nodes.torso_controller.node import TorsoController
 from biped_com_ros.nodes.wrench_aggregator.node import WrenchAggregator
 from biped_com_ros.nodes.zmp_monitor.node import ZmpMonitor
 from biped_com_ros.ros.topics.frames import with_prefix
+from biped_com_ros.ros.topics.input_base import inputs_of
 from geometry_msgs.msg import PointStamped, TransformStamped, WrenchStamped
 import pytest
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.serialization import deserialize_message
 from std_msgs.msg import Header
+from support.gait_rig import GaitRig
 from support.messages import parameters as parameters_of
 from support.ros_rig import NodeRig
 from tf2_msgs.msg import TFMessage
@@ -35,6 +42,9 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 ROBOTS = ('red', 'blue')
 KINDS = (Simulator, WrenchAggregator, ComEstimator, ZmpMonitor)
+#: Nodes that publish frames of their own, and what they read; lowstate_bridge has its own test.
+OTHERS = (Simulator, WrenchAggregator, GravityCompensation, TorsoController, PayloadEstimation,
+          ComCalibrator)
 LATCHED = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
@@ -67,27 +77,29 @@ def frames_of(message):
 class Fleet(NodeRig):
     """Robots with a prefix each, and everything that they publish."""
 
-    def __init__(self):
+    def __init__(self, robots, kinds):
         nodes = []
-        for robot in ROBOTS:
-            for kind in KINDS:
+        for robot in robots:
+            for kind in kinds:
                 values = {'robot': 'biped', 'frame_prefix': f'{robot}/'}
                 values.update({'real_time_factor': 0.5} if kind is Simulator else
-                              {'max_stamp_age': 0.0})
+                              {'max_stamp_age': 0.0, 'use_sim_time': True})
+                if kind is ComCalibrator:
+                    values.update(autostart=False, directory='')
                 nodes.append(kind(
                     namespace=f'/{robot}', parameter_overrides=parameters_of(**values),
                     cli_args=['--ros-args', '-r', '/clock:=clock']))
         super().__init__(node=nodes[0])
-        self.nodes = nodes
+        self.nodes, self.robots = nodes, robots
         for node in nodes[1:]:
             self.executor.add_node(node)
         self.frames, self.pairs = {}, set()
         self.peer.create_subscription(TFMessage, '/tf', self._on_tf, 100)
 
     def listen(self):
-        """Subscribe to all topics of both robots."""
+        """Subscribe to all topics of the robots."""
         for topic, kinds in self.peer.get_topic_names_and_types():
-            if topic.split('/')[1] in ROBOTS and topic not in self.frames:
+            if topic.split('/')[1] in self.robots and topic not in self.frames:
                 message_type = get_message(kinds[0])
                 if frames_possible(message_type):
                     self.frames[topic] = set()
@@ -102,6 +114,27 @@ class Fleet(NodeRig):
     def _on_tf(self, message):
         self.pairs |= {(transform.header.frame_id, transform.child_frame_id)
                        for transform in message.transforms}
+
+    def hear(self, wanted):
+        """Wait until frames have arrived on all of these topics, then check those of all."""
+        missing = wanted
+        for _ in range(60):  # some topics come after the start
+            self.listen()
+            self.spin(1.0)
+            missing = [topic for topic in wanted if not self.frames.get(topic)]
+            if not missing:
+                break
+        assert not missing
+        for topic, frames in self.frames.items():
+            robot = topic.split('/')[1]
+            assert all(frame.startswith(f'{robot}/') and not frame.startswith(f'{robot}/{robot}/')
+                       for frame in frames), (topic, frames)
+
+    def check_inputs(self):
+        """Check that what the nodes received with prefixes was accepted."""
+        for node in self.nodes:
+            for source in inputs_of(node):
+                assert not source.refused, source.last_error
 
     def close(self):
         self.executor.shutdown()
@@ -122,7 +155,7 @@ def frames_possible(message_type):
 
 @pytest.fixture
 def fleet(ros):
-    rig = Fleet()
+    rig = Fleet(ROBOTS, KINDS)
     yield rig
     rig.close()
 
@@ -133,27 +166,39 @@ def test_two_robots_share_a_tree_and_no_frame(fleet):
         'com_estimator/com', 'com_estimator/com_fused', 'com_estimator/markers',
         'zmp_monitor/zmp', 'zmp_monitor/support_polygon', 'zmp_monitor/markers',
         'simulator/truth/com')]
-    missing = wanted
-    for _ in range(60):  # some topics come after the start
-        fleet.listen()
-        fleet.spin(1.0)
-        missing = [topic for topic in wanted if not fleet.frames.get(topic)]
-        if not missing:
-            break
-    assert not missing
-    for topic, frames in fleet.frames.items():
-        robot = topic.split('/')[1]
-        assert all(frame.startswith(f'{robot}/') and not frame.startswith(f'{robot}/{robot}/')
-                   for frame in frames), (topic, frames)
+    fleet.hear(wanted)
     fleet.until(lambda: {robot for robot in ROBOTS for _, child in fleet.pairs
                          if child == f'{robot}/base_link'} == set(ROBOTS), what='transforms')
     children = [child for _, child in fleet.pairs]
     assert len(children) == len(set(children))
     assert {parent.split('/')[0] == child.split('/')[0] for parent, child in fleet.pairs} == {True}
-    # What they read had prefixes, too; drivers may send plain names.
-    for node in fleet.nodes:
-        for source in getattr(getattr(node, 'inputs', None), 'inputs', {}).values():
-            assert not source.refused, source.last_error
+    fleet.check_inputs()
+
+
+def test_what_commands_and_identifies_has_the_prefix_too(ros):
+    rig = Fleet(('green',), OTHERS)
+    try:
+        rig.hear([f'/green/{topic}' for topic in (
+            'gravity_compensation/left/wrench', 'gravity_compensation/markers',
+            'torso_controller/shape', 'torso_controller/reference', 'torso_controller/wrench',
+            'torso_controller/markers', 'payload_estimator/payload')])
+        rig.until(lambda: rig.pairs, what='transforms of the torso')
+        assert all(name.startswith('green/') for pair in rig.pairs for name in pair)
+        rig.check_inputs()
+        assert all(source.count > 0 for source in inputs_of(rig.nodes[-1]))  # com_calibrator
+    finally:
+        rig.close()
+
+
+def test_the_zmp_reference_of_a_walk_has_it_once_whether_the_com_has_it_or_not(ros):
+    rig = GaitRig(RobotModel.load('biped'), frame_prefix='red/')
+    try:
+        rig.until_it_may()
+        assert rig.order('single_step').success
+        rig.until(lambda: rig.references, what='the reference')
+        assert {reference.header.frame_id for reference in rig.references} == {'red/odom'}
+    finally:
+        rig.close()
 
 
 def test_frames_of_drivers_may_have_the_prefix_or_not(ros):
