@@ -30,6 +30,7 @@ from biped_com_ros.core.geometry.pose import (
 from biped_com_ros.core.geometry.shapes import cylinder, sphere
 from biped_com_ros.core.model.frames import FrameSet
 from biped_com_ros.core.model.robot import RobotModel, RobotState
+from biped_com_ros.core.stability.hands import Hands
 from biped_com_ros.viz import palette
 from biped_com_ros.viz.clicks import Click, PointPush, push_of
 from biped_com_ros.viz.view import View
@@ -99,6 +100,9 @@ class Scene:
         joints = sorted({surface.joint for surface in self.looks.surfaces})
         self._frames = FrameSet(
             [str(joint) for joint in joints], joints, [Pose.identity()] * len(joints))
+        hands = Hands.measured(model.config)
+        self._hands = tuple(hands)
+        self._hand_frames = model.frames([hand.frame for hand in hands.values()])
         self.height = self._measure(self._stand())
         self._set_camera(server)
         self._add_ground()
@@ -115,6 +119,7 @@ class Scene:
         self._draw_links(view.link_coms)
         self._draw_forces(view, state)
         self._draw_polygon(view.polygon, view.margin)
+        self._draw_com_region(view)
 
     def frame(self, camera: Any) -> None:
         """
@@ -242,6 +247,9 @@ class Scene:
         self._edge = SceneNode(self._scene.add_line_segments(
             '/marks/polygon', np.zeros((1, 2, 3)), palette.GOOD, thickness=0.006 * h,
             visible=False), shown=False)
+        self._region = SceneNode(self._scene.add_line_segments(
+            '/marks/com_region', np.zeros((1, 2, 3)), palette.MARKS['com'].colour,
+            thickness=0.004 * h, visible=False), shown=False)
         self._corners, self._area_colour = np.empty((0, 3)), palette.QUIET
 
     # -- drawing
@@ -286,18 +294,29 @@ class Scene:
             self._arrows.handle.points = np.array(arrows, dtype=np.float32)
 
     def _force_arrows(self, view: View, state: RobotState) -> Any:
-        """Yield (start, end) of each foot's force, in the world."""
-        scale = palette.ARROW * self.height / (self._model.mass * GRAVITY)
+        """Yield (start, end) of each foot's and each hand's force, in the world."""
+        for start, force in (*self._foot_forces(view, state), *self._hand_forces(view, state)):
+            arrow = palette.ARROW * self.height / (self._model.mass * GRAVITY) * force
+            if np.linalg.norm(arrow) > 0.01 * self.height:
+                yield start, start + arrow
+
+    def _foot_forces(self, view: View, state: RobotState) -> Any:
+        """Yield (point, force) of each foot, in the world."""
         placements = state.placements_in_base(self._model.soles)
         for name, row in zip(self._model.config.feet, placements):
             foot = view.feet.get(name)
             if foot is None or not np.isfinite(foot.wrench).all():
                 continue
             sole = state.base @ Pose(row[:3].T, row[3])
-            force = sole.rotation @ foot.wrench[:3]
-            if np.linalg.norm(force) * scale > 0.01 * self.height:
-                start = sole.apply(foot.cop if np.isfinite(foot.cop).all() else np.zeros(3))
-                yield start, start + scale * force
+            start = sole.apply(foot.cop if np.isfinite(foot.cop).all() else np.zeros(3))
+            yield start, sole.rotation @ foot.wrench[:3]
+
+    def _hand_forces(self, view: View, state: RobotState) -> Any:
+        """Yield (point, force) of each hand with a wrench sensor, in the world."""
+        for hand, row in zip(self._hands, state.placements_in_base(self._hand_frames)):
+            wrench = view.hands[hand].wrench if hand in view.hands else np.full(6, np.nan)
+            if np.isfinite(wrench).all():
+                yield state.base.apply(row[3]), state.base.rotation @ row[:3].T @ wrench[:3]
 
     def _draw_polygon(self, corners: Array, margin: float) -> None:
         self._edge.show(len(corners) > 2)
@@ -320,6 +339,18 @@ class Scene:
             '/marks/area', (ring - (0.0, 0.0, 0.5 * _GROUND)).astype(np.float32),
             np.stack((np.zeros_like(fan), fan, fan + 1), axis=1).astype(np.uint32),
             color=colour, opacity=0.28, side='double', cast_shadow=False, receive_shadow=False)
+
+
+    def _draw_com_region(self, view: View) -> None:
+        """Draw where the CoM may be at rest, if that is not the support polygon."""
+        corners = view.com_region
+        shown = len(corners) > 2 and not (corners.shape == view.polygon.shape
+                                          and np.abs(corners - view.polygon).max() < 1e-3)
+        self._region.show(shown)
+        if shown:
+            ring = corners + (0.0, 0.0, _GROUND)
+            self._region.handle.points = np.stack(
+                (ring, np.roll(ring, -1, axis=0)), axis=1).astype(np.float32)
 
 
 def _click_on(surface: Surface, on_click: Callable[[Click], None]) -> Callable[[Any], None]:

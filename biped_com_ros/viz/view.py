@@ -27,6 +27,9 @@ import numpy as np
 POINT = 'point'
 """Part of a view with `View.points`."""
 
+HAND = 'hand:'
+"""Parts of a view that begin with this are hands."""
+
 
 @dataclass
 class FootView:
@@ -44,6 +47,22 @@ class FootView:
 
     wrench: Array = field(default_factory=lambda: np.full(6, math.nan))
     cop: Array = field(default_factory=lambda: np.full(3, math.nan))
+
+
+@dataclass
+class HandView:
+    """
+    A hand with a wrench sensor.
+
+    Attributes
+    ----------
+    wrench
+        Of the environment on the robot, in the frame of the hand, force first, (6,), N, N m; NaN:
+        unknown.
+
+    """
+
+    wrench: Array = field(default_factory=lambda: np.full(6, math.nan))
 
 
 @dataclass
@@ -72,10 +91,12 @@ class View:
         By kind, see `palette.MARKS`, in the world, shape (3,), m.
     link_coms
         In the world, shape (L, 3), m.
-    feet
+    feet, hands
         By name.
     polygon
         Corners of the support polygon in the world, shape (k, 3), m.
+    com_region
+        Corners of the region where the CoM may be at rest, shape (k, 3), m.
     margin, dcm_margin
         Distances of ZMP and DCM from its edge, negative outside, m.
     time_to_edge
@@ -99,8 +120,9 @@ class View:
     base_from
         Source of the base's pose: ``tf``, ``odom``, or empty for none.
     stale
-        What is no longer received: its last value and the age of that, s, by part (a foot, `POINT`
-        or '') and name. In the attributes it is unknown, except for `positions`.
+        What is no longer received: its last value and the age of that, s, by part (a foot, a hand
+        after `HAND`, `POINT` or '') and name. In the attributes it is unknown, except for
+        `positions`.
 
     """
 
@@ -111,7 +133,9 @@ class View:
     points: dict[str, Array] = field(default_factory=dict)
     link_coms: Array | None = None
     feet: dict[str, FootView] = field(default_factory=dict)
+    hands: dict[str, HandView] = field(default_factory=dict)
     polygon: Array = field(default_factory=lambda: np.empty((0, 3)))
+    com_region: Array = field(default_factory=lambda: np.empty((0, 3)))
     margin: float = math.nan
     dcm_margin: float = math.nan
     time_to_edge: float = math.nan
@@ -136,7 +160,13 @@ class View:
             return self.stale[part, name]
         if part == POINT:
             return self.point(name), 0.0
-        return getattr(self.feet[part] if part else self, name), 0.0
+        return getattr(self.part(part), name), 0.0
+
+    def part(self, name: str) -> FootView | HandView | View:
+        """Return a foot, a hand, or the view itself."""
+        if name.startswith(HAND):
+            return self.hands[name.removeprefix(HAND)]
+        return self.feet.get(name, self)
 
     @property
     def has_fallen(self) -> bool:

@@ -158,6 +158,10 @@ def test_feet_polygon_margin_and_links_are_shown(polling):
     polygon.polygon.points = [Point32(x=float(i), y=float(i * i)) for i in range(4)]
     polling.publish('zmp_monitor/support_polygon', polygon, lambda: len(polling.view.polygon))
     np.testing.assert_allclose(polling.view.polygon[3], (3.0, 9.0, 0.0))
+    polygon.polygon.points = [Point32(x=float(i), y=-float(i)) for i in range(5)]
+    polling.publish('zmp_monitor/com_region', polygon, lambda: len(polling.view.com_region))
+    np.testing.assert_allclose(polling.view.com_region[4], (4.0, -4.0, 0.0))
+    assert len(polling.view.polygon) == 4
     polling.publish('zmp_monitor/margin', Float64(data=0.03),
                     lambda: polling.view.margin == 0.03)
     links = PoseArray()
@@ -168,6 +172,23 @@ def test_feet_polygon_margin_and_links_are_shown(polling):
                     lambda: polling.view.link_coms is not None)
     assert polling.view.link_coms.shape == (len(MODEL.link_names), 3)
     assert polling.view.link_coms[2, 1] == 5.0
+
+
+def test_forces_on_hands_are_shown_beside_those_on_feet_of_the_same_name():
+    both = Polling(RobotModel.load('talos'))
+    try:
+        wrench = WrenchStamped()
+        wrench.wrench.force.y = -9.0
+        both.publish('wrench_aggregator/left_hand/wrench', wrench,
+                     lambda: np.isfinite(both.view.hands['left'].wrench).all())
+        assert both.view.hands['left'].wrench.tolist() == [0.0, -9.0, 0.0, 0.0, 0.0, 0.0]
+        assert np.isnan(both.view.feet['left'].wrench).all()
+        assert np.isnan(both.view.hands['right'].wrench).all()
+        both.inputs.update(3.0)
+        assert np.isnan(both.view.hands['left'].wrench).all()
+        assert both.view.latest('wrench', 'hand:left')[0][1] == -9.0
+    finally:
+        both.close()
 
 
 def test_health_torso_and_tendons_are_shown(polling):

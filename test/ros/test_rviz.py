@@ -117,7 +117,8 @@ def test_what_users_compare_is_shown():
     """The error of the CoM and the line on which it is at rest are among the markers."""
     shown = {topic['Value'] for topic, _ in displays(configuration())}
     assert {'gait_player/zmp_reference', 'wrench_aggregator/line/point', 'com_estimator/com_fused',
-            'com_estimator/markers', 'zmp_monitor/markers', 'simulator/truth/com'} <= shown
+            'com_estimator/markers', 'zmp_monitor/markers', 'zmp_monitor/com_region',
+            'simulator/truth/com'} <= shown
 
 
 def test_the_window_leaves_most_of_its_width_to_the_robot():
@@ -215,9 +216,12 @@ def test_the_layout_of_foxglove_shows_what_is_published():
     published, panels = published_by_all_nodes(), layout['configById']
     points = panels['3D!robot']['topics']
     kinds = {published[topic] for topic in points}
-    assert kinds == {'geometry_msgs/PointStamped', 'visualization_msgs/MarkerArray'}
+    assert kinds == {'geometry_msgs/PointStamped', 'geometry_msgs/PolygonStamped',
+                     'visualization_msgs/MarkerArray'}
     for topic, options in points.items():
         name = topic.rpartition('/')[2]
+        if name == 'com_region':
+            assert options['color'] == palette.css(palette.MARKS['com'].colour)
         if 'color' in options and name in palette.MARKS and 'truth' not in topic:
             assert options['color'] == palette.css(palette.MARKS[name].colour)
     paths = [path['value'] for panel in panels.values() for path in panel.get('paths', ())]

@@ -20,6 +20,7 @@ from diagnostic_msgs.msg import DiagnosticStatus
 import numpy as np
 import pytest
 from support.monitored_robot import MonitoredRobot, record, shifted, vectors
+from visualization_msgs.msg import Marker
 import yaml
 
 LIFT = 4.0  # N, at a robot of 35 N
@@ -121,6 +122,31 @@ def test_a_grip_extends_the_support_to_both_sides_and_is_named(robot, standing):
     rig.spin(0.2)
     level, message = rig.health['support']
     assert level == DiagnosticStatus.OK and 'hands left' in message
+
+
+def test_a_hand_that_touches_its_force_and_the_region_of_the_com_are_drawn(robot, standing):
+    _, samples = standing
+    rig = robot()
+    free, _ = touching(rig, samples, (0.0, 0.0, 0.0))
+    play(rig, free)
+    of_a_hand = [('com_region', 0), ('hand', 0), ('hand_force', 0)]
+    shown = {(m.ns, m.id): m for m in rig.got['markers'][-1].markers}
+    assert [shown[key].action for key in of_a_hand] == [Marker.DELETE] * 3
+    force = np.array((1.0, -2.0, LIFT))
+    leaning, hands = touching(rig, shifted(samples, 1.0), force)
+    play(rig, leaning)
+    shown = {(m.ns, m.id): m for m in rig.got['markers'][-1].markers}
+    assert [shown[key].action for key in of_a_hand] == [Marker.ADD] * 3
+    ball = shown['hand', 0].pose.position
+    np.testing.assert_allclose((ball.x, ball.y, ball.z), hands[-1], atol=1e-4)
+    tail, head = ((p.x, p.y, p.z) for p in shown['hand_force', 0].points)
+    np.testing.assert_allclose(tail, hands[-1], atol=1e-4)
+    of_foot = np.subtract(*[(p.x, p.y, p.z) for p in shown['force', 1].points][::-1])
+    scale = of_foot[2] / samples[-1].report.forces_in_world[1, 2]
+    np.testing.assert_allclose(np.subtract(head, tail), scale * force, rtol=0.01)
+    outline = {(round(p.x, 5), round(p.y, 5)) for p in shown['com_region', 0].points}
+    region = {tuple(point) for point in np.round(corners(rig, 'com_region'), 5)}
+    assert len(region) > 4 and outline == region
 
 
 def test_a_hand_whose_sensor_is_silent_holds_nothing_and_nothing_waits_for_it(robot, standing):

@@ -31,9 +31,9 @@ LATCHED = QoSProfile(depth=5, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 class Polling:
     """Page inputs and the node that publishes for them."""
 
-    def __init__(self):
+    def __init__(self, model=MODEL):
         self.polled, self.robot = PolledNode('viewer_inputs'), Node('robot')
-        self.inputs = PageInputs(self.polled, MODEL)
+        self.inputs = PageInputs(self.polled, model)
         self.now = 0.0
 
     @property

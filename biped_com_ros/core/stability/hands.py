@@ -18,11 +18,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 import math
+from typing import NamedTuple
 
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.polygon import Point
-from biped_com_ros.core.geometry.pose import Array, Placement, Pose
-from biped_com_ros.core.model.config import HandConfig
+from biped_com_ros.core.geometry.pose import Array, combined, Placement, Pose, Vector
+from biped_com_ros.core.model.config import HandConfig, RobotConfig
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.payload.carried import CarriedPayload
 from biped_com_ros.core.stability.contacts import Contact, grip_contact, surface_contact
@@ -60,6 +61,26 @@ class HandSettings:
                 'be positive')
 
 
+class HandTouch(NamedTuple):
+    """
+    A hand that touches.
+
+    Attributes
+    ----------
+    name
+        Of the hand.
+    point_in_world
+        Origin of its frame, m.
+    force_in_world
+        Of the environment on it, N.
+
+    """
+
+    name: str
+    point_in_world: Vector
+    force_in_world: Vector
+
+
 class Hands:
     """
     The hands of a robot that have wrench sensors.
@@ -76,18 +97,23 @@ class Hands:
     names
         In the order of all wrenches.
     touching
-        Names of those that touch.
+        Those that touch.
 
     """
 
     def __init__(self, model: RobotModel, settings: HandSettings, weight: float) -> None:
-        measured = {name: hand for name, hand in model.config.hands.items() if hand.wrench_sensors}
+        measured = self.measured(model.config)
         self.names, self._hands = tuple(measured), tuple(measured.values())
         self._frames = model.frames([hand.frame for hand in self._hands])
         self._settings, self._weight = settings, weight
         self._largest = settings.largest_force * weight
         self._detectors = [ContactDetector(settings.thresholds, weight) for _ in self.names]
-        self.touching: tuple[str, ...] = ()
+        self.touching: tuple[HandTouch, ...] = ()
+
+    @staticmethod
+    def measured(config: RobotConfig) -> dict[str, HandConfig]:
+        """Return the hands that have wrench sensors, by name."""
+        return {name: hand for name, hand in config.hands.items() if hand.wrench_sensors}
 
     def reset(self) -> None:
         """Forget which hands touch."""
@@ -142,7 +168,8 @@ class Hands:
             # Without a force there is no direction; contact ends some milliseconds later.
             if wrench is not None and detector.update(force, stamp_ns) and force > 0.0:
                 contacts.append(self._contact(hand, np.array(placement), np.array(wrench[:3])))
-                touching.append(name)
+                touching.append(HandTouch(
+                    name, placement[3], combined(placement[:3], *wrench[:3])))
         self.touching = tuple(touching)
         return contacts
 

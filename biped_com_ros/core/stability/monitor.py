@@ -36,7 +36,7 @@ from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.payload.carried import CarriedPayload, LoadMotion
 from biped_com_ros.core.stability.contact_region import com_region, zmp_region
 from biped_com_ros.core.stability.contacts import Contact
-from biped_com_ros.core.stability.hands import Hands, HandSettings
+from biped_com_ros.core.stability.hands import Hands, HandSettings, HandTouch
 from biped_com_ros.core.stability.levels import (
     Change, FallWatch, lean_of, StabilityThresholds, tilt_of)
 from biped_com_ros.core.stability.rolling import Part, RollingSoles
@@ -109,7 +109,7 @@ class StabilityReport:
     contacts
         All contacts, where the support is such a region; else empty.
     hands
-        Names of the hands that touch.
+        The hands that touch.
     wrench
         Sum of the wrenches of feet and hands about the world's origin, N and N m; None if not
         measured.
@@ -136,7 +136,7 @@ class StabilityReport:
     located: LocatedState
     support: SupportPolygon | None
     contacts: Sequence[Contact]
-    hands: Sequence[str]
+    hands: Sequence[HandTouch]
     wrench: Wrench | None
     zmp_in_world: Vector | None
     dcm_in_world: Vector | None

@@ -25,6 +25,7 @@ from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.plain_xml import LARGEST_TEXT
+from biped_com_ros.core.stability.hands import Hands
 from biped_com_ros.core.wrench.weight_check import weight_below_sensors
 from biped_com_ros.nodes.viewer.polled_node import latest, PolledNode
 from biped_com_ros.ros.node.diagnostics import is_in_namespace, node_of
@@ -33,7 +34,8 @@ from biped_com_ros.ros.topics.frames import frame_prefix
 from biped_com_ros.ros.topics.inputs import (
     JointStateInput, OdometryInput, PointInput, VectorInput, WrenchInput)
 from biped_com_ros.ros.topics.qos import LATCHED, STATE_OUTPUT
-from biped_com_ros.viz.view import FootView, HealthLine, POINT, View
+from biped_com_ros.ros.topics.state_inputs import hand_wrench_topics
+from biped_com_ros.viz.view import FootView, HAND, HandView, HealthLine, POINT, View
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import PolygonStamped, PoseArray, Vector3Stamped
 import numpy as np
@@ -58,6 +60,7 @@ STALE = 3
 
 _NUMBERS = {'margin': 'zmp_monitor/margin', 'dcm_margin': 'zmp_monitor/dcm_margin',
             'time_to_edge': 'zmp_monitor/time_to_edge'}
+_POLYGONS = {'polygon': 'zmp_monitor/support_polygon', 'com_region': 'zmp_monitor/com_region'}
 
 
 class PageInputs:
@@ -82,7 +85,8 @@ class PageInputs:
     """
 
     def __init__(self, polled: PolledNode, model: RobotModel) -> None:
-        self.view = View(feet={foot: FootView() for foot in model.config.feet})
+        self.view = View(feet={foot: FootView() for foot in model.config.feet},
+                         hands={hand: HandView() for hand in Hands.measured(model.config)})
         self._polled, self._model = polled, model
         self._links, self._frame_prefix = frozenset(model.frame_names), frame_prefix(polled.node)
         self._truths: OrderedDict[int, Array] = OrderedDict()
@@ -103,7 +107,7 @@ class PageInputs:
         self.calibrated: RobotModel | None = None
         self._subscribe_to_robot()
         self._subscribe_to_estimates()
-        self._subscribe_to_feet()
+        self._subscribe_to_contacts()
         self._subscribe_to_torso()
         self._subscribe_to_status()
 
@@ -186,16 +190,21 @@ class PageInputs:
             def on_number(message: Float64, name: str = name) -> None:
                 self._set('', **{name: message.data})
             self._polled.subscribe(Float64, topic, on_number, latest())
-        self._polled.subscribe(
-            PolygonStamped, 'zmp_monitor/support_polygon', self._on_polygon, latest())
+        for name, topic in _POLYGONS.items():
+            self._polled.subscribe(
+                PolygonStamped, topic, partial(self._on_polygon, name), latest())
 
-    def _subscribe_to_feet(self) -> None:
+    def _subscribe_to_contacts(self) -> None:
         for name in self.view.feet:
             base = f'wrench_aggregator/{name}'
-            WrenchInput(self._polled.node, f'{base}/wrench', '', partial(self._on_foot, name),
+            WrenchInput(self._polled.node, f'{base}/wrench', '', partial(self._on_wrench, name),
                         max_age=0.0, qos=latest())
             PointInput(self._polled.node, f'{base}/cop', '', partial(self._on_cop, name),
                        max_age=0.0, qos=latest())
+
+        for name, topic in hand_wrench_topics(self._model, ()).items():
+            WrenchInput(self._polled.node, topic, '', partial(self._on_wrench, HAND + name),
+                        max_age=0.0, qos=latest())
 
     def _subscribe_to_torso(self) -> None:
         subscribe = self._polled.subscribe
@@ -224,7 +233,7 @@ class PageInputs:
             if part == POINT:
                 self.view.points[name] = value
             else:
-                setattr(self.view.feet.get(part, self.view), name, value)
+                setattr(self.view.part(part), name, value)
             self._received_at[part, name] = self._now
             self._last.pop((part, name), None)
 
@@ -236,7 +245,7 @@ class PageInputs:
                 if part == POINT:
                     self._last[part, name] = self.view.points.pop(name), at
                     continue
-                owner = self.view.feet.get(part, self.view)
+                owner = self.view.part(part)
                 self._last[part, name] = getattr(owner, name), at
                 if name != 'positions':  # the robot is drawn as it was, and its age is shown
                     setattr(owner, name, getattr(type(owner)(), name))
@@ -329,12 +338,12 @@ class PageInputs:
     def _on_links(self, stamp_ns: int, values: Array) -> None:
         self._set('', link_coms=values.reshape(-1, 3).copy())
 
-    def _on_polygon(self, message: PolygonStamped) -> None:
-        self._set('', polygon=np.array(
-            [(p.x, p.y, p.z) for p in message.polygon.points]).reshape(-1, 3))
+    def _on_polygon(self, name: str, message: PolygonStamped) -> None:
+        self._set('', **{name: np.array(
+            [(p.x, p.y, p.z) for p in message.polygon.points]).reshape(-1, 3)})
 
-    def _on_foot(self, name: str, stamp_ns: int, wrench: Array) -> None:
-        self._set(name, wrench=wrench.copy())
+    def _on_wrench(self, part: str, stamp_ns: int, wrench: Array) -> None:
+        self._set(part, wrench=wrench.copy())
 
     def _on_cop(self, name: str, stamp_ns: int, point: Array) -> None:
         self._set(name, cop=point.copy())

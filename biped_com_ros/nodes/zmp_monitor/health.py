@@ -138,7 +138,8 @@ class StabilityHealth:
             describe_contacts(tuple(self._node.model.config.feet),
                               last.located.stance.in_contact))}
         if last is not None and last.contacts:
-            hands = f', and the hands {", ".join(last.hands)}' if last.hands else ''
+            names = ', '.join(hand.name for hand in last.hands)
+            hands = f', and the hands {names}' if names else ''
             return OK, ('region of support by friction, of soles '
                         f'{"on steps" if not hands else "in contact"}{hands}'), values
         if unevenness > self._node.params.unevenness_warning:

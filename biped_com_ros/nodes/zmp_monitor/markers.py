@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Stability in RViz: polygon, CoM, ZMP, DCM, forces."""
+"""Stability in RViz: polygon, region of the CoM, CoM, ZMP, DCM, forces of feet and hands."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from typing import Any
 
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.stability.hands import Hands
 from biped_com_ros.core.stability.levels import Level
 from biped_com_ros.core.stability.monitor import StabilityReport
 from biped_com_ros.nodes.zmp_monitor.parameters import ZmpMonitorParameters
@@ -50,7 +51,9 @@ _MOST_CORNERS = 40
 
 class StabilityMarkers:
     """
-    Polygon coloured by level, CoM and its projection, ZMPs with trails, DCM, foot forces.
+    Polygon coloured by level, CoM and its projection, ZMPs with trails, DCM, forces.
+
+    Where hands touch or soles stand on steps, also the region where the CoM may be at rest.
 
     The line through the ZMP along the total force is where the CoM is at rest: what the CoM is
     beside it is an error of masses.
@@ -58,6 +61,7 @@ class StabilityMarkers:
 
     def __init__(self, node: Node, model: RobotModel, params: ZmpMonitorParameters) -> None:
         frame, feet = params.world_frame, len(model.soles.names)
+        self._hands = Hands.measured(model.config)
         size = 0.06 * math.sqrt(model.mass / 60.0) + 0.004
         self.set_force_scale(model, params)
         shown = [
@@ -74,7 +78,13 @@ class StabilityMarkers:
             markers.line_strip(frame, 'zmp_trail', params.trail, 0, _TRAIL, 0.1 * size),
             markers.line_strip(frame, 'zmp_model_trail', params.trail, 0, _MODEL_TRAIL,
                                0.1 * size),
-            markers.line_strip(frame, 'com_line', 2, 0, _ZMP, 0.06 * size)]
+            markers.line_strip(frame, 'com_line', 2, 0, _ZMP, 0.06 * size),
+            markers.line_strip(frame, 'com_region', _MOST_CORNERS + 1, 0, _COM, 0.08 * size),
+            *(markers.sphere(frame, 'hand', i, markers.WHITE, 0.4 * size)
+              for i in range(len(self._hands))),
+            *(markers.arrow(frame, 'hand_force', i, _FORCE, 0.15 * size, 0.4 * size, 0.5 * size)
+              for i in range(len(self._hands)))]
+        self._count = len(shown)
         self._feet, self._first_arrow = feet, 5 + feet
         self._polygon = 5 + 2 * feet
         fields = {'position': 'markers[*].pose.position', 'action': 'markers[*].action',
@@ -82,7 +92,11 @@ class StabilityMarkers:
                   'polygon': f'markers[{self._polygon}].points',
                   'trail': f'markers[{self._polygon + 1}].points',
                   'model_trail': f'markers[{self._polygon + 2}].points',
-                  'line': f'markers[{self._polygon + 3}].points'}
+                  'line': f'markers[{self._polygon + 3}].points',
+                  'region': f'markers[{self._polygon + 4}].points'}
+        for i in range(len(self._hands)):
+            arrow = self._polygon + 5 + len(self._hands) + i
+            fields[f'hand_arrow_{i}'] = f'markers[{arrow}].points'
         for i in range(feet):
             fields[f'arrow_{i}'] = f'markers[{self._first_arrow + i}].points'
         self._out = markers.marker_publisher(node, shown, fields, qos=LATCHED)
@@ -102,8 +116,8 @@ class StabilityMarkers:
     def _draw(self, report: StabilityReport, level: Level) -> None:
         """Fill the markers of an instant; those of unknown quantities are deleted."""
         fields, support = self._out.fields, report.support
-        actions = np.full(self._polygon + 4, Marker.ADD)
-        position = np.zeros((self._polygon + 4, 3))
+        actions = np.full(self._count, Marker.ADD)
+        position = np.zeros((self._count, 3))
         com = report.com_in_world
         projection = None if support is None else support.plane.below(com)
         points = (com, projection, report.zmp_in_world, report.zmp_model, report.dcm_in_world)
@@ -126,15 +140,36 @@ class StabilityMarkers:
         actions[self._polygon + 3] = _action(line)
         if line is not None:
             fields['line'][...] = line
+        region = report.com_region if report.contacts else None
+        actions[self._polygon + 4] = _action(region)
+        if region is not None:
+            fields['region'][...] = _outline(region.corners_in_world)
+        self._draw_hands(report, actions, position)
         fields['position'][...], fields['action'][...] = position, actions
 
     def _draw_polygon(self, corners: Array, level: Level) -> None:
         fields = self._out.fields
-        if len(corners) > _MOST_CORNERS:
-            corners = corners[np.linspace(0, len(corners) - 1, _MOST_CORNERS).astype(int)]
-        outline = np.empty((_MOST_CORNERS + 1, 3))
-        outline[:len(corners)], outline[len(corners):] = corners, corners[0]
-        fields['polygon'][...], fields['colour'][...] = outline, _COLOURS[level]
+        fields['polygon'][...], fields['colour'][...] = _outline(corners), _COLOURS[level]
+
+    def _draw_hands(self, report: StabilityReport, actions: Array, position: Array) -> None:
+        touching = {hand.name: hand for hand in report.hands}
+        for i, name in enumerate(self._hands):
+            hand = touching.get(name)
+            ball, arrow = self._polygon + 5 + i, self._polygon + 5 + len(self._hands) + i
+            actions[[ball, arrow]] = _action(hand)
+            if hand is not None:
+                position[ball] = point = np.array(hand.point_in_world)
+                self._out.fields[f'hand_arrow_{i}'][...] = (
+                    point, point + self._force_scale * np.array(hand.force_in_world))
+
+
+def _outline(corners: Array) -> Array:
+    """Return a closed line of as many points as its marker has."""
+    if len(corners) > _MOST_CORNERS:
+        corners = corners[np.linspace(0, len(corners) - 1, _MOST_CORNERS).astype(int)]
+    outline = np.empty((_MOST_CORNERS + 1, 3))
+    outline[:len(corners)], outline[len(corners):] = corners, corners[0]
+    return outline
 
 
 def _line(report: StabilityReport) -> Array | None:
