@@ -51,6 +51,8 @@ STAMPED = {'zmp_monitor/zmp': PointStamped, 'zmp_monitor/zmp_model': PointStampe
            'zmp_monitor/support_polygon': PolygonStamped, 'com_estimator/com_fused': Odometry,
            'com_estimator/com_bias': Vector3Stamped,
            'com_estimator/external_force': WrenchStamped}
+#: What `base_source` adds.
+OF_BASE = {'imu': {}, 'filter': {'com_estimator/odometry': Odometry}}
 PLAIN = {'zmp_monitor/margin': Float64, 'zmp_monitor/dcm_margin': Float64}
 MARKERS = {'zmp_monitor/markers': MarkerArray}
 
@@ -73,7 +75,8 @@ def messages(pipeline, ns):
     found = {
         'joint_states': joint_state(stamp, pipeline.model.joint_names, measured.joint_positions,
                                     measured.joint_velocities),
-        'imu': imu(stamp, 'imu_link', measured.imu_quaternions[0], measured.angular_velocities[0])}
+        'imu': imu(stamp, 'imu_link', measured.imu_quaternions[0], measured.angular_velocities[0],
+                   measured.linear_accelerations[0])}
     for foot, frame, wrench in zip(
             ('left', 'right'), ('l_sole', 'r_sole'), pipeline.wrenches):
         found[f'wrench_aggregator/{foot}/wrench'] = wrench_stamped(stamp, frame, wrench)
@@ -83,16 +86,18 @@ def messages(pipeline, ns):
 class Robot(NodeRig):
     """Both nodes by simulated time, who feeds them, and who listens to raw bytes."""
 
-    def __init__(self, space):
+    def __init__(self, space, base_source):
+        self.stamped = {**STAMPED, **OF_BASE[base_source]}
         options = {
             'namespace': space, 'cli_args': ['--ros-args', '-r', '/diagnostics:=diagnostics'],
             'parameter_overrides': [Parameter('use_sim_time', value=True),
-                                    Parameter('marker_rate', value=50.0)]}
+                                    Parameter('marker_rate', value=50.0),
+                                    Parameter('base_source', value=base_source)]}
         super().__init__(node=ZmpMonitor(**options))
         self.space, self.com = space, ComEstimator(**options)
         self.executor.add_node(self.com)
         self.outputs = {}
-        for topic, kind in {**STAMPED, **PLAIN, **MARKERS}.items():
+        for topic, kind in {**self.stamped, **PLAIN, **MARKERS}.items():
             self.outputs[topic] = self.tap(kind, topic, LATCHED if topic in MARKERS else 50)
         self.clock = self.peer.create_publisher(Clock, '/clock', 10)
         self.inputs = {topic: self.peer.create_publisher(kind, f'{space}/{topic}', 50)
@@ -192,18 +197,19 @@ def play_bag(robot, bag):
     return len(stamps)
 
 
-def test_a_bag_gives_the_same_as_live_to_the_last_bit(motion, tmp_path):
-    live = Robot('/live')
+@pytest.mark.parametrize('base_source', OF_BASE)
+def test_a_bag_gives_the_same_as_live_to_the_last_bit(motion, tmp_path, base_source):
+    live = Robot('/live', base_source)
     try:
         play_live(live, motion, tmp_path / 'bag')
     finally:
         live.close()
-    replayed = Robot('/live')
+    replayed = Robot('/live', base_source)
     try:
         assert play_bag(replayed, tmp_path / 'bag') == COUNT
     finally:
         replayed.close()
-    for topic, kind in {**STAMPED, **PLAIN}.items():
+    for topic, kind in {**live.stamped, **PLAIN}.items():
         once, again = (robot.messages(topic, kind) for robot in (live, replayed))
         assert once == again, topic
         assert len(once) > 0.9 * COUNT, topic

@@ -52,11 +52,12 @@ def joint_state(stamp, names, positions, velocities=(), efforts=()):
         velocity=[float(x) for x in velocities], effort=[float(x) for x in efforts])
 
 
-def imu(stamp, frame, quaternion, gyro=(0.0, 0.0, 0.0)):
-    """Return an Imu with an orientation (x, y, z, w) and an angular velocity, rad/s."""
+def imu(stamp, frame, quaternion, gyro=(0.0, 0.0, 0.0), acceleration=(0.0, 0.0, 0.0)):
+    """Return an Imu: orientation (x, y, z, w), angular velocity, rad/s, acceleration, m/s^2."""
     message = Imu(header=Header(stamp=stamp, frame_id=frame))
     set_fields(message.orientation, 'xyzw', quaternion)
     set_fields(message.angular_velocity, 'xyz', gyro)
+    set_fields(message.linear_acceleration, 'xyz', acceleration)
     return message
 
 
