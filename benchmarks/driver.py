@@ -45,7 +45,7 @@ from std_msgs.msg import Header
 
 _STAMP = slice(4, 12)
 _PATIENCE = 20.0  # s
-_ANSWER_TIMEOUT = 1.0  # s
+_OUTPUT_TIMEOUT = 1.0  # s
 #: Fewer than the depth of the queues, so that nothing has to be lost.
 _IN_FLIGHT = 8
 #: The nodes of the package, see benchmarks/own.py; that module prepares the process it is
@@ -149,8 +149,8 @@ class Result:
 class Channel:
     """Everything that one subject receives, and its answers."""
 
-    def __init__(self, node: Node, namespace: str, robot: RobotModel, answer_type: Any,
-                 answer_topic: str, sensors: bool) -> None:
+    def __init__(self, node: Node, namespace: str, robot: RobotModel, output_type: Any,
+                 output_topic: str, sensors: bool) -> None:
         self.arrived: list[int] = []
         self._joints = joint_state_publisher(
             node, f'{namespace}/joint_states', robot.joint_names)
@@ -159,7 +159,7 @@ class Channel:
         self._sensors = _sensors(node, namespace, robot) if sensors else []
         qos = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
         self._subscription = node.create_subscription(
-            answer_type, f'{namespace}/{answer_topic}', self._on_answer, qos, raw=True)
+            output_type, f'{namespace}/{output_topic}', self._on_output, qos, raw=True)
 
     def connected(self, listeners: int) -> bool:
         """Tell whether the subject answers, and that many nodes listen."""
@@ -175,7 +175,7 @@ class Channel:
         for out in self._sensors:
             out.publish(stamp_ns)
 
-    def _on_answer(self, raw: bytes) -> None:
+    def _on_output(self, raw: bytes) -> None:
         self.arrived.append(time.time_ns() - unpack_stamp(raw, 4))
 
 
@@ -211,17 +211,17 @@ class Driver:
         self._executor = make_executor()
         self._executor.add_node(self.node)
 
-    def channel(self, namespace: str, answer_type: Any = PointStamped,
-                answer_topic: str = 'relay/com', sensors: bool = False,
+    def channel(self, namespace: str, output_type: Any = PointStamped,
+                output_topic: str = 'relay/com', sensors: bool = False,
                 listeners: int = 1) -> Channel:
         """Open what one subject receives and sends, and wait until it is connected."""
-        channel = Channel(self.node, namespace, self.robot, answer_type, answer_topic, sensors)
+        channel = Channel(self.node, namespace, self.robot, output_type, output_topic, sensors)
         self._wait(lambda: channel.connected(listeners), f'connection with {namespace}')
         # Discovery is seen by each side on its own: the other one is there once it answers.
-        self._wait(lambda: self._answers(channel), f'an answer on {namespace}/{answer_topic}')
+        self._wait(lambda: self._has_output(channel), f'an answer on {namespace}/{output_topic}')
         return channel
 
-    def _answers(self, channel: Channel) -> bool:
+    def _has_output(self, channel: Channel) -> bool:
         channel.send()
         self._executor.spin_once(timeout_sec=0.02)
         return len(channel.arrived) > 0
@@ -259,7 +259,7 @@ class Driver:
                 channel.send()
                 count += 1
             before = len(channel.arrived)
-            self._executor.spin_once(timeout_sec=_ANSWER_TIMEOUT)
+            self._executor.spin_once(timeout_sec=_OUTPUT_TIMEOUT)
             if len(channel.arrived) == before:
                 lost = count - before
         elapsed, used = time.monotonic() - begun, process.cpu_time - cpu
@@ -273,7 +273,7 @@ class Driver:
         self._collect(channel, sys.maxsize, 0.05)
         channel.arrived = []
 
-    def _collect(self, channel: Channel, count: int, seconds: float = _ANSWER_TIMEOUT) -> None:
+    def _collect(self, channel: Channel, count: int, seconds: float = _OUTPUT_TIMEOUT) -> None:
         """Wait for late answers."""
         until = time.monotonic() + seconds
         while len(channel.arrived) < count and (left := until - time.monotonic()) > 0.0:

@@ -168,17 +168,17 @@ class Live:
         return float(state.com_in_world[2] - state.soles_in_world[:, 2].min())
 
     def _estimate(self, t: float) -> None:
-        seen, model = self.plant.observation, self.model
-        ns = round(1e9 * seen.time)
-        state = model.state(seen.joint_positions, seen.joint_velocities)
-        R_world_imu = rotation_from_quaternion(seen.imu_quaternions[self._imu])
+        observed, model = self.plant.observation, self.model
+        ns = round(1e9 * observed.time)
+        state = model.state(observed.joint_positions, observed.joint_velocities)
+        R_world_imu = rotation_from_quaternion(observed.imu_quaternions[self._imu])
         self._aggregation.set_state(state, R_world_imu)
-        for i, wrench in enumerate(seen.wrenches):
+        for i, wrench in enumerate(observed.wrenches):
             self._aggregation.update(i, wrench, ns)
         wrenches = np.array([body.wrench for body in self._aggregation.bodies
                              if body.detector is not None])
         base = self._odometry.update(state, R_world_imu, [True] * len(model.config.feet))
-        twist = self._odometry.twist(state, seen.angular_velocities[self._imu])
+        twist = self._odometry.twist(state, observed.angular_velocities[self._imu])
         state = state.in_world(base, self._odometry.sole_placements)
         self._fusion.update(self.plant.dt, state, twist, wrenches)
         if t >= BEGIN:

@@ -155,7 +155,7 @@ def _start_subjects(driver: Driver, robot: str) -> tuple[dict[str, Subject], lis
     for kind in (RELAY, EVENTS, NAIVE, UNHEARD, ESTIMATOR):
         name = {EVENTS: RELAY, UNHEARD: ESTIMATOR}.get(kind, kind)
         process = Process(kind, _arguments(kind, robot))
-        subjects[kind] = Subject(process, driver.channel(_space(kind), answer_topic=f'{name}/com'))
+        subjects[kind] = Subject(process, driver.channel(_space(kind), output_topic=f'{name}/com'))
     process = Process(AGGREGATOR, _arguments(AGGREGATOR, robot))
     subjects[AGGREGATOR] = Subject(process, driver.channel(
         _space(AGGREGATOR), WrenchStamped, f'{AGGREGATOR}/wrench', sensors=True))
@@ -249,10 +249,10 @@ def _composition(driver: Driver, robot: str, seconds: float, rounds: int) -> lis
     alone = Process(ESTIMATOR, _arguments(ESTIMATOR, robot, '/bench/alone'))
     channels = {
         # One subscription, which they share.
-        'together': driver.channel(_space(FIVE), answer_topic=f'{ESTIMATOR}/com'),
+        'together': driver.channel(_space(FIVE), output_topic=f'{ESTIMATOR}/com'),
         'apart': driver.channel(
-            '/bench/apart', answer_topic=f'{ESTIMATOR}_0/com', listeners=5),
-        'alone': driver.channel('/bench/alone', answer_topic=f'{ESTIMATOR}/com')}
+            '/bench/apart', output_topic=f'{ESTIMATOR}_0/com', listeners=5),
+        'alone': driver.channel('/bench/alone', output_topic=f'{ESTIMATOR}/com')}
     groups = {'together': [together], 'apart': apart, 'alone': [alone]}
     cpu: dict[str, list[float]] = {name: [] for name in groups}
     for name, group in groups.items():

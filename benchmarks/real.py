@@ -274,9 +274,9 @@ def run_trial(study: Study, wrong: Wrong, seed: int, reference: Path | None) -> 
     started = time.process_time()
     found = study.estimator.solve(captures)
     took = time.process_time() - started
-    mute = [replace(c, torques=np.full_like(c.torques, np.nan)) for c in captures]
+    without_efforts = [replace(c, torques=np.full_like(c.torques, np.nan)) for c in captures]
     thetas = {'CAD': study.cad, 'now': found.parameters,
-              'no torques': study.estimator.solve(mute).parameters}
+              'no torques': study.estimator.solve(without_efforts).parameters}
     trial = Trial({}, solve_time=took, warnings=found.warnings, mass_std=found.mass_std,
                   mass_error=found.mass - robot.mass)
     if reference is not None:
@@ -392,10 +392,10 @@ def summarise(study: Study, name: str, trials: list[Trial]) -> tuple[str, ...]:
         values = [t.errors[what] for t in trials if what in t.errors]
         return f'{1e3 * np.mean(values):.2f}' if values else '-'
 
-    now, mute, cad = (np.array([t.errors[k] for t in trials])
-                      for k in ('now', 'no torques', 'CAD'))
+    now, without_efforts, cad = (np.array([t.errors[k] for t in trials])
+                                 for k in ('now', 'no torques', 'CAD'))
     worst = f'{1e3 * now.max():.2f}'
-    worse = f'{(now > cad).sum()} / {(now > mute).sum()}'
+    worse = f'{(now > cad).sum()} / {(now > without_efforts).sum()}'
     predicted = f'{1e3 * np.mean([t.predicted for t in trials]):.2f}'
     instruments = sorted({k for t in trials for k in t.covered} - SHARES)
     bad = [f'{k} {share(trials, k):.0f}' for k in instruments if share(trials, k) < 90.0]

@@ -74,7 +74,7 @@ class Traffic:
     latencies: list[float] = field(default_factory=list)
     count: int = 0
 
-    def answer(self, raw: bytes) -> None:
+    def on_output(self, raw: bytes) -> None:
         """Note an answer: the stamp is that of the joint states."""
         seconds, nanoseconds = struct.unpack_from('<iI', raw, 4)
         begun = self.sent.pop(seconds * 1_000_000_000 + nanoseconds, None)
@@ -107,11 +107,11 @@ def read(system: Any, begun: float, traffic: Traffic) -> Sample:
 
 def run(seconds: float, rate: float, robot: str) -> list[Sample]:
     """Run for some time; return the samples."""
-    from support.reliability.bench import Bench
-    from support.reliability.robot import StandingRobot
+    from support.reliability.bench import FaultBench
+    from support.reliability.robot import FaultyStandingRobot
     from support.reliability.system import System
     namespace = f'soak_{os.getpid()}'
-    standing, traffic = StandingRobot(namespace, robot, rate), Traffic()
+    standing, traffic = FaultyStandingRobot(namespace, robot, rate), Traffic()
     is_counted = False
 
     def note(stamp_ns: int) -> None:
@@ -120,16 +120,16 @@ def run(seconds: float, rate: float, robot: str) -> list[Sample]:
             traffic.count += 1
     standing.on_joint_states = note
     standing.node.create_subscription(
-        PointStamped, 'com_estimator/com', traffic.answer, QoSProfile(depth=1000), raw=True)
+        PointStamped, 'com_estimator/com', traffic.on_output, QoSProfile(depth=1000), raw=True)
     system = System(namespace, robot, composed=True)
     samples: list[Sample] = []
     try:
-        Bench(standing).until_running()
+        FaultBench(standing).until_running()
         is_counted, begun = True, time.monotonic()
         while (now := time.monotonic()) < begun + seconds:
             while time.monotonic() < now + _PERIOD:
                 standing.step()
-            standing.forget()
+            standing.drop_history()
             samples.append(read(system, begun, traffic))
     finally:
         system.close()

@@ -136,13 +136,13 @@ class Recorder(Node):
             _REFERENCE: (PointStamped, [])}
         self.state, self.margins, self._has_stopped = '', [], False
         for topic, (kind, kept) in self.messages.items():
-            self._listen(kind, topic, lambda raw, kept=kept: self._keep(kept, raw))
-        self._listen(Float64, 'zmp_monitor/margin', lambda raw: self._keep(self.margins, raw))
+            self._subscribe(kind, topic, lambda raw, kept=kept: self._keep(kept, raw))
+        self._subscribe(Float64, 'zmp_monitor/margin', lambda raw: self._keep(self.margins, raw))
         self.create_subscription(String, 'gait_player/state', self._on_state, LATCHED)
         self._executor = make_executor()
         self._executor.add_node(self)
 
-    def _listen(self, kind: type, topic: str, callback: Callable[[bytes], None]) -> None:
+    def _subscribe(self, kind: type, topic: str, callback: Callable[[bytes], None]) -> None:
         self.create_subscription(kind, topic, callback, QoSProfile(depth=1000), raw=True)
 
     def _keep(self, kept: list[bytes], raw: bytes) -> None:
@@ -180,9 +180,9 @@ class Recorder(Node):
         self.call(SetParameters, 'gait_player/set_parameters', SetParameters.Request(parameters=[
             Parameter(name, value=value).to_parameter_msg() for name, value in values.items()]))
         self.settle(4.0 / pace)  # gravity compensation starts softly
-        while not (answer := self.call(
+        while not (response := self.call(
                 Trigger, 'gait_player/walk', Trigger.Request())).success:
-            console.print(f'  {answer.message}', highlight=False, markup=False)
+            console.print(f'  {response.message}', highlight=False, markup=False)
             self.settle(1.0)
         self.until(lambda: self.state == 'walking', 'the walk', _START_UP / pace)
         begun = time.monotonic()
@@ -192,14 +192,14 @@ class Recorder(Node):
         return self._evaluate(elapsed)
 
     def _evaluate(self, elapsed: float) -> Walk:
-        told = {topic: {_ns(message): message for message in (
+        received = {topic: {_ns(message): message for message in (
             deserialize_message(raw, kind) for raw in kept)}
             for topic, (kind, kept) in self.messages.items()}
-        planned, measured = told.pop(_REFERENCE), told.pop(_MEASURED)
-        stamps = np.array(sorted(set.intersection(*map(set, told.values()))))
+        planned, measured = received.pop(_REFERENCE), received.pop(_MEASURED)
+        stamps = np.array(sorted(set.intersection(*map(set, received.values()))))
         stamps = stamps[(stamps >= min(planned)) & (stamps <= max(planned))]
         reference = _between(stamps, planned)
-        rows = [self._row(stamp, told) for stamp in stamps.tolist()]
+        rows = [self._row(stamp, received) for stamp in stamps.tolist()]
         zmp, soles, forces, velocities, margins = (np.array(column) for column in zip(*rows))
         record = Record(
             1e-9 * (stamps - stamps[0]), reference, zmp, soles, forces, velocities, margins,
@@ -211,18 +211,18 @@ class Recorder(Node):
                     float(record.times[-1]) / elapsed,
                     'stopped' if self._has_stopped else self.state)
 
-    def _row(self, ns: int, told: dict[str, dict[int, Any]]) -> tuple[Any, ...]:
+    def _row(self, ns: int, received: dict[str, dict[int, Any]]) -> tuple[Any, ...]:
         model = self._model
-        joints, base = told['joint_states'][ns], told['odom'][ns].pose.pose
+        joints, base = received['joint_states'][ns], received['odom'][ns].pose.pose
         q, p = base.orientation, base.position
         R_world_base = rotation_from_quaternion(np.array((q.x, q.y, q.z, q.w)))
         order = [list(joints.name).index(name) for name in model.joint_names]
         soles = model.state(np.array(joints.position)[order]).placements_in_base(
             model.soles) @ R_world_base.T
         soles[:, 3] += (p.x, p.y, p.z)
-        forces = [told[f'simulator/truth/{foot}/wrench'][ns].wrench.force.z
+        forces = [received[f'simulator/truth/{foot}/wrench'][ns].wrench.force.z
                   for foot in model.config.feet]
-        zmp = _xy(told['simulator/truth/zmp'][ns].point)
+        zmp = _xy(received['simulator/truth/zmp'][ns].point)
         return (zmp, soles, forces, np.array(joints.velocity)[order],
                 true_margin(model, soles, forces, zmp))
 

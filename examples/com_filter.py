@@ -249,25 +249,25 @@ class Rig:
         return replace(hold, position=positions)
 
     def _estimate(self) -> None:
-        seen, truth, model = self.plant.observation, self.plant.truth(), self.model
+        observed, truth, model = self.plant.observation, self.plant.truth(), self.model
         base = Pose.from_quaternion(truth.base_quaternion, truth.base_position)
         base = Pose(self._tilt @ base.rotation, base.position)
         twist = Twist(truth.base_twist[:3], truth.base_twist[3:])
         state = model.state(
-            seen.joint_positions + self._offsets, seen.joint_velocities).in_world(base)
-        dt = seen.time - self._time if self._time >= 0.0 else 0.0
-        self._time = seen.time
-        self.fusion.update(dt, state, twist, self._feel(seen, state, base))
+            observed.joint_positions + self._offsets, observed.joint_velocities).in_world(base)
+        dt = observed.time - self._time if self._time >= 0.0 else 0.0
+        self._time = observed.time
+        self.fusion.update(dt, state, twist, self._measure(observed, state, base))
         velocity = com_velocity_in_world(state, twist)
-        self._note(seen.time, np.concatenate((state.com_in_world, velocity)),
+        self._note(observed.time, np.concatenate((state.com_in_world, velocity)),
                    np.concatenate((truth.com, truth.com_velocity)))
 
-    def _feel(self, seen: Observation, state: RobotState, base: Pose) -> np.ndarray:
+    def _measure(self, observed: Observation, state: RobotState, base: Pose) -> np.ndarray:
         """Return the wrenches of the feet in their sole frames, (F, 6)."""
-        ns = round(1e9 * seen.time)
+        ns = round(1e9 * observed.time)
         self._aggregation.set_state(
             state, base.rotation @ state.pose_in_base(self.model.config.imu.frame).rotation)
-        for i, wrench in enumerate(self._instruments.read(seen.time, seen.wrenches)):
+        for i, wrench in enumerate(self._instruments.read(observed.time, observed.wrenches)):
             self._aggregation.update(i, wrench, ns)
         return np.array([body.wrench for body in self._aggregation.bodies
                          if body.detector is not None])

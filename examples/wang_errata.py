@@ -133,23 +133,23 @@ def quotient_angle(a, b):
 
 def jacobian_column(theta, i, as_printed):
     """Return column i of (7), along the axes of the pelvis, mm and rad."""
-    seen = seen_from_axis(theta, i)
-    (nx, ox, ax, px), (ny, oy, ay, py), (nz, oz, az, _), _ = seen.tolist()
+    transform = transform_from_axis(theta, i)
+    (nx, ox, ax, px), (ny, oy, ay, py), (nz, oz, az, _), _ = transform.tolist()
     if as_printed:
         return -nx * py + nx * px, -ox * py + ox * px, -ax * py + ax * px, nz, oz, ax
     return -nx * py + ny * px, -ox * py + oy * px, -ax * py + ay * px, nz, oz, az
 
 
-def seen_from_axis(theta, i):
+def transform_from_axis(theta, i):
     """Return the pelvis in a frame whose z axis is that of joint i."""
     pieces = in_millimetres(wang_matrices(theta))
     pieces[i, :3, 3] = 0.0  # every joint turns after its own displacement
     axis = axis_of(i)
     aside = np.roll(axis, 1)  # across it, since all axes are coordinate axes
     R_axis_before = np.array((aside, np.cross(axis, aside), axis))
-    seen = np.linalg.multi_dot([np.eye(4), np.eye(4), *pieces[i:]])
-    seen[:3] = R_axis_before @ seen[:3]
-    return seen
+    transform = np.linalg.multi_dot([np.eye(4), np.eye(4), *pieces[i:]])
+    transform[:3] = R_axis_before @ transform[:3]
+    return transform
 
 
 def axis_of(i):

@@ -115,15 +115,15 @@ def servo_gains(model: RobotModel, rate: float) -> dict[str, ServoGains]:
 def _gains(servo: _Servo, rate: float, toppling: float, pendulum: float) -> ServoGains:
     """Return the gains for m g h, N m, and m h^2, kg m^2, of the whole robot."""
     if servo.is_leg:
-        wanted, inertia, ratio = STANCE_STIFFNESS * toppling, pendulum, STANCE_DAMPING
+        stiffness, inertia, ratio = STANCE_STIFFNESS * toppling, pendulum, STANCE_DAMPING
     else:
         inertia, ratio = servo.inertia, DAMPING
         sagging = servo.weight / SAG_LENGTH if servo.slides else servo.weight * servo.arm / SAG
-        wanted = max(BANDWIDTH ** 2 * inertia, sagging)
+        stiffness = max(BANDWIDTH ** 2 * inertia, sagging)
     top = TOP_SLIDING_SPEED if servo.slides else TOP_SPEED
-    damping = min(max(2.0 * ratio * math.sqrt(wanted * inertia), UPDATES * wanted / rate),
+    damping = min(max(2.0 * ratio * math.sqrt(stiffness * inertia), UPDATES * stiffness / rate),
                   servo.effort / top)
-    return ServoGains(_rounded(min(wanted, damping * rate / UPDATES)), _rounded(damping))
+    return ServoGains(_rounded(min(stiffness, damping * rate / UPDATES)), _rounded(damping))
 
 
 def _rounded(value: float) -> float:

@@ -171,7 +171,7 @@ class ProcessWorkers:
 
 class _Running(NamedTuple):
     process: Any
-    answer: Connection
+    receiver: Connection
     item: int
     tries: int
 
@@ -179,12 +179,12 @@ class _Running(NamedTuple):
 def _start(job: Job, item: Any, index: int, tries: int) -> _Running:
     """Start a process of its own for a job: if it is killed, it is known which job has to wait."""
     context = multiprocessing.get_context('spawn')
-    answer, sender = context.Pipe(duplex=False)
+    receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_work, args=(sender, job, item), daemon=True)
     with _environment(), _interrupts_blocked():
         process.start()
     sender.close()
-    return _Running(process, answer, index, tries)
+    return _Running(process, receiver, index, tries)
 
 
 def _work(sender: Connection, job: Job, item: Any) -> None:
@@ -198,11 +198,11 @@ def _ended(one: _Running) -> str | None:
     """Return what went wrong, None if the process did not come to its end."""
     one.process.join()
     try:
-        return str(one.answer.recv()) if one.answer.poll() else None
+        return str(one.receiver.recv()) if one.receiver.poll() else None
     except EOFError:
         return None
     finally:
-        one.answer.close()
+        one.receiver.close()
 
 
 def _problem(error: BaseException) -> str:

@@ -50,14 +50,14 @@ _HOST = re.compile(r'(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?
 
 
 @dataclass(frozen=True)
-class Answer:
+class Decision:
     """
     What becomes of a request.
 
     Attributes
     ----------
     status
-        HTTP status of a response that ends it; 0: the request is answered as usual.
+        HTTP status of a response that ends it; 0: the request is permitted.
     text
         Of that response.
     location, cookie
@@ -98,7 +98,7 @@ class Access:
         self._cookie = 'biped_com_ros_' + hashlib.sha256(self.token.encode()).hexdigest()[:12]
 
     def check(self, path: str, hosts: Sequence[str], origins: Sequence[str],
-              cookies: Sequence[str]) -> Answer:
+              cookies: Sequence[str]) -> Decision:
         """
         Decide about a request.
 
@@ -111,11 +111,11 @@ class Access:
 
         """
         if len(hosts) != 1 or not self._is_own_name(hosts[0]):
-            return Answer(421, 'This page answers to names of its own computer only. Open it by '
-                          f'its address, or by one of: {", ".join(sorted(self._names))}\n')
+            return Decision(421, 'This page answers to names of its own computer only. Open it by '
+                            f'its address, or by one of: {", ".join(sorted(self._names))}\n')
         own = [f'{scheme}://{hosts[0]}'.lower() for scheme in ('http', 'https')]
         if len(origins) > 1 or any(origin.lower() not in own for origin in origins):
-            return Answer(403, 'Other sites may not use this page.\n')
+            return Decision(403, 'Other sites may not use this page.\n')
         return self._check_token(path, cookies)
 
     def _is_own_name(self, host: str) -> bool:
@@ -130,20 +130,20 @@ class Access:
         # An address cannot be pointed elsewhere; that of another interface is of this computer.
         return not self._is_local or address.is_loopback
 
-    def _check_token(self, path: str, cookies: Sequence[str]) -> Answer:
+    def _check_token(self, path: str, cookies: Sequence[str]) -> Decision:
         if not self.token:
-            return Answer()
+            return Decision()
         url = urlsplit(path)
         query = parse_qsl(url.query, keep_blank_values=True)
         if any(key == 'token' and self._is_token(value) for key, value in query):
             others = urlencode([(key, value) for key, value in query if key != 'token'])
             # The token leaves the address bar and the history.
-            return Answer(303, 'Go on without the token.\n', f'/?{others}' if others else '/',
-                          f'{self._cookie}={self.token}; Path=/; HttpOnly; SameSite=Lax')
+            return Decision(303, 'Go on without the token.\n', f'/?{others}' if others else '/',
+                            f'{self._cookie}={self.token}; Path=/; HttpOnly; SameSite=Lax')
         given = [part.strip().partition('=') for line in cookies for part in line.split(';')]
         if any(name == self._cookie and self._is_token(value) for name, _, value in given):
-            return Answer()
-        return Answer(401, 'Open the address that the viewer has printed, with its token.\n')
+            return Decision()
+        return Decision(401, 'Open the address that the viewer has printed, with its token.\n')
 
     def _is_token(self, text: str) -> bool:
         return hmac.compare_digest(text.encode(), self.token.encode())

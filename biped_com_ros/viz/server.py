@@ -142,14 +142,14 @@ def _guarded(access: Access, most_browsers: int) -> Iterator[list[bool]]:
 
 def _checked(process: Callable[[Any, Any], Any], access: Access,
              most_browsers: int) -> Callable[[Any, Any], Any]:
-    """Return what answers requests that are permitted by `process`, and others by itself."""
-    def answer(connection: Any, request: Any) -> Any:
+    """Return a handler that passes permitted requests to `process`, and refuses the others."""
+    def handle(connection: Any, request: Any) -> Any:
         headers = request.headers
-        answer = access.check(request.path, headers.get_all('Host'), headers.get_all('Origin'),
-                              headers.get_all('Cookie'))
-        if answer.status:
-            response = connection.respond(answer.status, answer.text)
-            for name, value in (('Location', answer.location), ('Set-Cookie', answer.cookie)):
+        decision = access.check(request.path, headers.get_all('Host'), headers.get_all('Origin'),
+                                headers.get_all('Cookie'))
+        if decision.status:
+            response = connection.respond(decision.status, decision.text)
+            for name, value in (('Location', decision.location), ('Set-Cookie', decision.cookie)):
                 if value:
                     response.headers[name] = value
         else:
@@ -162,7 +162,7 @@ def _checked(process: Callable[[Any, Any], Any], access: Access,
                 response.headers[name] = value
         return response
 
-    return answer
+    return handle
 
 
 def _limited(base: Any) -> Any:

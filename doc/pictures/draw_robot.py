@@ -85,11 +85,11 @@ def draw(plant: Plant, model: RobotModel) -> np.ndarray:
 
 def mark(scene: Any, plant: Plant, model: RobotModel) -> None:
     """Add centres of mass and ground forces."""
-    truth, seen = plant.truth(), plant.observation
+    truth, observed = plant.truth(), plant.observation
     for com, mass in zip(truth.link_coms, plant.link_masses):
         ball(scene, com, 0.012 * np.cbrt(mass / 0.3), WHITE)
     base = Pose.from_quaternion(truth.base_quaternion, truth.base_position)
-    estimate = model.state(seen.joint_positions).in_world(base).com_in_world
+    estimate = model.state(observed.joint_positions).in_world(base).com_in_world
     ball(scene, truth.com, 0.02, GREEN)
     ball(scene, estimate, 0.02, RED)
     for foot, wrench in enumerate(truth.sole_wrenches):

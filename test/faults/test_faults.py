@@ -110,7 +110,7 @@ def test_they_are_so_with_all_estimators_in_one_process(composed, name):
 
 
 @pytest.mark.timeout(240)
-def test_a_torso_without_tendon_states_is_bent_on_and_says_so(with_others):
+def test_a_torso_without_tendon_states_is_bent_on_and_reports_so(with_others):
     bench, faults = with_others
     bench.robot.lengths.clear()
     check(bench, faults, 'tendon states lost')

@@ -314,11 +314,11 @@ def test_nothing_wrong_goes_out_whatever_comes_in(fuzzed):
     fuzzed.fuzz(stream, range(warm_up))
     memory.append(fuzzed.memory())
     fuzzed.fuzz(stream, range(warm_up, MESSAGES))
-    fuzzed.checks.seen_at.clear()
+    fuzzed.checks.received_at.clear()
 
     def recovered():
         fuzzed.play(0.1)
-        return steady <= set(fuzzed.checks.seen_at)
+        return steady <= set(fuzzed.checks.received_at)
     fuzzed.until(recovered, f'what was published before, {steady}, of seed {SEED}', timeout=10.0)
     memory.append(fuzzed.memory())
     print(f'{fuzzed.name}: {MESSAGES} messages, MB at first, after {warm_up}, at last: '

@@ -33,7 +33,7 @@ TOLERANCE = 1e-8  # m, m/s
 GRAVITY = np.array([0.0, 0.0, -9.81])
 
 
-class Oracle:
+class IDynTreeModel:
     """IDynTree's model of a robot, fed with what `RobotModel` is fed with."""
 
     def __init__(self, model):
@@ -69,7 +69,7 @@ def robot(request):
     """Return a model and its oracle; 'small' has one of everything that URDFs hold."""
     model = (small_robot(base_rpy=[0.1, -0.2, 3.0]) if request.param == 'small'
              else RobotModel.load(request.param))
-    return model, Oracle(model)
+    return model, IDynTreeModel(model)
 
 
 @pytest.mark.parametrize('seed', range(20))

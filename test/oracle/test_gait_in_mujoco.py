@@ -91,12 +91,12 @@ def test_gravity_feedforward_is_what_makes_it_precise(model, step, record):
 
 
 @pytest.mark.parametrize('seed', SEEDS)
-def test_ten_quick_steps_with_other_masses_than_believed(model, quick, seed):
+def test_ten_quick_steps_with_other_masses_than_the_urdf(model, quick, seed):
     record = Walker(model, PlantOptions(seed=seed, mass_sigma=MASS_SIGMA)).walk(quick)
     assert_good(record, quick, 12)
 
 
-def test_quasi_static_steps_with_other_masses_than_believed(model):
+def test_quasi_static_steps_with_other_masses_than_the_urdf(model):
     gait = walk(model, 4, LENGTH, options=GaitOptions())
     record = Walker(model, PlantOptions(seed=1, mass_sigma=MASS_SIGMA)).walk(gait)
     assert_good(record, gait, 6)

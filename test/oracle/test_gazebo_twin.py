@@ -175,7 +175,7 @@ def test_hidden_masses_are_those_of_the_simulator(files, robot):
         nominal.link_masses[heaviest] + 0.5)
 
 
-def test_a_push_dies_away(files):
+def test_a_push_decays(files):
     twin = GazeboTwin(files())
     twin.put_down(twin.stand)
     twin.run(held(twin, twin.stand), 2.0)

@@ -37,7 +37,7 @@ POSES = 200
 UP = np.array([0.0, 0.0, 1.0])
 
 
-class Oracle:
+class PinocchioStatics:
     """Pinocchio with the base frame anywhere in the world."""
 
     def __init__(self, model):
@@ -89,7 +89,7 @@ def poses(model, count, seed=0):
 
 
 def test_fixed_base_efforts_are_generalized_gravity(model):
-    gravity, oracle = GravityModel(model), Oracle(model)
+    gravity, oracle = GravityModel(model), PinocchioStatics(model)
     for positions, base, _ in poses(model, POSES):
         expected = oracle.measured(oracle.put(positions, base)[6:])
         found = gravity.load(model.state(positions), base.rotation.T @ UP).fixed_base_efforts()
@@ -97,7 +97,7 @@ def test_fixed_base_efforts_are_generalized_gravity(model):
 
 
 def test_single_support_is_gravity_minus_contact(model):
-    oracle = Oracle(model)
+    oracle = PinocchioStatics(model)
     gravity = GravityModel(model)
     for i, (positions, base, _) in enumerate(poses(model, POSES, 1)):
         g = oracle.put(positions, base)
@@ -114,7 +114,7 @@ def test_single_support_is_gravity_minus_contact(model):
 
 
 def test_single_support_is_newmans_jacobian_with_a_turning_base(model):
-    oracle, gravity = Oracle(model), GravityModel(model)
+    oracle, gravity = PinocchioStatics(model), GravityModel(model)
     worst_frozen = 0.0
     for positions, base, _ in poses(model, 20, 2):
         g = oracle.put(positions, base)
@@ -131,7 +131,7 @@ def test_single_support_is_newmans_jacobian_with_a_turning_base(model):
 
 def test_double_support_balances_the_whole_body(model):
     """Inverse dynamics with the wrenches as external forces: base at rest, joints as found."""
-    oracle, gravity = Oracle(model), GravityModel(model)
+    oracle, gravity = PinocchioStatics(model), GravityModel(model)
     data, zero = model.pin_model.createData(), np.zeros(model.pin_model.nv)
     for positions, base, rng in poses(model, POSES, 3):
         oracle.put(positions, base)
@@ -164,7 +164,7 @@ def static_poses(model, count):
 
 
 def test_single_support_against_mujoco(model):
-    gravity, oracle = GravityModel(model, GRAVITY), Oracle(model)
+    gravity, oracle = GravityModel(model, GRAVITY), PinocchioStatics(model)
     for _, reading, positions, foot, up in static_poses(model, POSES):
         found = gravity.load(model.state(positions), up).on_contacts(np.eye(2)[foot]).efforts
         np.testing.assert_allclose(
@@ -172,7 +172,7 @@ def test_single_support_against_mujoco(model):
 
 
 def test_double_support_against_mujoco(model):
-    gravity, oracle = GravityModel(model, GRAVITY), Oracle(model)
+    gravity, oracle = GravityModel(model, GRAVITY), PinocchioStatics(model)
     feet = tuple(model.config.feet)
     for truth, _, positions, _, up in static_poses(model, 50):
         support = gravity.load(model.state(positions), up).on_contacts(np.array([0.3, 0.7]))
@@ -200,7 +200,7 @@ def standing_energy(gravity, up_in_sole, positions):
 def test_virtual_work(make):
     """Efforts are what raises the centre of mass; mimicking joints move along."""
     model = make()
-    gravity, actuated = GravityModel(model), Oracle(model).actuated
+    gravity, actuated = GravityModel(model), PinocchioStatics(model).actuated
     for positions, base, _ in poses(model, 5, 7):
         up = base.rotation.T @ UP
         load = gravity.load(model.state(positions), up)

@@ -61,7 +61,7 @@ def test_talos_takes_two_kilograms_and_sets_them_down():
 @pytest.mark.parametrize('sensors, mass, tolerance, name', [
     (('feet', 'efforts'), 0.5, 0.05, 'g1'), (('efforts',), 2.0, 0.3, 'g1'),
     (('feet',), 1.0, 0.05, 'biped')])
-def test_with_friction_and_noise_it_is_noticed_and_leaves_again(sensors, mass, tolerance, name):
+def test_with_friction_and_noise_it_is_detected_and_removed_again(sensors, mass, tolerance, name):
     robot = CarryingRobot(name, measured=sensors, drives=FRICTION, seed=1, sensors=NOISE)
     robot.run(1.6)
     assert robot.payload is None and not robot.estimator.problem

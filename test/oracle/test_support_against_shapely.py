@@ -105,12 +105,12 @@ def test_hull_and_margin():
         assert shapely.hausdorff_distance(ours, expected) < TOLERANCE, points
         point = probe(rng, points, hull)
         found = margin(hull, tuple(map(float, point)))
-        wanted = signed(expected, shapely.Point(point))
-        assert abs(found.distance - wanted) < TOLERANCE, (points, point)
+        signed_distance = signed(expected, shapely.Point(point))
+        assert abs(found.distance - signed_distance) < TOLERANCE, (points, point)
         assert abs(math.dist(found.nearest, point) - abs(found.distance)) < TOLERANCE
         edge = shapely.LineString((hull[found.edge], hull[(found.edge + 1) % len(hull)]))
         assert edge.distance(shapely.Point(found.nearest)) < TOLERANCE
-        signs.add(math.copysign(1.0, found.distance) if abs(wanted) > 1e-6 else 0.0)
+        signs.add(math.copysign(1.0, found.distance) if abs(signed_distance) > 1e-6 else 0.0)
     assert signs == {1.0, 0.0, -1.0}, 'points inside, on the edge and outside'
 
 

@@ -32,7 +32,7 @@ REAL = yaml.safe_load((package_share() / 'config' / 'hidden' / 'real.yaml').read
 PUSHES = (None, (0.0, 0.06, 0.0), (-0.04, 0.04, 0.0), (0.0, 0.0, 0.3), (0.03, 0.0, 0.1))
 
 
-class Standing:
+class ImperfectStandingRobot:
     """A robot that stands with all that ``hidden:=real`` gives."""
 
     def __init__(self, name, seed):
@@ -55,17 +55,17 @@ class Standing:
         for _ in range(round(1.5 / plant.dt)):
             plant.step()
         wrenches = np.mean([plant.step().wrenches for _ in range(100)], axis=0)
-        seen, config = plant.observation, model.config
+        observation, config = plant.observation, model.config
         imu = list(config.imus.values()).index(config.imu)
-        up = rotation_from_quaternion(seen.imu_quaternions[imu])[2]
-        return Capture(seen.joint_positions.copy(), wrenches * self._signs,
+        up = rotation_from_quaternion(observation.imu_quaternions[imu])[2]
+        return Capture(observation.joint_positions.copy(), wrenches * self._signs,
                        np.ones(len(config.feet), dtype=bool), up.copy(), config.imu.frame,
-                       seen.joint_efforts.copy())
+                       observation.joint_efforts.copy())
 
 
 @pytest.mark.parametrize(('name', 'seed'), [('biped', 0), ('talos', 1), ('g1', 0)])
 def test_a_push_or_a_rope_is_no_fault_and_a_turn_is(name, seed):
-    robot = Standing(name, seed)
+    robot = ImperfectStandingRobot(name, seed)
     for push in PUSHES:
         capture = robot.capture(push)
         assert find_turned_sensor(robot.regressor, capture) is None, push

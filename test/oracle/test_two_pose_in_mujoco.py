@@ -55,14 +55,14 @@ class Stage:
         """Return the mean of some readings, and the true centre of mass in the base, m."""
         wrenches = []
         for _ in range(readings):
-            seen = self.plant.step()
-            wrenches.append(seen.wrenches.copy())
+            observation = self.plant.step()
+            wrenches.append(observation.wrenches.copy())
         truth = self.plant.truth()
-        up = rotation_from_quaternion(seen.imu_quaternions[0])[2].copy()
+        up = rotation_from_quaternion(observation.imu_quaternions[0])[2].copy()
         base = rotation_from_quaternion(truth.base_quaternion)
         return Capture(
-            seen.joint_positions.copy(), np.mean(wrenches, axis=0), FEET, up,
-            self.model.config.imu.frame, seen.joint_efforts.copy(),
+            observation.joint_positions.copy(), np.mean(wrenches, axis=0), FEET, up,
+            self.model.config.imu.frame, observation.joint_efforts.copy(),
             name=name), base.T @ (truth.com - truth.base_position)
 
 

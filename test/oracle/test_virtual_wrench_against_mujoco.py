@@ -34,7 +34,7 @@ NOISE = SensorOptions(encoder_noise=2e-4, velocity_noise=0.01, effort_noise=0.1,
                       gyro_noise=0.002, accelerometer_noise=0.03)
 
 
-class Robot:
+class VirtualFeetRobot:
     """A simulated robot with virtual foot sensors; its IMU may be on any link (Talos: torso)."""
 
     def __init__(self, name, **options):
@@ -80,8 +80,8 @@ class Robot:
 
 
 @pytest.mark.parametrize('name', ['biped', 'talos', 'g1_as_sold'])
-def test_at_rest_joint_torques_tell_what_the_feet_carry(name):
-    robot = Robot(name)
+def test_at_rest_joint_torques_give_what_the_feet_carry(name):
+    robot = VirtualFeetRobot(name)
     wrenches, _, truth = robot.play(1.5, 1.2)
     np.testing.assert_allclose(wrenches, truth, atol=5e-3 * robot.weight)
     np.testing.assert_allclose(wrenches.sum(1)[:, 2], robot.weight, rtol=5e-3)
@@ -90,7 +90,7 @@ def test_at_rest_joint_torques_tell_what_the_feet_carry(name):
 
 def test_a_standing_g1_with_noisy_sensors():
     """The CoP is within 5 mm, and the errors are within their deviations."""
-    robot = Robot('g1_as_sold', sensors=NOISE, seed=1)
+    robot = VirtualFeetRobot('g1_as_sold', sensors=NOISE, seed=1)
     wrenches, deviations, truth = robot.play(2.5, 1.0)
     for moment in (3, 4):
         cop, true_cop = (w[..., moment] / w[..., 2] for w in (wrenches, truth))
@@ -100,7 +100,7 @@ def test_a_standing_g1_with_noisy_sensors():
 
 def test_bending_the_knees_fast():
     """Forces that change by a third of the weight are followed, as statics cannot."""
-    robot = Robot('biped')
+    robot = VirtualFeetRobot('biped')
     wrenches, deviations, truth = robot.play(
         3.0, 1.0, lambda t: 0.1 * min(t, 1.0) * (1.0 - math.cos(4.0 * math.pi * t)))
     assert np.ptp(truth.sum(1)[:, 2]) > 0.3 * robot.weight

@@ -72,8 +72,8 @@ def test_a_push_lowers_the_margin_and_the_fall_is_reported():
     order = [level for level, _ in levels if level > Level.STABLE]
     assert order == sorted(order), 'each level once, worse and worse'
     assert order[-2:] == [Level.UNSTABLE, Level.FALLEN]
-    told = dict(levels)
-    assert 0.8 < told[Level.UNSTABLE] < told[Level.FALLEN] - 0.3, 'well before it lies there'
+    begins = dict(levels)
+    assert 0.8 < begins[Level.UNSTABLE] < begins[Level.FALLEN] - 0.3, 'well before it lies there'
     assert pipeline.plant.has_fallen
     assert times[0] > 0.2 and 0.0 in times, 'the time to the edge runs out'
 

@@ -56,7 +56,7 @@ def ros():
     rclpy.shutdown()
 
 
-class Robot:
+class CalibratorRig:
     """A robot that stands still in captured poses, as topics; and the calibrator."""
 
     def __init__(self, directory, true=None, **parameters):
@@ -121,7 +121,7 @@ def quaternion_with(up):
 @pytest.fixture
 def robot(tmp_path):
     """Yield a robot with a calibrator that a person drives."""
-    found = Robot(tmp_path, automatic=False)
+    found = CalibratorRig(tmp_path, automatic=False)
     yield found
     found.close()
 
@@ -132,10 +132,10 @@ def take(robot, standing, name):
     count = len(robot.session.log.captures)
     robot.session.window.clear()
     robot.stand(capture, lambda: not robot.session.window.problem)
-    answer = robot.trigger('capture')
-    assert answer.success, answer.message
+    response = robot.trigger('capture')
+    assert response.success, response.message
     assert len(robot.session.log.captures) == count + 1
-    return answer
+    return response
 
 
 def test_by_hand_from_captures_to_results(robot, tmp_path):
@@ -145,8 +145,8 @@ def test_by_hand_from_captures_to_results(robot, tmp_path):
     assert not robot.trigger('publish').success
     feet = (('left',), ('right',), ('left', 'right'))
     for i in range(9):
-        answer = take(robot, feet[i % 3], str(i))
-    assert 'CoM uncertainty' in answer.message
+        response = take(robot, feet[i % 3], str(i))
+    assert 'CoM uncertainty' in response.message
     assert robot.trigger('solve').success
     robot.rig.until(lambda: robot.session.identification is not None, 30.0, 'the estimate')
     found, model = robot.session.identification, robot.true.model
@@ -166,7 +166,7 @@ def test_by_hand_from_captures_to_results(robot, tmp_path):
 
 
 def test_captures_survive_a_restart(tmp_path):
-    first = Robot(tmp_path, automatic=False)
+    first = CalibratorRig(tmp_path, automatic=False)
     first.wait_for_plan()
     take(first, ('left', 'right'), 'one')
     planned = first.session.queue[0]
@@ -175,14 +175,14 @@ def test_captures_survive_a_restart(tmp_path):
     first.stand(at, lambda: not first.session.window.problem)
     assert 'captured pose 1' in first.trigger('capture').message
     first.close()
-    second = Robot(tmp_path, automatic=False)
+    second = CalibratorRig(tmp_path, automatic=False)
     try:
         second.wait_for_plan()
         assert len(second.session.log.captures) == 2
         assert [pose.name for pose in second.session.queue] == ['pose 2', 'pose 3', 'pose 4']
         assert 'pose 2 skipped' in second.trigger('skip').message
-        answer = second.trigger('reset')
-        assert answer.success and 'captures.1.json' in answer.message
+        response = second.trigger('reset')
+        assert response.success and 'captures.1.json' in response.message
         assert (Path(tmp_path) / 'sabian' / 'captures.1.json').exists()
     finally:
         second.close()
@@ -198,13 +198,13 @@ def test_a_moving_robot_is_not_captured(robot):
         return count[0] > 60 and 'moved' in robot.session.window.problem
 
     robot.stand(capture, moving)
-    answer = robot.trigger('capture')
-    assert not answer.success and 'hold the robot still' in answer.message
+    response = robot.trigger('capture')
+    assert not response.success and 'hold the robot still' in response.message
     assert not robot.session.log.captures
 
 
 def test_poses_are_captured_as_they_are_reached(tmp_path):
-    robot = Robot(tmp_path, poses=2, candidates=4)
+    robot = CalibratorRig(tmp_path, poses=2, candidates=4)
     try:
         robot.wait_for_plan()
         targets = robot.rig.collect(JointState, 'com_calibrator/target', LATCHED)
@@ -220,8 +220,8 @@ def test_poses_are_captured_as_they_are_reached(tmp_path):
 
 
 def test_a_pose_that_cannot_be_captured_is_skipped(tmp_path):
-    robot = Robot(tmp_path, poses=3, candidates=6, move=True, pose_timeout=1.0, joint_speed=5.0,
-                  ramp=0.05)
+    robot = CalibratorRig(tmp_path, poses=3, candidates=6, move=True, pose_timeout=1.0,
+                          joint_speed=5.0, ramp=0.05)
     try:
         sent = robot.rig.collect(
             JointTrajectory, 'joint_trajectory_controller/joint_trajectory')
@@ -359,7 +359,7 @@ def test_temporary_results_of_long_ago_are_removed_by_those_that_have_no_directo
 
 def test_the_papers_robot_goes_through_its_poses_a_and_b(tmp_path):
     true = TrueRobot('three_link', seed=3, extra=0.0, com_sigma=0.0)
-    robot = Robot(tmp_path, true, autostart=False)
+    robot = CalibratorRig(tmp_path, true, autostart=False)
     try:
         refused = robot.trigger('two_pose')
         assert not refused.success and 'capture an upright pose' in refused.message
@@ -367,10 +367,10 @@ def test_the_papers_robot_goes_through_its_poses_a_and_b(tmp_path):
             pose = true.capture(('left', 'right'), positions=true.model.posture(name))
             robot.stand(pose, lambda: not robot.session.window.problem)
             assert robot.trigger('capture').success
-        answer = robot.trigger('two_pose')
-        assert answer.success and 'two poses, 10.00 deg apart' in answer.message
+        response = robot.trigger('two_pose')
+        assert response.success and 'two poses, 10.00 deg apart' in response.message
         found = {name: 1e-3 * float(value) for name, value in re.findall(
-            r'([rl]_w) = (-?[\d.]+) ', answer.message)}
+            r'([rl]_w) = (-?[\d.]+) ', response.message)}
         report = robot.trigger('poses')
         assert report.success and 'poses determine 3 of 11 combinations' in report.message
         assert 'confounded: ' in report.message and 'move ' in report.message

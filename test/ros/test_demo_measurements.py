@@ -65,7 +65,7 @@ def test_while_the_robot_hangs_nothing_is_measured(measurements):
     assert hangs.contacts == dict.fromkeys(CONFIG.feet, (0.0, False))
 
 
-def test_a_pause_forgets_and_measures_nothing_until_the_next_start(measurements):
+def test_a_pause_clears_and_measures_nothing_until_the_next_start(measurements):
     """A fall is no error of the URDF, and the robot stands again before the next start."""
     measure(measurements, range(10), -0.1, 100.0)
     measurements.pause()
@@ -144,7 +144,7 @@ def test_nodes_that_do_not_report_are_named(monkeypatch):
 @pytest.mark.parametrize(('namespace', 'text'), [
     ('', 'no diagnostics from zmp_monitor for 10 s'),
     ('robot2', 'no diagnostics from com_estimator for 10 s')])
-def test_another_robot_does_not_answer_for_ones_own(monkeypatch, namespace, text):
+def test_another_robot_does_not_count_for_ones_own(monkeypatch, namespace, text):
     node, now = Node('subscriber', namespace=namespace), time.monotonic()
     monkeypatch.setattr(time, 'monotonic', lambda: now)
     try:

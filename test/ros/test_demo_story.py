@@ -262,10 +262,10 @@ def test_subscriptions_of_a_chapter_end_with_it(stage, rig):
 
 def test_after_the_chapters_others_command_the_robot_and_its_torso(stage, rig, model):
     """A walk from the page, or a bend: until a calibration bends the torso itself."""
-    asked = []
+    transitions = []
 
     def change(request, response):
-        asked.append(request.transition.id)
+        transitions.append(request.transition.id)
         response.success = True
         return response
 
@@ -285,15 +285,15 @@ def test_after_the_chapters_others_command_the_robot_and_its_torso(stage, rig, m
         return done()
 
     on = [Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE]
-    rig.until(lambda: advance(lambda: asked == on and progress.get_subscription_count() > 0),
+    rig.until(lambda: advance(lambda: transitions == on and progress.get_subscription_count() > 0),
               what='a torso that is controlled')
     for _ in range(20):  # what was published before means nothing
         rig.until(lambda: advance(lambda: True))
         rig.spin(0.02)
-    assert asked == on
+    assert transitions == on
     progress.publish(String(data='planning'))
-    rig.until(lambda: advance(lambda: len(asked) > 3), what='the end of it')
-    assert asked[2:] == [Transition.TRANSITION_DEACTIVATE, Transition.TRANSITION_CLEANUP]
+    rig.until(lambda: advance(lambda: len(transitions) > 3), what='the end of it')
+    assert transitions[2:] == [Transition.TRANSITION_DEACTIVATE, Transition.TRANSITION_CLEANUP]
 
 
 def test_names_choose_chapters():
@@ -323,7 +323,7 @@ def event_of(text, level):
      'stays marginal (the ZMP was beyond the edge for less than level_dwell of zmp_monitor)'),
     (('marginal: the ZMP is 3 mm from the edge', 'stable'), -0.01, 'marginal, stable'),
     (('marginal: it is near', 'fallen: it leans'), -0.1, 'marginal, fallen: it leans')])
-def test_a_push_is_told_with_what_was_reported_meanwhile(events, least, course):
+def test_a_push_is_shown_with_what_was_reported_meanwhile(events, least, course):
     """What was reported before, such as a recovery, is not due to the push."""
     push = Push()
     push._events = []

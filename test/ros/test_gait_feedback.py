@@ -85,7 +85,7 @@ def test_feedback_turns_the_soles_to_the_slope_and_ends_where_the_plan_ends(mode
     try:
         rig.stand()
         rig.until_it_may()
-        rig.order('single_step')
+        rig.request('single_step')
         rig.state_is('walking')
         rig.pass_in_real_time()
         if not feedback:

@@ -57,16 +57,16 @@ def rig(make):
 
 def test_a_step_is_sent_to_the_controller_and_made(rig, model):
     assert rig.states == ['standing']
-    answer = rig.order('single_step')
-    assert answer.success and '1 step of 50 mm' in answer.message
+    response = rig.request('single_step')
+    assert response.success and '1 step of 50 mm' in response.message
     rig.state_is('walking')
     rig.until(lambda: rig.trajectories, what='a trajectory')
-    told, = rig.trajectories
+    trajectory, = rig.trajectories
     legs = [*model.config.groups['left_leg'], *model.config.groups['right_leg']]
-    assert sorted(told.joint_names) == sorted(legs)
-    times = seconds(told)
+    assert sorted(trajectory.joint_names) == sorted(legs)
+    times = seconds(trajectory)
     assert times[0] == 0.0 and (np.diff(times) > 0.0).all() and 5.4 < times[-1] < 5.5
-    assert not any(told.points[-1].velocities) and not any(told.points[0].velocities)
+    assert not any(trajectory.points[-1].velocities) and not any(trajectory.points[0].velocities)
     rig.state_is('standing')
     left, right = rig.soles(rig.positions)
     assert right[0] - left[0] == pytest.approx(0.05, abs=1e-6)
@@ -76,7 +76,7 @@ def test_a_step_is_sent_to_the_controller_and_made(rig, model):
 
 
 def test_the_reference_is_where_com_estimator_has_the_robot(rig, model):
-    rig.order('single_step')
+    rig.request('single_step')
     rig.state_is('walking')
     rig.state_is('standing')
     assert {m.header.frame_id for m in rig.references} == {'odom'}
@@ -108,58 +108,59 @@ def middle_of_step(rig, model, bias):
     rig.stand()
     rig.bias[:2] = bias
     rig.until_it_may()
-    rig.order('single_step')
+    rig.request('single_step')
     rig.until(lambda: rig.trajectories, what='a trajectory')
-    told, positions = rig.trajectories[0], model.posture()
-    positions[model.joint_index(told.joint_names)] = told.points[len(told.points) // 2].positions
+    trajectory, positions = rig.trajectories[0], model.posture()
+    halfway = trajectory.points[len(trajectory.points) // 2]
+    positions[model.joint_index(trajectory.joint_names)] = halfway.positions
     return model.state(positions).com_in_base - rig.soles(positions)[0]
 
 
 @pytest.mark.parametrize('pause', (1.0, 2.6))
 def test_pause_and_going_on(rig, pause):
-    rig.order('walk')
+    rig.request('walk')
     rig.state_is('walking')
     rig.pass_time(pause)
-    assert rig.order('pause').success
+    assert rig.request('pause').success
     rig.state_is('paused')
     rig.pass_time(0.2)
     assert rig.positions == pytest.approx(rig.last_pose(), abs=1e-9)
     held = rig.positions.copy()
-    assert 'nothing to pause' in rig.order('pause').message
+    assert 'nothing to pause' in rig.request('pause').message
     rig.pass_time(1.0)
     assert rig.positions == pytest.approx(held, abs=1e-9)
-    assert rig.order('resume').success
+    assert rig.request('resume').success
     rig.state_is('walking')
-    rig.order('stop')
+    rig.request('stop')
     rig.state_is('standing')
 
 
 def test_stop_ends_on_both_feet_and_stands_up(rig, model):
-    rig.order('walk')
+    rig.request('walk')
     rig.state_is('walking')
     rig.pass_time(2.8)  # a foot is in the air
-    assert rig.order('stop').success
+    assert rig.request('stop').success
     rig.state_is('standing')
     feet = rig.soles(rig.positions)
     assert feet[0, 2] == pytest.approx(feet[1, 2], abs=1e-6)
     assert feet[0, 2] == pytest.approx(rig.soles(model.posture())[0, 2], abs=1e-6)
-    assert rig.order('stop').message == 'the robot is already standing'
-    assert rig.order('single_step').success  # from one foot ahead
+    assert rig.request('stop').message == 'the robot is already standing'
+    assert rig.request('single_step').success  # from one foot ahead
     rig.state_is('walking')
 
 
 def test_an_error_of_the_monitor_stops_the_walk(rig):
-    rig.order('walk')
+    rig.request('walk')
     rig.state_is('walking')
     rig.report(DiagnosticStatus.ERROR, 'stability lost: the DCM is outside', 'UNSTABLE')
     rig.state_is('stopping')
     rig.state_is('standing')
     feet = rig.soles(rig.positions)
     assert feet[0, 2] == pytest.approx(feet[1, 2], abs=1e-6)
-    answer = rig.order('single_step')
-    assert not answer.success and 'the DCM is outside' in answer.message
+    response = rig.request('single_step')
+    assert not response.success and 'the DCM is outside' in response.message
     rig.report(DiagnosticStatus.OK, 'recovered, now stable', 'STABLE')
-    rig.until(lambda: rig.order('single_step').success, what='walking again')
+    rig.until(lambda: rig.request('single_step').success, what='walking again')
 
 
 LOST = (DiagnosticStatus.ERROR, 'stability lost: the DCM is outside', 'UNSTABLE')
@@ -171,7 +172,7 @@ def quick(make):
     rig = make(pattern='preview', steps=6)
     rig.stand()
     rig.until_it_may()
-    rig.order('walk')
+    rig.request('walk')
     rig.state_is('walking')
     rig.until(lambda: rig.peer.count_subscribers('zmp_monitor/dcm_margin'), what='a subscriber')
     return rig
@@ -208,7 +209,7 @@ def test_instability_that_does_not_end_stops_quick_steps_whatever_the_dcm_does(q
 
 
 def test_a_fallen_robot_halts_at_once(rig):
-    rig.order('walk')
+    rig.request('walk')
     rig.state_is('walking')
     rig.pass_time(2.6)
     rig.report(DiagnosticStatus.ERROR, 'fallen: the base leans by 80 deg', 'FALLEN')
@@ -219,7 +220,7 @@ def test_a_fallen_robot_halts_at_once(rig):
 
 
 def test_joint_states_that_fall_silent_stop_the_walk(rig):
-    rig.order('walk')
+    rig.request('walk')
     rig.state_is('walking')
     rig.silent.add('joints')
     rig.state_is('stopping')
@@ -235,7 +236,7 @@ def test_joints_that_do_not_follow_are_left_where_they_are(make):
     rig.stand()
     rig.until_it_may()
     rig.is_stuck = True
-    rig.order('walk')
+    rig.request('walk')
     rig.state_is('halted')
     rig.until(lambda: len(rig.trajectories) == 2, what='a trajectory to hold')
     assert rig.last_pose() == pytest.approx(rig.positions, abs=1e-9)
@@ -243,7 +244,7 @@ def test_joints_that_do_not_follow_are_left_where_they_are(make):
 
 
 def test_a_robot_that_was_moved_while_a_walk_was_planned_does_not_jump(rig, model):
-    rig.order('walk')
+    rig.request('walk')
     rig.state_is('planning')
     rig.positions = model.posture()
     rig.positions[model.joint_index(['r_knee'])] += 0.1
@@ -257,7 +258,7 @@ def test_joints_that_are_off_at_the_begin_get_the_same_time_to_follow(make):
     rig.stand()
     rig.until_it_may()
     rig.is_stuck = True
-    rig.order('walk')
+    rig.request('walk')
     rig.state_is('walking')
     rig.until(lambda: 0.0 < rig.progress[-1] < 1.0, what='the walk going on')
     assert rig.states[-1] == 'walking'
@@ -271,12 +272,12 @@ def test_a_silent_monitor_stops_the_walk(make, at_run_time):
     if at_run_time:
         result, = rig.node.set_parameters([Parameter('monitor_timeout', value=1.5)])
         assert result.successful, result.reason
-    rig.order('walk')
+    rig.request('walk')
     rig.state_is('walking')
     rig.silent.add('monitor')
     rig.state_is('stopping')
     rig.state_is('standing')
-    assert 'no reports of zmp_monitor' in rig.order('walk').message
+    assert 'no reports of zmp_monitor' in rig.request('walk').message
 
 
 def report_of_another_robot(level):
@@ -292,11 +293,11 @@ def test_the_monitor_of_another_robot_does_not_permit_a_walk(make):
     rig.peer.create_timer(0.1, lambda: rig.diagnostics.publish(
         report_of_another_robot(DiagnosticStatus.OK)))
     rig.spin(3.0)
-    assert 'no reports of zmp_monitor' in rig.order('walk').message
+    assert 'no reports of zmp_monitor' in rig.request('walk').message
 
 
 def test_the_monitor_of_another_robot_does_not_stop_a_walk(rig):
-    rig.order('walk')
+    rig.request('walk')
     rig.state_is('walking')
     rig.diagnostics.publish(report_of_another_robot(DiagnosticStatus.ERROR))
     rig.spin(1.0)
@@ -306,25 +307,26 @@ def test_the_monitor_of_another_robot_does_not_stop_a_walk(rig):
 def test_reasons_not_to_walk_are_reported(make, model):
     rig = make()
     rig.silent.add('monitor')
-    rig.until(lambda: 'no reports of zmp_monitor' in rig.order('walk').message, what='the monitor')
+    rig.until(lambda: 'no reports of zmp_monitor' in rig.request('walk').message,
+              what='the monitor')
     rig.silent.clear()
     rig.until_it_may()
     rig.stand('single left')
-    rig.until(lambda: 'single left support' in rig.order('walk').message, what='the phase')
+    rig.until(lambda: 'single left support' in rig.request('walk').message, what='the phase')
     assert rig.lines['gait'].level == DiagnosticStatus.OK  # it stands well
     rig.stand()
     rig.positions[model.joint_index(['l_knee'])] += 0.2
     rig.until_it_may()
-    assert rig.order('walk').success
+    assert rig.request('walk').success
     rig.until(lambda: "'l_knee' is at" in rig.lines['gait'].message, what='the posture')
     rig.state_is('standing')
     rig.positions[:] = model.posture()
     rig.silent.add('joints')
-    rig.until(lambda: 'joint states are missing' in rig.order('walk').message, what='silence')
+    rig.until(lambda: 'joint states are missing' in rig.request('walk').message, what='silence')
     rig.silent.clear()
     rig.until_it_may()
     rig.peer.destroy_subscription(rig.controller)
-    rig.until(lambda: 'no subscriber of' in rig.order('walk').message, what='the controller')
+    rig.until(lambda: 'no subscriber of' in rig.request('walk').message, what='the controller')
 
 
 def test_parameters_that_make_no_sense_are_refused_with_what_would(rig):
@@ -333,9 +335,9 @@ def test_parameters_that_make_no_sense_are_refused_with_what_would(rig):
     assert not any(result.successful for result in results)
     assert 'Max: 200' in results[0].reason and 'quasi-static' in results[1].reason
     set_parameters([Parameter('first_foot', value='middle')])
-    assert "no foot 'middle'; valid: left, right" in rig.order('walk').message
+    assert "no foot 'middle'; valid: left, right" in rig.request('walk').message
     set_parameters([Parameter('first_foot', value=''), Parameter('step_length', value=0.9)])
-    assert rig.order('walk').success
+    assert rig.request('walk').success
     rig.state_is('planning')
     rig.until(lambda: rig.states[-1] == 'standing', what='the end of planning')
     rig.until(lambda: 'cannot bring' in rig.lines['gait'].message, what='why')
@@ -344,8 +346,8 @@ def test_parameters_that_make_no_sense_are_refused_with_what_would(rig):
 def test_a_robot_with_other_legs_is_unable(make):
     rig = make(robot='three_link')
     rig.state_is('unable')
-    answer = rig.order('walk')
-    assert not answer.success and 'cannot walk' in answer.message
+    response = rig.request('walk')
+    assert not response.success and 'cannot walk' in response.message
     rig.until(lambda: 'gait' in rig.lines, what='diagnostics')
     # Nothing is wrong with it.
     assert rig.lines['gait'].level == DiagnosticStatus.OK

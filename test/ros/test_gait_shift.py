@@ -59,8 +59,8 @@ def postures(model, trajectory):
 
 def test_the_centre_of_mass_moves_over_a_foot_and_back_with_standing_soles(make, model):
     rig = make(shift_foot='right')
-    answer = rig.order('shift_com')
-    assert answer.success and "over 'right'" in answer.message
+    response = rig.request('shift_com')
+    assert response.success and "over 'right'" in response.message
     rig.state_is('shifting')
     rig.state_is('standing')
     there, = rig.trajectories
@@ -73,25 +73,25 @@ def test_the_centre_of_mass_moves_over_a_foot_and_back_with_standing_soles(make,
     assert com_from_ankle(model, 'right', rig.positions)[:2] == pytest.approx(0.0, abs=1e-5)
     assert abs(com_from_ankle(model, 'left', rig.positions)[1]) > 0.05
 
-    refused = rig.order('walk')
+    refused = rig.request('walk')
     assert not refused.success and 'shift_back' in refused.message
-    assert rig.order('shift_back').success
+    assert rig.request('shift_back').success
     rig.state_is('shifting')
     rig.state_is('standing')
     assert len(rig.trajectories) == 2
     rig.until(lambda: rig.positions == pytest.approx(model.posture(), abs=1e-6), what='the stance')
-    assert 'not shifted' in rig.order('shift_back').message
-    assert rig.order('single_step').success
+    assert 'not shifted' in rig.request('shift_back').message
+    assert rig.request('single_step').success
 
 
 @pytest.mark.parametrize('by', ('stop', 'monitor'))
 def test_a_shift_that_is_interrupted_holds_and_leads_back(make, model, by):
     rig = make(shift_time=8.0)
-    rig.order('shift_com')
+    rig.request('shift_com')
     rig.state_is('shifting')
     rig.pass_time(4.0)
     if by == 'stop':
-        assert rig.order('stop').success
+        assert rig.request('stop').success
     else:
         rig.report(DiagnosticStatus.ERROR, 'stability lost: the DCM is outside', 'UNSTABLE')
     rig.state_is('standing')
@@ -101,13 +101,13 @@ def test_a_shift_that_is_interrupted_holds_and_leads_back(make, model, by):
     held = com_from_ankle(model, 'left', rig.last_pose())[1]
     assert min(begin, end) < held < max(begin, end)
     if by == 'monitor':
-        assert 'the DCM is outside' in rig.order('shift_back').message
+        assert 'the DCM is outside' in rig.request('shift_back').message
         rig.report(DiagnosticStatus.OK, 'recovered, now stable', 'STABLE')
-    rig.until(lambda: rig.order('shift_back').success, what='the way back')
+    rig.until(lambda: rig.request('shift_back').success, what='the way back')
     rig.until(lambda: rig.positions == pytest.approx(model.posture(), abs=1e-6), 40.0,
               'the stance')
 
 
 def test_an_unknown_foot_is_named(make):
-    answer = make(shift_foot='middle').order('shift_com')
-    assert not answer.success and "no foot 'middle'; valid: left, right" in answer.message
+    response = make(shift_foot='middle').request('shift_com')
+    assert not response.success and "no foot 'middle'; valid: left, right" in response.message

@@ -137,7 +137,7 @@ def test_nothing_is_kept_without_a_page(make):
     robot.last_minute.stop()
 
 
-def test_what_cannot_be_written_is_said(make, tmp_path):
+def test_what_cannot_be_written_is_reported(make, tmp_path):
     robot = make(60.0)
     robot.begin()
     (tmp_path / 'file').write_text('')

@@ -64,18 +64,19 @@ def messages(states, model, observations):
     motors = model.config.low_state.motors
     imu = list(model.config.imus.values()).index(model.config.imu)
     late = np.random.default_rng(0).integers(0, 1_000_000, COUNT)
-    for i, seen in enumerate(observations):
+    for i, observation in enumerate(observations):
         message = states.message()
         message.tick = 77_000 + STEP_MS * i
         for motor, name in zip(message.motor_state, motors):
             k = model.joint_names.index(name)
             motor.q, motor.dq, motor.tau_est = (
                 float(values[k]) for values in (
-                    seen.joint_positions, seen.joint_velocities, seen.joint_efforts))
-        x, y, z, w = seen.imu_quaternions[imu]
+                    observation.joint_positions, observation.joint_velocities,
+                    observation.joint_efforts))
+        x, y, z, w = observation.imu_quaternions[imu]
         message.imu_state.quaternion[:] = w, x, y, z
-        message.imu_state.gyroscope[:] = seen.angular_velocities[imu]
-        message.imu_state.accelerometer[:] = seen.linear_accelerations[imu]
+        message.imu_state.gyroscope[:] = observation.angular_velocities[imu]
+        message.imu_state.accelerometer[:] = observation.linear_accelerations[imu]
         if i == DAMAGED:
             message.mode_pr = 1
         if i == COUNT - 1:

@@ -205,7 +205,7 @@ def test_health_torso_and_tendons_are_shown(polling):
     polling.publish('torso_controller/shape', shape, lambda: polling.view.torso[0] == 0.2)
 
 
-def test_once_nodes_use_a_calibrated_urdf_the_page_knows_where_the_com_was_before(polling):
+def test_once_nodes_use_a_calibrated_urdf_the_page_shows_where_the_com_was_before(polling):
     heavier = MODEL.urdf.replace('<mass value="', '<mass value="1', 1)
     calibrated = RobotModel(MODEL.config, heavier)
     polling.publish('calibrated_description', String(data=heavier),

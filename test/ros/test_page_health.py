@@ -63,7 +63,7 @@ def test_diagnostics_that_are_repeated_are_kept(polling):
     assert 'com_estimator: com' in [line.name for line in polling.inputs.update(0.0).health]
 
 
-def test_a_node_that_was_killed_is_named_and_its_last_words_are_not_believed(polling):
+def test_a_node_that_was_killed_is_named_and_its_last_reports_are_not_shown(polling):
     polling.publish('/diagnostics', DiagnosticArray(status=[
         DiagnosticStatus(name='zmp_monitor: zmp', level=b'\0', message='stable'),
         DiagnosticStatus(name='simulator: clock', level=b'\0', message='well')]),

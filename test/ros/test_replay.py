@@ -83,7 +83,7 @@ def messages(pipeline, ns):
     return ns, found
 
 
-class Robot(NodeRig):
+class ReplayRig(NodeRig):
     """Both nodes by simulated time, who feeds them, and who listens to raw bytes."""
 
     def __init__(self, space, base_source):
@@ -144,15 +144,15 @@ def stamp_in(raw):
     return seconds * 10**9 + nanoseconds
 
 
-def play_live(robot, motion, bag):
+def play_and_record(robot, motion, bag):
     """Let the robot move, and record its topics into the bag."""
     taps = {topic: robot.tap(kind, topic) for topic, kind in INPUTS.items()}
     robot.until(lambda: all(publisher.get_subscription_count() > 2
                             for publisher in robot.inputs.values()), what='recorder')
     robot.spin(0.3)  # publishers look for subscribers ten times a second
-    for ns, said in motion:
+    for ns, sent in motion:
         robot.go_to(ns)
-        for topic, message in said.items():
+        for topic, message in sent.items():
             robot.inputs[topic].publish(message)
         robot.until(partial(have_all, taps, ns), what='recording')
     robot.finish(motion[-1][0])
@@ -199,12 +199,12 @@ def play_bag(robot, bag):
 
 @pytest.mark.parametrize('base_source', OF_BASE)
 def test_a_bag_gives_the_same_as_live_to_the_last_bit(motion, tmp_path, base_source):
-    live = Robot('/live', base_source)
+    live = ReplayRig('/live', base_source)
     try:
-        play_live(live, motion, tmp_path / 'bag')
+        play_and_record(live, motion, tmp_path / 'bag')
     finally:
         live.close()
-    replayed = Robot('/live', base_source)
+    replayed = ReplayRig('/live', base_source)
     try:
         assert play_bag(replayed, tmp_path / 'bag') == COUNT
     finally:

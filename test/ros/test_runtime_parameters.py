@@ -179,7 +179,7 @@ def test_thresholds_of_contact_take_effect(ros, swaying):
         robot.close()
 
 
-class Company(NodeRig):
+class SuiteRig(NodeRig):
     """Nodes of one process, as in a suite, and clients of their parameter services."""
 
     def __init__(self, kinds, is_composed=True):
@@ -212,7 +212,7 @@ class Company(NodeRig):
 
 @pytest.mark.parametrize('is_composed', (True, False))
 def test_each_node_refuses_stamps_by_its_own_limit(ros, is_composed):
-    company = Company((WrenchAggregator, ComEstimator), is_composed)
+    company = SuiteRig((WrenchAggregator, ComEstimator), is_composed)
     try:
         aggregator, estimator = company.nodes
         sources = aggregator.imu, estimator.inputs.inputs['orientation']
@@ -251,7 +251,7 @@ def test_each_node_refuses_stamps_by_its_own_limit(ros, is_composed):
     ComCalibrator, GaitPlayer, GravityCompensation, PayloadEstimation, TorsoController,
     ZmpMonitor))
 def test_all_inputs_of_a_node_follow_its_limit_of_stamps(ros, kind):
-    company = Company((kind,))
+    company = SuiteRig((kind,))
     try:
         node, = company.nodes
         company.until(lambda: len(inputs_of(node)) > 0, what='the inputs')

@@ -208,14 +208,15 @@ def test_position_commands(rig):
     assert rig.position('elbow') == pytest.approx(0.5, abs=0.05)
 
 
-def test_a_stall_of_the_machine_leaves_time_to_answer():
+def test_a_stall_of_the_machine_leaves_time_to_respond():
     """After a stall, each reading is answered within a few steps."""
     rig = SimulatorRig(command_timeout=1.0)
     command = rig.publisher(Float64MultiArray, 'position_controller/commands')
-    answer, received = Float64MultiArray(data=rig.hold()), rig.node.commands.arrays[0]
+    response, received = Float64MultiArray(data=rig.hold()), rig.node.commands.arrays[0]
     step, at_step = rig.node.step, []
     rig.node.step = lambda: (at_step.append(received.count), step())
-    rig.peer.create_subscription(JointState, 'joint_states', lambda _: command.publish(answer), 10)
+    rig.peer.create_subscription(
+        JointState, 'joint_states', lambda _: command.publish(response), 10)
     rig.until(lambda: received.count > 50)
     before = len(at_step), len(rig.joints)
     for _ in range(5):
@@ -306,8 +307,8 @@ def test_reset_puts_the_robot_back_and_time_goes_on(rig):
     out.publish(push)
     rig.until(lambda: rig.health('simulation')[0] == DiagnosticStatus.ERROR, what='the fall')
     assert '~/reset' in rig.health('simulation')[1]
-    answer = rig.call(rig.peer.create_client(Trigger, 'simulator/reset'), Trigger.Request())
-    assert answer.success and 'was reset to posture stand' in answer.message
+    response = rig.call(rig.peer.create_client(Trigger, 'simulator/reset'), Trigger.Request())
+    assert response.success and 'was reset to posture stand' in response.message
     rig.spin(0.5)
     assert rig.health('simulation')[0] != DiagnosticStatus.ERROR
     assert (np.diff([ns(m.header.stamp) for m in rig.joints]) > 0).all()
@@ -391,7 +392,7 @@ def test_as_a_process():
     assert 'Traceback' not in output
 
 
-def test_a_process_that_cannot_start_says_why():
+def test_a_process_that_cannot_start_reports_why():
     process = run_node('-p', 'robot:=bipd')
     output, _ = process.communicate(timeout=20.0)
     assert process.returncode == 1

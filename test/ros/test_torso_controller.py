@@ -180,7 +180,7 @@ def rig(body):
         each.close()
 
 
-def test_it_goes_to_the_target_and_tells_the_shape(rig, body):
+def test_it_goes_to_the_target_and_publishes_the_shape(rig, body):
     robot = rig()
     robot.until(lambda: robot.lengths, what='lengths')
     robot.send(0.2, 0.8)
@@ -349,7 +349,7 @@ def test_gains_limits_and_co_contraction_can_be_set_while_it_runs(rig):
     assert robot.set_parameters(lower_imu='torso')  # read-only
 
 
-def test_what_a_hand_feels_goes_into_the_tensions(rig, body):
+def test_the_wrench_on_a_hand_goes_into_the_tensions(rig, body):
     robot = rig(hand_topics=['left_hand/wrench', 'right_hand/wrench'], observer_time=0.0)
     robot.until(lambda: robot.status[0] == DiagnosticStatus.OK, what='rest')
     at_rest = np.array(robot.got['tensions'].data)
@@ -387,9 +387,9 @@ def test_inactive_it_sends_nothing_and_it_starts_from_where_it_is(rig):
     robot.until(lambda: np.hypot(*robot.bend()) > 0.13, what='bend')
     assert robot.change(Transition.TRANSITION_DEACTIVATE)
     robot.spin(0.2)
-    count, told = len(robot.lengths), len(robot.shapes)
+    count, shape_count = len(robot.lengths), len(robot.shapes)
     robot.spin(0.3)
-    assert len(robot.lengths) == count and len(robot.shapes) > told
+    assert len(robot.lengths) == count and len(robot.shapes) > shape_count
     assert robot.change(Transition.TRANSITION_ACTIVATE)
     robot.until(lambda: len(robot.lengths) > count + 20, what='lengths again')
     assert np.hypot(*(robot.bend() - make_shape(0.15, 1.0)[:2])) < 0.03

@@ -144,7 +144,7 @@ def test_what_others_publish_neither_controls_the_terminal_nor_ends_the_node(ter
     terminal.until(lambda: len(terminal.sticks) > count + 10)
 
 
-def test_freezing_waits_for_the_controller_and_says_if_there_is_none(terminal):
+def test_freezing_waits_for_the_controller_and_reports_if_there_is_none(terminal):
     terminal.node.destroy_service(terminal.service)
     terminal.until(lambda: terminal.sticks)
     terminal.press(b'f')
@@ -158,7 +158,7 @@ def test_freezing_waits_for_the_controller_and_says_if_there_is_none(terminal):
     assert terminal.frozen == [True]
 
 
-def test_without_a_terminal_it_says_what_to_run_instead():
+def test_without_a_terminal_it_names_what_to_run_instead():
     """As with `keys:=true` under `ros2 launch`, which gives no terminal to its nodes."""
     result = subprocess.run(
         [sys.executable, '-m', 'biped_com_ros.nodes.torso_teleop.node'], text=True,

@@ -95,9 +95,9 @@ class Tour(ServedNodes):
 
     def step(self):
         """Let the robot go on by one step, once it was told how."""
-        told = self._commands.count
+        count = self._commands.count
         self.simulator.step()
-        self.until(lambda: self._commands.count > told, what='lengths')
+        self.until(lambda: self._commands.count > count, what='lengths')
         assert self.controller.cycle.last_ns == self.now
         plant = self.simulator._plant
         o, names = plant.observation, list(plant.imu_names)

@@ -61,7 +61,7 @@ def expected(samples, name):
     return [value for s in samples if (value := getattr(s.report, name)) is not None]
 
 
-def test_everything_is_as_the_core_says_to_the_last_bit(robot, swaying):
+def test_everything_equals_the_core_to_the_last_bit(robot, swaying):
     _, samples = swaying
     rig = robot()
     rig.play(samples)

@@ -73,7 +73,7 @@ class Driver:
         pass
 
 
-class Bench:
+class CalibrationBench:
     """A session, and the robot that it calibrates."""
 
     def __init__(self, directory, true=None, has_hoist=True, **options):

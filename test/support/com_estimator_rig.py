@@ -182,11 +182,11 @@ class ComEstimatorRig(NodeRig):
         for messages in self.got.values():
             messages.clear()
 
-    def health(self, line, level=None, timeout=30.0, saying=''):
+    def health(self, line, level=None, timeout=30.0, text=''):
         """
         Play until a line of the diagnostics has the level (or changes twice); returns it.
 
-        On a busy machine a report may tell of inputs that only came late: `saying` waits for one
+        On a busy machine a report may tell of inputs that only came late: `text` waits for one
         that begins with this.
         """
         found = []
@@ -195,9 +195,9 @@ class ComEstimatorRig(NodeRig):
             self.statuses.clear()
             self.until(lambda: self.step() and line in self.statuses)
             found.append(self.statuses[line])
-            told, message = found[-1]
-            if message.startswith(saying) and (
-                    told == level if level is not None else len(found) == 2):
+            reported, message = found[-1]
+            if message.startswith(text) and (
+                    reported == level if level is not None else len(found) == 2):
                 return message
         raise AssertionError(f'{line}: {found}')
 

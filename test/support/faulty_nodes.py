@@ -33,7 +33,7 @@ from std_msgs.msg import Float64, String
 
 
 @dataclass(frozen=True)
-class Parameters:
+class HealthyParameters:
     """Parameters of Healthy."""
 
     gain: float = parameter(1.0, 'Factor', minimum=0.0)
@@ -44,11 +44,11 @@ class Healthy(Node):
 
     def __init__(self, **node_kwargs):
         super().__init__('healthy', **node_kwargs)
-        self.gain = declare_parameters(self, Parameters).gain
+        self.gain = declare_parameters(self, HealthyParameters).gain
         self.publisher = self.create_publisher(Float64, 'out', 10)
-        self.create_subscription(Float64, 'in', self.hear, 10)
+        self.create_subscription(Float64, 'in', self.receive, 10)
 
-    def hear(self, message):
+    def receive(self, message):
         self.publisher.publish(Float64(data=self.gain * message.data))
 
 
@@ -82,9 +82,9 @@ class Second(Healthy):
 
     def __init__(self, **node_kwargs):
         Node.__init__(self, 'second', **node_kwargs)
-        self.gain = declare_parameters(self, Parameters).gain
+        self.gain = declare_parameters(self, HealthyParameters).gain
         self.publisher = self.create_publisher(Float64, '~/out', 10)
-        self.create_subscription(Float64, 'in', self.hear, 10)
+        self.create_subscription(Float64, 'in', self.receive, 10)
 
 
 class Faulty(Node):
@@ -94,7 +94,7 @@ class Faulty(Node):
         super().__init__('faulty', **node_kwargs)
         self.diagnostics = Diagnostics(self, period=0.2)
         self.publisher = self.create_publisher(String, 'tick', 10)
-        self.create_subscription(Float64, 'in', self.fail_to_hear, 10)
+        self.create_subscription(Float64, 'in', self.fail_in_callback, 10)
         trigger_service(self, '~/serve', self.fail_to_serve)
         self.create_timer(0.02, self.fail_to_tick)
         self.once = self.create_timer(0.1, self.create_late)
@@ -111,7 +111,7 @@ class Faulty(Node):
         self.publisher.publish(String(data='tick'))
         raise ZeroDivisionError('failed to tick')
 
-    def fail_to_hear(self, message):
+    def fail_in_callback(self, message):
         self.publisher.publish(String(data='received'))
         raise ConfigurationError('failed to hear')
 

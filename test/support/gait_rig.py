@@ -54,7 +54,7 @@ class GaitRig(NodeRig):
         self.trajectories, self.states, self.references = [], [], []
         self.shares, self.progress, self.lines = [], [], {}
         self._begun, self._time, self._speed = time.monotonic(), 100.0, SPEED
-        make, listen = self.peer.create_publisher, self.peer.create_subscription
+        make, subscribe = self.peer.create_publisher, self.peer.create_subscription
         self._clock = make(Clock, '/clock', 10)
         self._joints, self._imu = make(JointState, 'joint_states', 10), make(Imu, 'imu', 10)
         self._com = make(PointStamped, 'com_estimator/com', 10)
@@ -64,14 +64,14 @@ class GaitRig(NodeRig):
         self._event = make(DiagnosticArray, 'zmp_monitor/event', LATCHED)
         self._dcm_margin, self.dcm_margin = make(Float64, 'zmp_monitor/dcm_margin', 10), 0.02
         self._phase = make(String, 'zmp_monitor/support_phase', LATCHED)
-        self.controller = listen(
+        self.controller = subscribe(
             JointTrajectory, 'joint_trajectory_controller/joint_trajectory',
             self.trajectories.append, 10)
-        listen(String, 'gait_player/state', lambda m: self.states.append(m.data), LATCHED)
-        listen(PointStamped, 'gait_player/zmp_reference', self.references.append, 50)
-        listen(Float64MultiArray, 'gait_player/shares', self.shares.append, 50)
-        listen(Float64, 'gait_player/progress', lambda m: self.progress.append(m.data), LATCHED)
-        listen(DiagnosticArray, '/diagnostics', self._on_diagnostics, 50)
+        subscribe(String, 'gait_player/state', lambda m: self.states.append(m.data), LATCHED)
+        subscribe(PointStamped, 'gait_player/zmp_reference', self.references.append, 50)
+        subscribe(Float64MultiArray, 'gait_player/shares', self.shares.append, 50)
+        subscribe(Float64, 'gait_player/progress', lambda m: self.progress.append(m.data), LATCHED)
+        subscribe(DiagnosticArray, '/diagnostics', self._on_diagnostics, 50)
         self._services = {name: self.peer.create_client(Trigger, f'gait_player/{name}')
                           for name in ('single_step', 'walk', 'stop', 'pause', 'resume',
                                        'shift_com', 'shift_back')}
@@ -107,11 +107,11 @@ class GaitRig(NodeRig):
         """Do as the last trajectory says."""
         if not self.trajectories:
             return
-        told = self.trajectories[-1]
-        start = told.header.stamp.sec + 1e-9 * told.header.stamp.nanosec or now
-        times = start + seconds(told)
-        index = self.model.joint_index(told.joint_names)
-        positions = np.array([point.positions for point in told.points])
+        trajectory = self.trajectories[-1]
+        start = trajectory.header.stamp.sec + 1e-9 * trajectory.header.stamp.nanosec or now
+        times = start + seconds(trajectory)
+        index = self.model.joint_index(trajectory.joint_names)
+        positions = np.array([point.positions for point in trajectory.points])
         self.positions[index] = [np.interp(now, times, column) for column in positions.T]
 
     def _monitor(self):
@@ -129,7 +129,7 @@ class GaitRig(NodeRig):
     def stand(self, phase='double'):
         self._phase.publish(String(data=phase))
 
-    def order(self, name):
+    def request(self, name):
         return self.call(self._services[name], Trigger.Request())
 
     def now(self):
@@ -159,11 +159,11 @@ class GaitRig(NodeRig):
 
     def last_pose(self):
         """Return where the last trajectory ends, of all joints."""
-        told, positions = self.trajectories[-1], self.model.posture()
-        positions[self.model.joint_index(told.joint_names)] = told.points[-1].positions
+        trajectory, positions = self.trajectories[-1], self.model.posture()
+        positions[self.model.joint_index(trajectory.joint_names)] = trajectory.points[-1].positions
         return positions
 
 
-def seconds(told):
+def seconds(trajectory):
     return np.array([p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec
-                     for p in told.points])
+                     for p in trajectory.points])

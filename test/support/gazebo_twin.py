@@ -211,10 +211,10 @@ class GazeboTwin:
         for k in range(round(duration / period)):
             target, speed, effort = trajectory.at((k + 1) * period)
             position, velocity = self.data.qpos[self.q], self.data.qvel[self.v]
-            wanted = (effort + self.ff * speed + self.p * (target - position)
-                      + self.d * (speed - velocity))
-            self.saturated += bool((np.abs(wanted) > self.limits).any())
-            self.data.qfrc_applied[self.v] = np.clip(wanted, -self.limits, self.limits)
+            command = (effort + self.ff * speed + self.p * (target - position)
+                       + self.d * (speed - velocity))
+            self.saturated += bool((np.abs(command) > self.limits).any())
+            self.data.qfrc_applied[self.v] = np.clip(command, -self.limits, self.limits)
             for _ in range(self._steps):
                 mujoco.mj_step(self.model, self.data)
             self.largest_tilt = max(self.largest_tilt, self.tilt)

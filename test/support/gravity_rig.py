@@ -145,7 +145,7 @@ class GravityRig(NodeRig):
     def close(self):
         """Destroy everything; the next node of this name is no successor."""
         if self.node.compensator is not None:
-            self.node.succession.record.forget()
+            self.node.succession.record.clear()
             self.node.succession.end()
         super().close()
 

@@ -40,7 +40,7 @@ class Shutdown:
 
 
 @dataclass(eq=False)
-class Process:
+class NodeElement:
     """What ``<node>`` or ``<executable>`` becomes."""
 
     name: str
@@ -54,7 +54,7 @@ class Process:
 class ProcessExited:
     """A process has ended."""
 
-    action: Process
+    action: NodeElement
     returncode: int
 
     @property

@@ -62,11 +62,11 @@ def record(seconds, offset=lambda t: (0.0, 0.0, 0.0), push=None, since=0.0):
             pipeline.plant.push('torso', push[1], push[2])
         report, _ = pipeline.step(pipeline.command(offset(t)))
         if t >= since:
-            seen = pipeline.observation
+            observation = pipeline.observation
             samples.append(Sample(
-                1_000_000_000 + round(1e9 * seen.time), seen.joint_positions.copy(),
-                seen.joint_velocities.copy(), seen.imu_quaternions[0].copy(),
-                seen.angular_velocities[0].copy(), pipeline.wrenches.copy(), pipeline.base,
+                1_000_000_000 + round(1e9 * observation.time), observation.joint_positions.copy(),
+                observation.joint_velocities.copy(), observation.imu_quaternions[0].copy(),
+                observation.angular_velocities[0].copy(), pipeline.wrenches.copy(), pipeline.base,
                 report))
     return pipeline.model, samples
 

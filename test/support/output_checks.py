@@ -55,7 +55,7 @@ class OutputChecks:
         What was wrong.
     counts : dict
         Number of messages by topic.
-    seen_at : dict
+    received_at : dict
         Monotonic time of the last message by topic.
     lost : int
         Number of efforts that were published and did not arrive.
@@ -67,7 +67,7 @@ class OutputChecks:
     def __init__(self, node, robot, topics, ignored, has_own_time):
         self._node, self.violations, self._has_own_time = node, [], has_own_time
         self.lost = 0
-        self.counts, self.seen_at, self.is_learning = dict.fromkeys(topics, 0), {}, True
+        self.counts, self.received_at, self.is_learning = dict.fromkeys(topics, 0), {}, True
         self._model, self._before = robot.model, {}
         self._frames = {*robot.model.frame_names, 'odom'}
         self._limits = GravityModel(robot.model).effort_limits
@@ -86,7 +86,7 @@ class OutputChecks:
 
     def _check(self, topic, decoder, raw, info):
         self.counts[topic] += 1
-        self.seen_at[topic] = time.monotonic()
+        self.received_at[topic] = time.monotonic()
         if topic == '/diagnostics':
             return
         contents = decoder.plan_for(raw).data

@@ -24,7 +24,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 ELBOW, HIP = 'arm_left_4_joint', 'leg_left_3_joint'
 
 
-class Robot:
+class TrajectoryRig:
     """
     The rig, and a controller by which its joints move.
 

@@ -94,7 +94,7 @@ class Link:
 
 
 @dataclass
-class Joint:
+class JointOracle:
     """A joint; the axis is a unit vector in its own frame."""
 
     kind: str
@@ -213,7 +213,7 @@ def _joint(element):
     number = {key: float(limit.get(key, 0.0)) if limit is not None else 0.0
               for key in ('lower', 'upper', 'effort', 'velocity')}
     dynamics = element.find('dynamics')
-    return Joint(
+    return JointOracle(
         kind=element.get('type'), parent=element.find('parent').get('link'),
         child=element.find('child').get('link'), origin=pose(element.find('origin')),
         axis=axis / (np.linalg.norm(axis) or 1.0), **number,

@@ -27,7 +27,7 @@ from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Bool
 from support.messages import imu, joint_state, parameters, wrench, wrench_stamped
 from support.ros_rig import NodeRig
-from support.wrench_oracle import Robot, SENSORS, URDF, YAML
+from support.wrench_oracle import SENSORS, TiltedRobot, URDF, YAML
 
 OUTPUTS = {
     'left/wrench': WrenchStamped, 'right/wrench': WrenchStamped, 'wrench': WrenchStamped,
@@ -64,7 +64,7 @@ class WrenchAggregatorRig(NodeRig):
         namespace = next(_NAMESPACES)
         super().__init__(
             node=make_node(namespace=namespace, robot=robot_file, **values), namespace=namespace)
-        self.robot, self.rng = robot or Robot.somewhere(0), np.random.default_rng(0)
+        self.robot, self.rng = robot or TiltedRobot.somewhere(0), np.random.default_rng(0)
         self.reset()
         self.joints_usable = True
         peer = self.peer

@@ -51,7 +51,7 @@ class Contact:
     torque: np.ndarray = field(default_factory=lambda: np.zeros(3))
 
 
-class Robot:
+class TiltedRobot:
     """The robot in one posture, somewhere in the world, tilted."""
 
     def __init__(self, joints, pelvis):
@@ -99,16 +99,16 @@ class Robot:
     def reading(self, sensor, contacts, offset=0.0):
         """Return what a sensor reports (6,) with an offset of its own."""
         frame, sign, _ = SENSORS[sensor]
-        return sign * (seen_from(self.frames[frame], self.forces_on(sensor, contacts)) + offset)
+        return sign * (wrench_in(self.frames[frame], self.forces_on(sensor, contacts)) + offset)
 
     def foot_wrench(self, foot, contacts):
         """Return what the ground does to a foot (6,), in its sole frame."""
         sole, sensors = FEET[foot]
-        return seen_from(self.frames[sole], [c for s in sensors for c in contacts.get(s, ())])
+        return wrench_in(self.frames[sole], [c for s in sensors for c in contacts.get(s, ())])
 
     def hand_wrench(self, sensor, frame, contacts):
         """Return what is done to a hand with one sensor (6,), in a frame of the hand."""
-        return seen_from(self.frames[frame], contacts.get(sensor, ()))
+        return wrench_in(self.frames[frame], contacts.get(sensor, ()))
 
     def footprint(self, feet=('left', 'right')):
         """Return the placement of base_footprint with these feet on the ground."""
@@ -119,7 +119,7 @@ class Robot:
 
     def total_wrench(self, contacts, feet=('left', 'right')):
         """Return what the environment does to the robot (6,), in base_footprint."""
-        return seen_from(self.footprint(feet), [c for cs in contacts.values() for c in cs])
+        return wrench_in(self.footprint(feet), [c for cs in contacts.values() for c in cs])
 
     def standing(self, seed=0, pull_by_hand=True):
         """
@@ -148,7 +148,7 @@ class Robot:
                        rng.uniform(-0.5, 0.5, 3))
 
 
-def seen_from(frame, forces):
+def wrench_in(frame, forces):
     """Return the wrench (6,) of forces in the world, as felt at the origin of a frame."""
     force, moment = np.zeros(3), np.zeros(3)
     for c in forces:

@@ -67,18 +67,18 @@ class Pipeline:
 
     def step(self, command=None):
         """Let time pass; return the report and the truth of the same instant."""
-        seen = self.observation = self.plant.step(command)
-        ns = round(1e9 * seen.time)
-        state = self.model.state(seen.joint_positions, seen.joint_velocities)
-        R_world_imu = rotation_from_quaternion(seen.imu_quaternions[self._imu])
+        observed = self.observation = self.plant.step(command)
+        ns = round(1e9 * observed.time)
+        state = self.model.state(observed.joint_positions, observed.joint_velocities)
+        R_world_imu = rotation_from_quaternion(observed.imu_quaternions[self._imu])
         self._aggregation.set_state(state, R_world_imu)
-        for i, wrench in enumerate(seen.wrenches):
+        for i, wrench in enumerate(observed.wrenches):
             self._aggregation.update(i, wrench, ns)
         self.wrenches = wrenches = np.array([
             body.wrench for body in self._aggregation.bodies if body.detector is not None])
         contacts = self._contacts.update(wrenches[:, 2].tolist(), ns)
         self.base = self._base.update(state, R_world_imu, contacts)
-        gyro = seen.angular_velocities[self._imu]
+        gyro = observed.angular_velocities[self._imu]
         report = self.monitor.update(LocatedState(
             ns, state.in_world(self.base, self._base.sole_placements), self._base.stance, True,
             lambda state: self._base.twist(state, gyro), wrenches=wrenches.tolist()))

@@ -36,17 +36,17 @@ INTERFERING = ('reference', 'other publisher', 'a goal of')
 pytestmark = pytest.mark.timeout(900)
 
 
-class Observer:
+class CaptureObserver:
     """What the robot does, and its captures."""
 
     def __init__(self, directory):
         rclpy.init()
         self.node, self._file = Node('observer'), directory / 'biped' / 'captures.json'
         self.joints, self.efforts, self.errors = {}, np.zeros(1), []
-        listen = self.node.create_subscription
-        listen(JointState, 'joint_states', self._on_joints, qos_profile_sensor_data)
-        listen(JointState, 'gravity_compensation/effort', self._on_efforts, 10)
-        listen(DiagnosticArray, '/diagnostics', self._on_diagnostics, 100)
+        subscribe = self.node.create_subscription
+        subscribe(JointState, 'joint_states', self._on_joints, qos_profile_sensor_data)
+        subscribe(JointState, 'gravity_compensation/effort', self._on_efforts, 10)
+        subscribe(DiagnosticArray, '/diagnostics', self._on_diagnostics, 100)
         self.statuses, self.problems = {}, set()
 
     def _on_joints(self, message):
@@ -84,7 +84,7 @@ def test_a_robot_is_calibrated_while_gravity_compensation_is_on(tmp_path):
     section.update(poses=6, candidates=24, max_stamp_age=10.0, sensor_timeout=5.0, hoisted=0,
                    hoist_service='', torso_bend=0.0)
     (tmp_path / 'calibration.yaml').write_text(yaml.safe_dump(params))
-    observer = Observer(tmp_path)
+    observer = CaptureObserver(tmp_path)
     try:
         with launched('gravity_simulation.launch.xml', 'trajectory_rate:=100.0',
                       'respawn:=none') as robot:

@@ -54,7 +54,7 @@ ERROR = re.compile(r'CoM off by [\d.]+ mm \(x ([-+][\d.]+), y ([-+][\d.]+), z ([
 WEIGHT = re.compile(r'by the URDF: ([-+][\d.]+) %')
 
 
-class Recorder:
+class TopicRecorder:
     """Keeps every message of some topics, undecoded, by topic."""
 
     TOPICS = {
@@ -123,7 +123,7 @@ def _ns(stamp):
 
 @pytest.fixture
 def recorder():
-    recorder = Recorder()
+    recorder = TopicRecorder()
     yield recorder
     recorder.close()
 

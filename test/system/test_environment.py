@@ -109,7 +109,7 @@ def test_sourced_ros_whose_rclpy_cannot_be_imported_is_an_error(ros):
         environment.make_plan('runtime', '', False, ros)
 
 
-def test_asking_for_another_than_the_sourced_distribution_is_an_error(ros):
+def test_another_than_the_sourced_distribution_is_an_error(ros):
     with pytest.raises(environment.SetupError, match='DISTRO=kilted, but ROS 2 jazzy is sourced'):
         environment.make_plan('runtime', 'kilted', False, ros)
 
@@ -306,9 +306,9 @@ def test_a_full_disk_is_named_and_what_to_do(monkeypatch, capsys):
 
     monkeypatch.setattr(environment, 'set_up', full)
     assert environment.main(['--', 'echo']) == 1
-    told = capsys.readouterr().err
-    assert "No space left on device: 'stamps.json'" in told
-    assert f'needs 2 GB of free space in {ROOT}' in told
+    printed = capsys.readouterr().err
+    assert "No space left on device: 'stamps.json'" in printed
+    assert f'needs 2 GB of free space in {ROOT}' in printed
 
 
 @pytest.mark.parametrize('options', [[], ['--block-interrupt']])
@@ -322,7 +322,7 @@ def test_ctrl_c_is_blocked_for_a_command_that_unblocks_it(monkeypatch, options):
     assert blocked == [bool(options)]
 
 
-def test_ctrl_c_in_the_set_up_says_what_the_next_start_does(monkeypatch, capsys):
+def test_ctrl_c_in_the_set_up_prints_what_the_next_start_does(monkeypatch, capsys):
     def interrupt(*_):
         signal.raise_signal(signal.SIGINT)
 
@@ -366,7 +366,7 @@ def test_project_names_are_normalised(requirement, name):
 
 
 @pytest.mark.parametrize('name', lock.LOCKS)
-def test_lock_has_everything_that_is_asked_for(name):
+def test_lock_has_everything_that_is_required(name):
     locked = {package.name for package in environment.read_lock(REQUIREMENTS / name)}
     for source in (entry for entry in lock.LOCKS[name] if not entry.startswith('-')):
         for line in environment.requirement_lines(REQUIREMENTS / source):
@@ -431,9 +431,9 @@ def test_what_is_needed_is_found_in_a_lock(tmp_path):
     assert [package.name for package in packages] == ['a', 'a', 'b-c', 'd']
     assert packages[1].text.splitlines()[1:] == ['    --hash=sha256:22 \\', '    --hash=sha256:23']
     assert 'via' not in packages[1].text
-    for asked, found in (('A', ['a', 'a', 'b-c']), ('B_c', ['b-c']),
-                         ('d>=1', ['a', 'a', 'b-c', 'd'])):
-        assert [p.name for p in environment.needed_by([asked], packages)] == found
+    for requirement, found in (('A', ['a', 'a', 'b-c']), ('B_c', ['b-c']),
+                               ('d>=1', ['a', 'a', 'b-c', 'd'])):
+        assert [p.name for p in environment.needed_by([requirement], packages)] == found
 
 
 def test_a_package_that_is_not_the_locked_one_is_refused(plan, tmp_path, monkeypatch):

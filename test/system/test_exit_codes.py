@@ -31,7 +31,7 @@ from biped_com_ros.nodes.gravity_compensation.parameters import GravityCompensat
 from biped_com_ros.ros.node import ending, executor
 import pytest
 from support import launch_stand_in
-from support.launch_stand_in import LaunchService, Process, Shutdown
+from support.launch_stand_in import LaunchService, NodeElement, Shutdown
 
 LAUNCH = package_share() / 'launch'
 FILE = LAUNCH / 'exit_code.launch.py'
@@ -50,7 +50,7 @@ def service(monkeypatch):
 
 
 def started(service, name, ends_launch):
-    process = Process(name, [Shutdown()] if ends_launch else None)
+    process = NodeElement(name, [Shutdown()] if ends_launch else None)
     service.start(process)
     return process
 

@@ -49,7 +49,7 @@ def robot(tmp_path, request):
         yield process
 
 
-class Observer:
+class StepObserver:
     """Asks for a step and sees what comes of it."""
 
     def __init__(self, process):
@@ -62,11 +62,11 @@ class Observer:
         for topic, kept in self.points.items():
             self.node.create_subscription(
                 PointStamped, topic, lambda m, kept=kept: self._keep(m, kept), 500)
-        listen = self.node.create_subscription
-        listen(String, 'gait_player/state', lambda m: self.states.append(m.data), LATCHED)
-        listen(Float64, 'zmp_monitor/margin', self._on_margin, 500)
-        listen(Float64MultiArray, 'simulator/truth/contacts',
-               lambda m: self.forces.append(list(m.data)), 500)
+        subscribe = self.node.create_subscription
+        subscribe(String, 'gait_player/state', lambda m: self.states.append(m.data), LATCHED)
+        subscribe(Float64, 'zmp_monitor/margin', self._on_margin, 500)
+        subscribe(Float64MultiArray, 'simulator/truth/contacts',
+                  lambda m: self.forces.append(list(m.data)), 500)
         self._step = self.node.create_client(Trigger, 'gait_player/single_step')
 
     def _keep(self, message, kept):
@@ -85,7 +85,7 @@ class Observer:
             assert self._process.poll() is None, 'the nodes have ended'
             rclpy.spin_once(self.node, timeout_sec=0.05)
 
-    def order(self):
+    def request_steps(self):
         """Ask until the answer is yes, once everything that is measured arrives."""
         truth = [self.points[f'simulator/truth/{name}'] for name in ('zmp', 'com')]
         self.until(lambda: all(truth) and self.forces and self._has_margin,
@@ -100,25 +100,25 @@ class Observer:
 
 
 def test_a_step_in_the_simulator(robot):
-    seen = Observer(robot)
+    observer = StepObserver(robot)
     try:
-        seen.order()
-        seen.until(lambda: 'walking' in seen.states, 'the walk')
-        begin = list(seen.points['simulator/truth/com'].values())[-1]
-        seen.until(lambda: seen.states[-1] != 'walking', 'the end of the walk')
-        assert seen.states[-1] == 'standing', 'stopped on the way'
-        seen.until(lambda: len(seen.points['simulator/truth/com']) > 10, 'the truth')
+        observer.request_steps()
+        observer.until(lambda: 'walking' in observer.states, 'the walk')
+        begin = list(observer.points['simulator/truth/com'].values())[-1]
+        observer.until(lambda: observer.states[-1] != 'walking', 'the end of the walk')
+        assert observer.states[-1] == 'standing', 'stopped on the way'
+        observer.until(lambda: len(observer.points['simulator/truth/com']) > 10, 'the truth')
     finally:
-        seen.node.destroy_node()
+        observer.node.destroy_node()
         rclpy.shutdown()
-    planned, true = (seen.points[name] for name in list(seen.points)[:2])
+    planned, true = (observer.points[name] for name in list(observer.points)[:2])
     both = [stamp for stamp in planned if stamp in true]
     errors = np.array([np.subtract(true[stamp], planned[stamp])[:2] for stamp in both])
     assert len(both) > 60
     assert np.sqrt((errors ** 2).mean(axis=0)).max() < 0.010
-    assert min(seen.margins) > 0.005
-    forces = np.array(seen.forces)
+    assert min(observer.margins) > 0.005
+    forces = np.array(observer.forces)
     assert forces[:, 1].min() < 0.02 * forces.sum(axis=1).mean()  # the right foot was in the air
-    end = list(seen.points['simulator/truth/com'].values())[-1]
+    end = list(observer.points['simulator/truth/com'].values())[-1]
     assert end[0] - begin[0] == pytest.approx(0.025, abs=0.003)  # half a step: one foot is ahead
     assert end[2] == pytest.approx(begin[2], abs=0.003)

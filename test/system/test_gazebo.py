@@ -279,12 +279,12 @@ def test_without_mass_in_the_backbone_gazebo_would_drop_the_upper_body(as_sdf, t
 
 def test_the_bridge_brings_every_sensor_and_the_clock(robot):
     config = robot.model.config
-    wanted = {'/clock': 'rosgraph_msgs/msg/Clock', 'odom': 'nav_msgs/msg/Odometry'}
-    wanted |= {imu.topic: 'sensor_msgs/msg/Imu' for imu in config.imus.values()}
-    wanted |= {sensor.topic: 'geometry_msgs/msg/WrenchStamped'
-               for sensor in config.wrench_sensors.values()}
+    expected = {'/clock': 'rosgraph_msgs/msg/Clock', 'odom': 'nav_msgs/msg/Odometry'}
+    expected |= {imu.topic: 'sensor_msgs/msg/Imu' for imu in config.imus.values()}
+    expected |= {sensor.topic: 'geometry_msgs/msg/WrenchStamped'
+                 for sensor in config.wrench_sensors.values()}
     entries = robot.files.bridge
-    assert {entry['ros_topic_name']: entry['ros_type_name'] for entry in entries} == wanted
+    assert {entry['ros_topic_name']: entry['ros_type_name'] for entry in entries} == expected
     for entry in entries:
         assert entry['gz_topic_name'].strip('/') == entry['ros_topic_name'].strip('/')
         assert entry['direction'] == 'GZ_TO_ROS'
@@ -379,7 +379,7 @@ def test_the_launch_file_starts_a_robot_with_hidden_masses_and_its_nodes(install
 
 
 @pytest.mark.parametrize('file', ['gazebo', 'gazebo_gravity'])
-def test_rviz_shows_it_if_asked(installed, file):
+def test_rviz_shows_it_if_enabled(installed, file):
     commands = planned(installed, f'{file}.launch.xml', view='true')
     # No second robot_state_publisher with the plain description, which would be the last here.
     values = given_parameters(commands['robot_state_publisher'])

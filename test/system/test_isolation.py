@@ -67,7 +67,7 @@ def isolated(tmp_path: Path, name: str) -> Iterator[dict[str, str]]:
             process.communicate(timeout=20.0)
 
 
-def nodes_seen(environment: dict[str, str], *expected: str) -> list[str]:
+def visible_nodes(environment: dict[str, str], *expected: str) -> list[str]:
     """Return the names of the nodes that ROS finds with these variables."""
     return subprocess.run([sys.executable, '-c', LOOK, *expected], env=environment, check=True,
                           text=True, stdout=subprocess.PIPE, timeout=60.0).stdout.split()
@@ -77,14 +77,14 @@ def test_two_on_one_machine_do_not_mix(tmp_path: Path) -> None:
     with isolated(tmp_path, 'one') as first, isolated(tmp_path, 'another') as second:
         assert first['ROS_DOMAIN_ID'] != second['ROS_DOMAIN_ID']
         assert first['ROS_AUTOMATIC_DISCOVERY_RANGE'] == 'LOCALHOST'
-        assert nodes_seen(first, 'one') == ['one']
-        assert nodes_seen(second, 'another') == ['another']
+        assert visible_nodes(first, 'one') == ['one']
+        assert visible_nodes(second, 'another') == ['another']
 
 
 @pytest.mark.skipif(not shutil.which('make'), reason='make is not installed')
 @pytest.mark.parametrize('target', ['demo', 'torso'])
 @pytest.mark.parametrize('words, expected', [((), True), (('NETWORK=1',), False)])
-def test_make_is_on_the_network_only_if_asked(
+def test_make_is_on_the_network_only_if_enabled(
         target: str, words: tuple[str, ...], expected: bool) -> None:
     commands = subprocess.run(['make', '--dry-run', target, *words], cwd=ROOT, check=True,
                               text=True, stdout=subprocess.PIPE).stdout

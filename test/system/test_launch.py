@@ -83,7 +83,7 @@ def test_bringup_composes_by_default(tmp_path: Path) -> None:
     assert not [word for word in commands['suite'] if word.startswith('__node')]
 
 
-def test_bringup_without_composition_says_the_same(tmp_path: Path) -> None:
+def test_bringup_without_composition_publishes_the_same(tmp_path: Path) -> None:
     arguments = {'base_source': 'tf', 'gravity': 'none', 'torso': 'false'}
     suite = given_parameters(planned(tmp_path, 'bringup.launch.xml', **arguments)['suite'])
     commands = planned(tmp_path, 'bringup.launch.xml', **arguments, composed='false')
@@ -111,7 +111,7 @@ def respawned(directory: Path, file: str, **values: str) -> dict[str, bool]:
 
 
 @pytest.mark.parametrize('file', names(LAUNCH_FILES))
-def test_only_what_commands_nothing_is_respawned_unless_asked(tmp_path: Path, file: str) -> None:
+def test_only_what_commands_nothing_is_respawned_by_default(tmp_path: Path, file: str) -> None:
     """An argument of one included file must not reach another one with another meaning."""
     if {'gazebo', 'view'} & set(re.split(r'[_.]', file)):
         pytest.skip('packages of ROS 2 that may not be installed')
@@ -154,7 +154,7 @@ def test_the_simulation_runs_on_its_own_clock(tmp_path: Path) -> None:
     assert any(word.endswith('hidden/masses.yaml') for word in commands['simulator'])
 
 
-def test_the_demo_hides_masses_and_says_so(tmp_path: Path) -> None:
+def test_the_demo_hides_masses_and_prints_so(tmp_path: Path) -> None:
     commands = planned(tmp_path, 'demo.launch.xml', robot='talos', chapters='measure',
                        duration='5')
     assert list(commands) == ['simulator', 'suite', 'torso_controller', 'demo', 'viewer']

@@ -102,7 +102,7 @@ def test_it_stands_in_the_simulator_and_its_centre_of_mass_is_found(model):
     assert observation.wrenches[:, 2].sum() == pytest.approx(weight - 9.81 * feet, rel=1e-3)
 
 
-class Recorder:
+class BringupRecorder:
     """Records topics of the simulator and of the nodes of bringup.launch.xml."""
 
     def __init__(self):
@@ -161,7 +161,7 @@ def test_the_estimators_run_with_it_as_documented(directory):
     lines, variable = commands(directory)
     processes = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                   env={**os.environ, **variable}) for command in lines]
-    recorder = Recorder()
+    recorder = BringupRecorder()
     try:
         recorder.until(lambda: recorder.all_ok() and len(recorder.errors()) > 100,
                        'nodes without errors')

@@ -61,7 +61,7 @@ HIDDEN = ('rate:=100.0', 'real_time_factor:=1.0', 'virtual_joints:=false', 'seed
           "hidden_errors:=['torso 0.4 0.05 0.02 0.0']")
 
 
-class Robot:
+class BystanderRobot:
     """What a bystander with ROS 2 sees, served by a thread."""
 
     def __init__(self):
@@ -177,7 +177,7 @@ class Processes:
 def stage(tmp_path_factory):
     """Yield (browser, robot, processes, url) with the viewer running, and nothing else yet."""
     directory = tmp_path_factory.mktemp('page')
-    processes, robot, browser = Processes(directory), Robot(), None
+    processes, robot, browser = Processes(directory), BystanderRobot(), None
     try:
         output = processes.start('viewer', '-p', 'port:=0', '-p', 'rate:=8.0')
         browser = Browser(directory)
@@ -214,7 +214,7 @@ def live(stage):
     return browser, robot
 
 
-def test_controls_are_grey_and_say_why_while_nothing_runs(stage):
+def test_controls_are_grey_with_a_reason_while_nothing_runs(stage):
     browser = stage[0]
     browser.wait_for('Tare', 'wrench_aggregator is not running', 'simulator is not running',
                      'torso_controller is not running', 'gravity_compensation is not running',

@@ -66,32 +66,32 @@ def keep(node, kind, topic, field, times):
 def test_the_demo(demo, listener):
     times = []
     truth = keep(listener, PointStamped, 'simulator/truth/com', 'point', times)
-    told = keep(listener, PointStamped, 'com_estimator/com', 'point', [])
+    estimated = keep(listener, PointStamped, 'com_estimator/com', 'point', [])
     shape = keep(listener, Vector3Stamped, 'torso_controller/shape', 'vector', [])
-    wanted = keep(listener, Vector3Stamped, 'torso_controller/reference', 'vector', [])
+    reference = keep(listener, Vector3Stamped, 'torso_controller/reference', 'vector', [])
     names = set()
     listener.create_subscription(
         JointState, 'joint_states', lambda message: names.add(tuple(message.name)), 10)
     end = time.monotonic() + LIMIT
-    while not (wanted and times and max(times) - min(wanted) > 6.0):
+    while not (reference and times and max(times) - min(reference) > 6.0):
         assert time.monotonic() < end and demo.poll() is None
         rclpy.spin_once(listener, timeout_sec=0.05)
     # The backbone's joints come from the controller alone.
     assert len(names) == 2 and min(names, key=len) == ALL_TORSO
     assert not set(max(names, key=len)) & set(ALL_TORSO)
-    moving = min(wanted) + 0.5
-    stamps = [t for t in told if t in truth and t > moving]
-    errors = np.array([told[t] - truth[t] for t in stamps])
+    moving = min(reference) + 0.5
+    stamps = [t for t in estimated if t in truth and t > moving]
+    errors = np.array([estimated[t] - truth[t] for t in stamps])
     # The torso's pose comes from torso_controller alone, and the whole body's CoM follows it.
-    assert np.ptp([told[t] for t in stamps], axis=0)[:2].max() > 0.01
+    assert np.ptp([estimated[t] for t in stamps], axis=0)[:2].max() > 0.01
     assert np.sqrt((errors ** 2).sum(axis=1).mean()) < 2e-3
-    both = [t for t in shape if t in wanted and t > moving]
-    bends = np.array([(shape[t][0], wanted[t][0]) for t in both])
+    both = [t for t in shape if t in reference and t > moving]
+    bends = np.array([(shape[t][0], reference[t][0]) for t in both])
     assert np.degrees(bends[:, 0].max()) > 10.0
     assert np.degrees(np.sqrt(np.mean((bends[:, 0] - bends[:, 1]) ** 2))) < 2.0
     # However late messages come, the reference moves no faster than it may.
-    when = np.array(sorted(wanted))
-    bend, direction, _ = np.array([wanted[t] for t in when]).T
+    when = np.array(sorted(reference))
+    bend, direction, _ = np.array([reference[t] for t in when]).T
     speeds = np.abs(np.diff(bend * np.exp(1j * direction))) / np.diff(when)
     assert 1.0 < speeds.max() < 1.5 + 1e-3
 

@@ -131,7 +131,7 @@ def function(self, node):
         'handle', 'callback', '_parameter_overrides']
 
 
-def test_the_mathematics_knows_no_simulator():
+def test_the_mathematics_imports_no_simulator():
     assert [found for found in imports_of('core') if found[1].startswith(
         ('mujoco', 'biped_com_ros.sim', 'biped_com_ros.viz', 'biped_com_ros.launch_runner'))] == []
 
@@ -201,18 +201,8 @@ def test_circles_are_found():
     assert circles_of({'a': {'b', 'c'}, 'b': {'a'}, 'c': {'d'}, 'd': set()}) == {('a', 'b')}
 
 
-def test_no_two_classes_share_a_name():
-    where = collections.defaultdict(list)
-    for module, path in modules().items():
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ClassDef):
-                where[node.name].append(module)
-    shared = {name: found for name, found in where.items() if len(found) > 1}
-    assert shared == {}
-
-
 @pytest.mark.parametrize(('given', 'threads'), [({}, 1), ({'OPENBLAS_NUM_THREADS': '3'}, 3)])
-def test_executables_use_one_blas_thread_unless_told_otherwise(given, threads):
+def test_executables_use_one_blas_thread_unless_configured_otherwise(given, threads):
     environment = {name: value for name, value in os.environ.items()
                    if name != 'OPENBLAS_NUM_THREADS'}
     used = subprocess.run(

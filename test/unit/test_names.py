@@ -11,66 +11,93 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Which name is meant by one that does not exist."""
+"""Names are terms of the field (DESIGN "Words"): software updates and publishes; people speak."""
 
-import time
+import ast
+import collections
+from pathlib import Path
+import re
 
-from biped_com_ros.core.errors import brief, UnknownNameError
-from biped_com_ros.core.names import likeliest_name
 import pytest
 
-# Of iCubGazeboV2_5, whose names other versions of the robot have changed.
-ICUB = ('base_link', 'root_link', 'lower_torso', 'torso_1', 'chest', 'neck_1', 'head', 'imu_frame',
-        'l_hip_1', 'r_hip_1', 'l_upper_leg', 'r_upper_leg', 'l_leg_ft', 'r_leg_ft', 'l_foot',
-        'r_foot', 'l_foot_ft', 'r_foot_ft', 'l_sole', 'r_sole', 'l_ankle_1', 'r_ankle_1',
-        'r_foot_ft_gyro_3b14', 'l_foot_ft_gyro_3b13', 'l_hand', 'r_hand', 'root_link_fixed')
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = ('biped_com_ros', 'test', 'benchmarks', 'examples', 'tools', 'launch', 'doc')
+#: What people do, in all the forms that names had.
+PEOPLE = set(re.findall('[a-z]+', """
+    tell tells told telling feel feels felt feeling hear hears heard hearing listen listens
+    say says said saying speak speaks talk talks see sees seen saw seeing want wants wanted
+    wish wishes wished taker takers desk desks lie lies lied liar lying believe believes believed
+    forget forgets forgot forgotten remember remembers remembered ask asks asked asking
+    answer answers answered notice notices noticed obey obeys know knows knew wake wakes mute
+    questioned"""))
+#: Several words that mean so together.
+PHRASES = re.compile(r'(gives?|gave)_up|lets?_go')
+#: Names in which such a word has its literal meaning: of geometry, of a body, of signals.
+LITERAL = {'_lies_below', 'lying', '_LYING', '_is_lying', 'cross_talk', 'talk',
+           'test_a_lying_robot_has_fallen', 'test_cross_talk_mixes_axes_by_its_share',
+           'test_a_lying_cylinder_touches_along_a_strip_and_a_sphere_in_a_spot',
+           'test_footprint_lies_between_the_feet_on_the_ground'}
 
 
-@pytest.mark.parametrize(('name', 'meant'), [
-    ('root_link_imu_frame', 'imu_frame'),  # by spelling it would be root_link_fixed
-    ('left_sole', 'l_sole'),
-    ('leftFoot', 'l_foot'),
-    ('RightHand', 'r_hand'),
-    ('gripper_left', 'l_hand'),
-    ('right_foot_force_sensor', 'r_foot_ft'),
-    ('left_foot_ft_sensor', 'l_foot_ft'),
-    ('l_ankle_2', 'l_ankle_1'),
-    ('chest_link', 'chest'),
-    ('inertial_sensor', 'imu_frame'),
-    ('l_uper_leg', 'l_upper_leg'),
-    ('banana', None),
-])
-def test_meaning_decides(name, meant):
-    assert likeliest_name(name, ICUB) == meant
+def sources():
+    """Return the Python files of the project, in order."""
+    return sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob('*.py'))
 
 
-@pytest.mark.parametrize(('name', 'meant'), [
-    ('topik', 'topic'), ('sgin', 'sign'), ('fram', 'frame'), ('xyz', None)])
-def test_spelling_decides_among_keys(name, meant):
-    assert likeliest_name(name, ('frame', 'topic', 'link', 'sign')) == meant
+def names_in(source):
+    """Return (line, name) of all that a source defines, also arguments and attributes."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.lineno, node.name
+        elif isinstance(node, ast.arg):
+            yield node.lineno, node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.attr
+        elif isinstance(node, ast.alias) and node.asname:
+            yield node.lineno, node.asname
 
 
-def test_left_is_never_suggested_for_right():
-    assert likeliest_name('r_foot', ('l_foot', 'head')) is None
-    assert likeliest_name('left_knee_jont', ('right_knee_joint', 'l_knee')) == 'l_knee'
+def words_of(name):
+    """Return the words of a name in lower case, also of one in CamelCase."""
+    return {word.lower() for word in re.findall(r'[A-Z]+(?![a-z])|[A-Z]?[a-z]+', name)}
 
 
-def test_the_suggestion_is_in_the_error():
-    error = UnknownNameError('frame', 'root_link_imu_frame', ICUB, 'icub.yaml')
-    assert "in icub.yaml; did you mean 'imu_frame'? (valid: " in str(error)
-    assert 'did you mean' not in str(UnknownNameError('frame', 'banana', ICUB))
+def is_of_people(name):
+    """Return whether a name says what people do; `order` is a sequence, unless it is called."""
+    return name not in LITERAL and bool(words_of(name) & PEOPLE or PHRASES.search(name))
 
 
-def test_a_name_that_is_no_misspelling_costs_no_time():
-    """A megabyte as the link of a push kept the simulator busy for minutes."""
-    begun = time.process_time()
-    error = UnknownNameError('link', 'l_foot' * 200_000, ICUB)
-    assert time.process_time() - begun < 0.05
-    assert "'l_footl_foot" in str(error) and len(str(error)) < 100 + len(', '.join(ICUB))
-    assert 'did you mean' not in str(error)
+def calls_order(source):
+    """Return lines of functions that are named as a command to people."""
+    return [node.lineno for node in ast.walk(ast.parse(source))
+            if isinstance(node, ast.FunctionDef) and node.name == 'order']
 
 
-def test_names_are_shown_on_one_line():
-    assert brief('l_foot') == 'l_foot' and brief('sole \xe4') == 'sole \xe4'
-    assert brief('a\nb\x1b[31m') == 'a\\nb\\x1b[31m'
-    assert brief('x' * 61) == 'x' * 60 + '...'
+def test_names_are_those_of_software():
+    found = []
+    for path in sources():
+        source = path.read_text()
+        lines = [(line, name) for line, name in names_in(source) if is_of_people(name)]
+        lines += [(line, 'order') for line in calls_order(source)]
+        found += [f'{path.relative_to(ROOT)}:{line}: {name}' for line, name in lines]
+    assert not found, 'use terms such as estimated, reported, received, reference, request'
+
+
+def test_words_are_found_in_any_kind_of_name():
+    source = 'class ToldPose: pass\ndef f(heard, *, IS_SEEN=1): self._wish = felt = 2\n'
+    found = [name for _, name in names_in(source) if is_of_people(name)]
+    assert sorted(found) == ['IS_SEEN', 'ToldPose', '_wish', 'felt', 'heard']
+    assert is_of_people('gives_up_soon') and not is_of_people('unseemly_order_of_the_axes')
+    assert calls_order('class A:\n    def order(self): pass') == [2]
+
+
+@pytest.mark.parametrize('folder', ['biped_com_ros', 'test'])
+def test_no_two_classes_share_a_name(folder):
+    where = collections.defaultdict(list)
+    for path in sorted((ROOT / folder).rglob('*.py')):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                where[node.name].append(str(path.relative_to(ROOT)))
+    assert {name: found for name, found in where.items() if len(found) > 1} == {}

@@ -248,10 +248,11 @@ class LinkErrorEstimate:
         if not len(self.errors):
             return
         self.errors = self.errors + gain_errors.dot(residual)
-        seen = innovation.dot(gain_errors.T)
-        self._crossed = self.crossed() - gain.dot(QRt.T) - PRt.dot(gain_errors.T) + gain.dot(seen)
+        gain_innovation = innovation.dot(gain_errors.T)
+        self._crossed = (self.crossed() - gain.dot(QRt.T) - PRt.dot(gain_errors.T)
+                         + gain.dot(gain_innovation))
         lost = gain_errors.dot(QRt.T)
-        found = self.covariance - lost - lost.T + gain_errors.dot(seen)
+        found = self.covariance - lost - lost.T + gain_errors.dot(gain_innovation)
         self.covariance = 0.5 * (found + found.T)
 
     def com_covariance(self, rows: Array, effects: Array) -> Array:

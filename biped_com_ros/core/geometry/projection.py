@@ -138,8 +138,8 @@ class _Tableau:
         self._climb(self._m)
         # Along the direction, and across it: the reduced costs, <= 0 at the furthest corner, and
         # how they grow as the direction turns.
-        seen, cotangents = self._costs.copy(), np.empty(n)
-        along, across = seen.real, seen.imag
+        costs, cotangents = self._costs.copy(), np.empty(n)
+        along, across = costs.real, costs.imag
         corners, turned = [self._corner()], 0.0
         for _ in range(_MOST_STEPS):
             np.minimum(along, -_TINY, out=cotangents)
@@ -153,7 +153,7 @@ class _Tableau:
             if enters:
                 self._enter(column)
                 corners.append(self._corner())
-            np.multiply(self._costs, complex(math.cos(turned), -math.sin(turned)), out=seen)
+            np.multiply(self._costs, complex(math.cos(turned), -math.sin(turned)), out=costs)
         raise InputError(_NO_END)
 
     @property

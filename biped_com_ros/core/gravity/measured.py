@@ -40,7 +40,7 @@ from biped_com_ros.core.gravity.model import GravityLoad, Support
 import numpy as np
 
 #: Rate at which lasting internal forces are replaced by the least ones, 1/ns: that of 1 Hz.
-_FORGET = 2e-9 * math.pi
+_RATE = 2e-9 * math.pi
 
 
 class MeasuredWrenches:
@@ -107,7 +107,7 @@ class MeasuredWrenches:
         before, self._support_ns = self._support_ns, stamp_ns
         if before is None or not 0 <= stamp_ns - before < LONGEST_STEP_NS:
             self._internal[:] = internal
-        self._internal += -math.expm1(_FORGET * (before or stamp_ns) - _FORGET * stamp_ns) * (
+        self._internal += -math.expm1(_RATE * (before or stamp_ns) - _RATE * stamp_ns) * (
             internal - self._internal)
         return Support(load, shares, (wrenches - self._internal).tolist())
 

@@ -173,7 +173,7 @@ def _matched(mean: Array, variance: Array, F: float, own: Array) -> tuple[Array,
     tilted = own * variance / total + (variance * F / total) ** 2 * (1.0 - sign ** 2)
     centre = (own * mean + variance * F * sign) / total
     information = 1.0 / tilted - 1.0 / variance
-    is_told = information > 1.0 / (own + F ** 2)
-    matched = 1.0 / np.where(is_told, information, 1.0)
-    return (np.where(is_told, centre + (centre - mean) * matched / variance, 0.0),
-            np.where(is_told, matched, own + F ** 2))
+    is_informative = information > 1.0 / (own + F ** 2)
+    matched = 1.0 / np.where(is_informative, information, 1.0)
+    return (np.where(is_informative, centre + (centre - mean) * matched / variance, 0.0),
+            np.where(is_informative, matched, own + F ** 2))

@@ -109,7 +109,7 @@ class GaitFeedback:
         height = float(middle[-2] + gait.model.state(middle[:-4]).com_in_base[2])
         self._gait, self._omega = gait, math.sqrt(GRAVITY / height)
         self._com.set_omega(self._omega)
-        self._forget()
+        self._reset_states()
 
     @property
     def ground_tilt(self) -> Array:
@@ -208,12 +208,12 @@ class GaitFeedback:
         times, com = self._gait.times, self._gait.com
         return np.array([*(np.interp(time, times, column) for column in com.T), 0.0])
 
-    def _forget(self) -> None:
+    def _reset_states(self) -> None:
         self._error = None
         self._error_rate, self.dcm_error = np.zeros((2, 2))
 
     def _fade(self, dt: float) -> None:
-        self._forget()
+        self._reset_states()
         self._engaged = 0.0
         self._com.fade(dt)
         self._ground.update(dt, np.zeros(2))

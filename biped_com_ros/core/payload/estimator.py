@@ -182,7 +182,7 @@ class PayloadEstimator:
         self._settings = settings or PayloadSettings()
         self.residuals = PayloadResiduals(model, self._settings)
         self._lifted_force = _LIFTED * self._settings.largest_mass * self._settings.gravity
-        self._learnt = np.zeros(len(self.residuals.value))
+        self._learned = np.zeros(len(self.residuals.value))
         self._last_ns = 0
         self.reset()
 
@@ -199,7 +199,7 @@ class PayloadEstimator:
         self._rows = self.residuals.is_measured.copy()
         self._history: deque[tuple[float, Array, Array]] = deque()
         self._baseline: tuple[Array, Array] | None = None
-        self._time = self._next = self._seen_for = self._left_for = 0.0
+        self._time = self._next = self._detected_for = self._left_for = 0.0
         self._pause = 0.0
         self._reference = 0.0
         self.problem = 'measuring the residuals without a payload: keep the hands empty'
@@ -263,7 +263,7 @@ class PayloadEstimator:
         change = self._smooth[0] - self._baseline[0]
         fits = [self._fit(hand, change, variances) for hand in range(len(residuals.hands))]
         if self.payload is None:
-            self._look_for(fits, dt)
+            self._detect(fits, dt)
             if self.payload is None and not self._pause:
                 self._learn(change, variances, dt)
         else:
@@ -310,14 +310,14 @@ class PayloadEstimator:
         """Return the variances of the changes, (m,)."""
         assert self._smooth is not None and self._baseline is not None
         by_model = self._settings.model_deviation * (self._smooth[1] - self._baseline[1])
-        variances: Array = self.residuals.deviations ** 2 + by_model ** 2 + self._learnt
+        variances: Array = self.residuals.deviations ** 2 + by_model ** 2 + self._learned
         return variances
 
     def _learn(self, change: Array, variances: Array, dt: float) -> None:
         """Learn how much the residuals change without a payload, besides what is known."""
-        known = variances - self._learnt
+        known = variances - self._learned
         excess = np.minimum(change * change, _OUTLIER ** 2 * variances) - known
-        self._learnt += dt / _LEARNING * (np.maximum(excess, 0.0) - self._learnt)
+        self._learned += dt / _LEARNING * (np.maximum(excess, 0.0) - self._learned)
 
     # -- payload
 
@@ -340,10 +340,11 @@ class PayloadEstimator:
         left = scaled - columns.dot(parameters)
         return _Fit(hand, parameters, covariance, gain, float(left.dot(left)))
 
-    def _look_for(self, fits: list[_Fit], dt: float) -> None:
+    def _detect(self, fits: list[_Fit], dt: float) -> None:
         best = max(fits, key=lambda fit: fit.gain)
-        self._seen_for = self._seen_for + dt if self._is_payload(best) and not self._pause else 0.0
-        if self._seen_for >= _DWELL:
+        is_detected = self._is_payload(best) and not self._pause
+        self._detected_for = self._detected_for + dt if is_detected else 0.0
+        if self._detected_for >= _DWELL:
             self._take(best)
 
     def _is_payload(self, fit: _Fit) -> bool:
@@ -354,7 +355,7 @@ class PayloadEstimator:
     def _take(self, fit: _Fit) -> None:
         self.payload = Payload(
             self.residuals.hands[fit.hand], fit.parameters.copy(), fit.covariance)
-        self._reference, self._seen_for, self._left_for = float(fit.parameters[0]), 0.0, 0.0
+        self._reference, self._detected_for, self._left_for = float(fit.parameters[0]), 0.0, 0.0
         self._history.clear()
 
     def _follow(self, fits: list[_Fit], change: Array, variances: Array, dt: float) -> None:
@@ -367,8 +368,8 @@ class PayloadEstimator:
         best = max(fits, key=lambda each: each.gain)
         moved = best is not fit and self._is_payload(best) and (
             best.gain > fit.gain + settings.evidence)
-        self._seen_for = self._seen_for + dt if moved else 0.0
-        if self._seen_for >= _DWELL:
+        self._detected_for = self._detected_for + dt if moved else 0.0
+        if self._detected_for >= _DWELL:
             self._take(best)
         elif self._left_for >= _DWELL:
             self.payload, self._pause = None, _PAUSE

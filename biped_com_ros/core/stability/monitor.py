@@ -343,7 +343,7 @@ class StabilityMonitor:
     def _watch_fall(self, located: LocatedState, zmp_margin: float | None,
                     dcm_margin: float | None) -> Change | None:
         rotation, twist = located.state.base.rotation, located.twist
-        if located.filtered is not None and not located.filtered.knows_velocity:
+        if located.filtered is not None and not located.filtered.is_velocity_known:
             return self.watch.update(
                 located.stamp_ns, zmp_margin, None, tilt_of(rotation.item(2, 2)))
         walks = self._steps.update(located.stamp_ns, located.stance.in_contact, dcm_margin)

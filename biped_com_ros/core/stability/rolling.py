@@ -94,12 +94,12 @@ class RollingSoles:
         self.slope = 0.0, 0.0
         #: xx, xy and yy of the covariance of the slope.
         self._covariance = _FIRST_SLOPE ** 2, 0.0, _FIRST_SLOPE ** 2
-        self._learnt_ns = self._shown_ns = 0
+        self._updated_ns = self._shown_ns = 0
 
     def continue_from(self, other: RollingSoles) -> None:
         """Continue with the ground of another one of the same robot."""
         self.slope, self._covariance = other.slope, other._covariance
-        self._learnt_ns, self._shown_ns = other._learnt_ns, other._shown_ns
+        self._updated_ns, self._shown_ns = other._updated_ns, other._shown_ns
 
     @property
     def normal(self) -> Vector:
@@ -132,7 +132,7 @@ class RollingSoles:
         if wrenches is None or not self._edge_height:
             return ()
         rolls, least = False, self._least_force
-        is_due = not 0 <= ns - self._learnt_ns < _STEP_NS
+        is_due = not 0 <= ns - self._updated_ns < _STEP_NS
         for touches, wrench, (low_x, high_x, low_y, high_y) in zip(
                 in_contact, wrenches, self._insides):
             if touches and (fz := wrench[2]) >= least and not (
@@ -140,22 +140,22 @@ class RollingSoles:
                     and low_y * fz < wrench[3] < high_y * fz):
                 rolls = True  # perhaps
         if is_due:
-            self._look(ns, soles, in_contact, wrenches)
+            self._update_motion(ns, soles, in_contact, wrenches)
         if not rolls or self._shown_ns < _KNOWN_NS:
             return ()
         parts = [self._touching(*each) for each in zip(
             self._outlines, self._boxes, soles, in_contact, wrenches, self._insides)]
         return parts if any(parts) else ()
 
-    def _look(self, ns: int, soles: Sequence[Placement], in_contact: Sequence[bool],
-              wrenches: Sequence[Sequence[float]]) -> None:
+    def _update_motion(self, ns: int, soles: Sequence[Placement], in_contact: Sequence[bool],
+                       wrenches: Sequence[Sequence[float]]) -> None:
         """Learn the slope of the ground from the soles that are flat."""
-        elapsed_ns = ns - self._learnt_ns
+        elapsed_ns = ns - self._updated_ns
         for sole, touches, wrench, inside, variances in zip(
                 soles, in_contact, wrenches, self._insides, self._variances):
             if touches and wrench[2] >= self._shows_from and _is_inside(wrench, inside):
                 self._learn(elapsed_ns, sole, *variances)
-                self._learnt_ns = ns
+                self._updated_ns = ns
 
     def _touching(self, outline: Sequence[Point], box: Box, sole: Placement, touches: bool,
                   wrench: Sequence[float], inside: Box) -> Part:

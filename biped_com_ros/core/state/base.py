@@ -246,7 +246,7 @@ class ImuBase(BaseEstimator):
         super().__init__(model, settings)
         self._odometry = LegOdometry(model, model.config.imu.frame, self._lowest_soles)
         self._quaternion, self._gyro = np.zeros(4), np.zeros(3)
-        self._lies = False
+        self._is_lying = False
 
     @property
     def is_held(self) -> bool:
@@ -283,9 +283,9 @@ class ImuBase(BaseEstimator):
 
     def _stood_up(self, upward: float) -> bool:
         """Return whether a robot that lay on the ground is upright again, on all feet."""
-        self._lies = self._lies or upward < _LYING
-        if self._lies and upward > _UPRIGHT and all(self._odometry.stance.in_contact):
-            self._lies = False
+        self._is_lying = self._is_lying or upward < _LYING
+        if self._is_lying and upward > _UPRIGHT and all(self._odometry.stance.in_contact):
+            self._is_lying = False
             return True
         return False
 
@@ -302,7 +302,7 @@ class ImuBase(BaseEstimator):
     def reset(self) -> None:
         """Start at the origin again."""
         self._odometry.reset()
-        self._lies = False
+        self._is_lying = False
 
 
 class FilterBase(BaseEstimator):

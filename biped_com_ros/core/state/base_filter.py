@@ -133,7 +133,7 @@ class FilteredBase(NamedTuple):
     restarted: bool
 
     @property
-    def knows_velocity(self) -> bool:
+    def is_velocity_known(self) -> bool:
         """Whether the velocity is known well enough for the DCM; not so just after the start."""
         return float(np.trace(self.covariance[VELOCITY, VELOCITY])) < _KNOWN_SPEED ** 2
 
@@ -205,9 +205,9 @@ class BaseFilter:
     def reset(self) -> None:
         """Start at the origin at the next update; the biases stay."""
         self._time_ns: int | None = None
-        self._let_go()
+        self._reset_stance()
 
-    def _let_go(self) -> None:
+    def _reset_stance(self) -> None:
         self._anchored, self._levelled = [[False] * len(self._feet) for _ in range(2)]
         self._still.reset()
 
@@ -273,7 +273,7 @@ class BaseFilter:
         self.filter.start(R_world_imu, velocity, position, np.array((
             (deviation, deviation, _CERTAIN), (_STARTING_SPEED,) * 3,
             (_CERTAIN, _CERTAIN, height))))
-        self._let_go()
+        self._reset_stance()
 
     def _velocity_in_imu(self, state: RobotState, in_contact: tuple[bool, ...]) -> Array:
         """Return the velocity of the IMU above soles that do not move, along its axes."""
@@ -309,7 +309,7 @@ class BaseFilter:
         deviations[1] = 0.5 * _LOST
         self.filter.start(
             self.filter.R_world_imu, np.zeros(3), self.filter.position, deviations)
-        self._let_go()
+        self._reset_stance()
 
     # -- feet
 

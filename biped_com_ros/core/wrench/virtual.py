@@ -25,7 +25,7 @@ its foot carries. What they cannot tell, as the internal forces of two feet, is 
 a foot that carries much may transmit much, and its CoP is inside the sole, on the lowest edge if
 the sole is tilted.
 
-S is learnt while the robot moves (expectation maximization): noise, friction that the model lacks
+S is learned while the robot moves (expectation maximization): noise, friction that the model lacks
 and wrong masses appear as residuals, above all in swing, and widen the covariance.
 """
 
@@ -47,14 +47,14 @@ import numpy as np
 _SKEW_TRANSPOSED = skew(np.eye(3)).transpose(0, 2, 1).reshape(3, 9)
 #: Variance of rows that are not measured, (N m)^2.
 _UNKNOWN = 1e12
-#: How many instants go by between two updates of the learnt variances.
+#: How many instants go by between two updates of the learned variances.
 _LEARNING_STEP = 4
 #: Rows and columns of the prior of a foot that are not zero.
 _FILLED = ((0, 0), (0, 1), (0, 5), (1, 0), (1, 1), (1, 5), (2, 2), (2, 3), (2, 4), (3, 2), (3, 3),
            (4, 2), (4, 4), (5, 0), (5, 1), (5, 5))
 #: How often the first instant is solved, whose prior does not know yet what each foot carries.
 _FIRST_ROUNDS = 4
-#: Largest residual that is learnt from, in standard deviations: impacts are not noise.
+#: Largest residual that is learned from, in standard deviations: impacts are not noise.
 _OUTLIER = 3.0
 #: Prior of CoP and torsion: shares of the half sole, flat and on an edge, and m.
 _FLAT, _EDGE, _TORSION = 0.7, 0.25, 0.03
@@ -83,7 +83,7 @@ class VirtualWrenchSettings:
     effort_deviation
         Of a joint's torque, as such a lever, m.
     learning_time
-        Time constant of the learnt deviations, s.
+        Time constant of the learned deviations, s.
     friction_coefficient
         Of the ground: prior of horizontal forces over vertical ones.
     least_load
@@ -157,7 +157,7 @@ class VirtualFootWrenches:
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew after a gap; what has been learnt stays."""
+        """Begin anew after a gap; what has been learned stays."""
         self.forces.reset()
         self._loads = [self._weight / self._feet] * self._feet
         self._noise = np.zeros(6 * self._feet)
@@ -165,7 +165,7 @@ class VirtualFootWrenches:
 
     @property
     def row_deviations(self) -> Array:
-        """Return the learnt standard deviations of the rows, (m,)."""
+        """Return the learned standard deviations of the rows, (m,)."""
         return np.sqrt(self._variances)
 
     def update(self, stamp_ns: int, state: RobotState, efforts: Array, angular_velocity: Array,
@@ -322,9 +322,9 @@ class VirtualFootWrenches:
         squares = np.minimum(residual * residual, _OUTLIER ** 2 * self._variances)
         expected = squares + (self._posterior.dot(rows) * rows).sum(axis=0)
         share = min(1.0, _LEARNING_STEP * dt / self._settings.learning_time)
-        learnt = np.maximum(
+        learned = np.maximum(
             self._variances + share * (expected - self._variances), self._least)
-        np.copyto(self._variances, learnt, where=self._learns)
+        np.copyto(self._variances, learned, where=self._learns)
 
     def _estimate_noise(self, difference: Array, dt: float) -> None:
         """Update the variance of the noise by the wrenches' change of one instant."""

@@ -109,8 +109,8 @@ class CommandRecord:
         self._descriptor, self.is_held = None, False
         self._use(np.zeros(1, self._layout)[0])
 
-    def forget(self) -> None:
-        """Note that nothing is applied any more."""
+    def clear(self) -> None:
+        """Record that no efforts are applied any more."""
         self.efforts[...] = 0.0
 
     @property

@@ -63,14 +63,14 @@ class CommandedPositions:
         self._type = _state_type() if topic.endswith(_COMMANDS) else None
         self._topic = topic.removesuffix(_COMMANDS) + _STATE
         self._subscription: Subscription | None = None
-        self.forget()
+        self.clear()
 
-    def forget(self) -> None:
-        """Take no message from before for the present."""
+    def clear(self) -> None:
+        """Drop the message received before."""
         self._message, self._received_at = b'', 0.0
         self._waits_since: float | None = None
 
-    def listen(self) -> None:
+    def subscribe(self) -> None:
         """Receive messages from now on."""
         if self._type is None or self._subscription is not None:
             return
@@ -85,7 +85,7 @@ class CommandedPositions:
 
     def ignore(self) -> None:
         """Receive no messages any more."""
-        self.forget()
+        self.clear()
         if self._subscription is not None:
             self._node.destroy_subscription(self._subscription)
             self._subscription = None

@@ -171,7 +171,7 @@ class ControllerWatch:
     def destroy(self) -> None:
         """Destroy timer, clients and subscriptions."""
         self._node.destroy_timer(self._timer)
-        self._forget(list(self._controllers))
+        self._remove(list(self._controllers))
         self._states.destroy()
 
     def _on_timer(self) -> None:
@@ -187,7 +187,7 @@ class ControllerWatch:
         gone = [name for name, controller in self._controllers.items()
                 if found.get(name) != controller.subscriptions]
         was_applied = any(_applies(self._controllers[name]) for name in gone)
-        self._forget(gone)
+        self._remove(gone)
         # Whatever comes in its place applies nothing yet.
         self.must_restart |= was_applied and not any(map(_applies, self._controllers.values()))
         for name in found.keys() - self._controllers.keys():
@@ -203,7 +203,7 @@ class ControllerWatch:
                 self._states.request(controller.name)
         self._update()
 
-    def _forget(self, names: Sequence[str]) -> None:
+    def _remove(self, names: Sequence[str]) -> None:
         for name in names:
             self._controllers.pop(name).destroy()
 
@@ -252,7 +252,7 @@ class ControllerWatch:
             return False
         return controller.joints is None or bool(
             controller.joints and controller.may_wait_for_state
-            and self._states.can_answer(controller.name))
+            and self._states.is_service_ready(controller.name))
 
     def _problem_of(self, controller: _Controller) -> str:
         name, is_required = controller.name, controller.name == self._required
@@ -290,7 +290,7 @@ class _Controller:
         self._is_active: bool | None = None  # until it is known
         #: Whether it has announced its state, or controller_manager has.
         self.is_state_known = False
-        self._found_at, self._was_asked, self._requests = time.monotonic(), False, 0
+        self._found_at, self._is_requested, self._requests = time.monotonic(), False, 0
         self._client: Client = node.create_client(GetParameters, f'{name}/get_parameters')
         self._subscription: Subscription = node.create_subscription(
             TransitionEvent, f'{name}/transition_event', self._on_transition, 10)
@@ -334,7 +334,7 @@ class _Controller:
             return
         response: Any = future.result()
         self.values = values = response.values
-        is_new, self._was_asked = not self._was_asked, True
+        is_new, self._is_requested = not self._is_requested, True
         self.joints = list(values[0].string_array_value) if values else []
         self._on_joints(self, is_new and bool(self.joints))
 

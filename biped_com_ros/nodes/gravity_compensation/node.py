@@ -342,7 +342,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
             self._controller.must_restart |= not supervisor.is_at_zero
         must_restart = self._controller.must_restart
         if must_restart and not succession.is_pending:
-            succession.record.forget()
+            succession.record.clear()
         reason = (self._blocked() or (self._conflict if supervisor.is_at_zero else '')
                   or (_RESTARTING if must_restart else '')
                   or (_PENDING if succession.is_pending else '') or self._awaited())

@@ -119,7 +119,7 @@ class CommandSuccession:
             return self.record.efforts.copy()
         if subscribers and time.monotonic() > self._pending_since + _DISCOVERY_TIME:
             self._is_pending = False
-            self.record.forget()
+            self.record.clear()
         return None
 
     def note_subscribers(self, subscribers: set[bytes]) -> None:
@@ -140,7 +140,7 @@ class CommandSuccession:
             record.publisher = b''
         self._is_pending = bool(record.efforts.any() and record.subscribers)
         if not self._is_pending:
-            record.forget()
+            record.clear()
         return True
 
     def _publishers(self) -> set[bytes]:

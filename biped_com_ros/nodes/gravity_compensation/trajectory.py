@@ -127,7 +127,7 @@ class TrajectoryOutput(ControllerOutput):
     def start(self) -> None:
         """Accept motions, from the positions on that the controller commands then."""
         self.interrupt('gravity_compensation was activated')
-        self._commanded.listen()
+        self._commanded.subscribe()
         if not self._subscriptions:
             self._subscriptions = [
                 self._subscribe(JointState, '~/reference', self._on_positions),
@@ -156,7 +156,7 @@ class TrajectoryOutput(ControllerOutput):
     def interrupt(self, reason: str) -> None:
         """Forget all positions, since nothing is commanded; the next ones are read anew."""
         if reason not in (self._refusal, _AWAITED):
-            self._commanded.forget()  # the controller may have begun anew since
+            self._commanded.clear()  # the controller may have begun anew since
         self._refusal = reason
         if not self._reference.is_set:
             return
@@ -164,7 +164,7 @@ class TrajectoryOutput(ControllerOutput):
             self._node.get_logger().error(f'motion ended: {reason}')
         self._reference.clear()
         if self._subscriptions:
-            self._commanded.listen()
+            self._commanded.subscribe()
         self._goals.abort(reason)
 
     def destroy(self) -> None:

@@ -113,7 +113,7 @@ class TorsoTeleop(Node):
         self._joy = self.create_publisher(Joy, 'joy', 10)
         self._freeze = self.create_client(SetBool, _FREEZE)
         self._start, self._shape, self._com = 0, '', ''
-        self._wish: tuple[bool, float] | None = None  # freeze or unfreeze, until when
+        self._request: tuple[bool, float] | None = None  # freeze or unfreeze, until when
         if self._keys:  # the tour prints nothing
             subscribe(
                 self, Vector3Stamped, 'torso_controller/shape', self._on_shape, STATE_OUTPUT)
@@ -151,25 +151,25 @@ class TorsoTeleop(Node):
             if key == SUSPEND:
                 print('\r\x1b[Kctrl-Z does nothing here; q quits', flush=True)
             if key in (b'f', b'u'):
-                self._wish = (key == b'f', time.monotonic() + _LONGEST_WAIT)
+                self._request = (key == b'f', time.monotonic() + _LONGEST_WAIT)
             self.stick.press(key)
-        self._send_wish()
+        self._send_request()
         print(f'\rstick forward {self.stick.forward:+.1f} left {self.stick.left:+.1f}  '
               f'{self._shape}  {self._com}\x1b[K', end='', flush=True)
 
-    def _send_wish(self) -> None:
+    def _send_request(self) -> None:
         """Freeze or unfreeze as soon as the controller is there."""
-        if self._wish is None:
+        if self._request is None:
             return
-        freezes, end = self._wish
+        freezes, end = self._request
         if self._freeze.service_is_ready():
             self._freeze.call_async(SetBool.Request(data=freezes))
-            self._wish = None
+            self._request = None
         elif time.monotonic() > end:
             print(f'\r\x1b[Knot {"" if freezes else "un"}frozen: no service '
                   f'{self.resolve_service_name(_FREEZE)}; is torso_controller running?',
                   flush=True)
-            self._wish = None
+            self._request = None
 
     def destroy_node(self) -> None:
         """Restore the terminal."""

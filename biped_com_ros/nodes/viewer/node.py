@@ -132,7 +132,7 @@ class Viewer(Node):
         # Pinocchio's data must not be shared between threads: the drawer has its own model.
         own = RobotModel(model.config, model.urdf)
         self._drawer = Drawer(self, self.page, own, self.params.rate)
-        self.page.on_visitors(self._drawer.wake)
+        self.page.on_visitors(self._drawer.resume)
         self.create_timer(_COMMAND_PERIOD, self._execute_commands, clock=steady_clock())
         self.create_timer(_CHECK_PERIOD, self._check, clock=steady_clock())
         self._check()
@@ -242,17 +242,17 @@ class Drawer(threading.Thread):
         super().__init__(name='drawer', daemon=True)
         self._node, self._page, self._model = node, page, model
         self._period = 1.0 / rate
-        self._wake_event, self._ending = threading.Event(), False
+        self._visited, self._ending = threading.Event(), False
         self.yaw = self.rate = 0.0
 
-    def wake(self) -> None:
+    def resume(self) -> None:
         """Check for visitors."""
-        self._wake_event.set()
+        self._visited.set()
 
     def end(self) -> None:
         """Stop the thread, and wait for its end."""
         self._ending = True
-        self._wake_event.set()
+        self._visited.set()
         if self.is_alive():
             self.join(timeout=2.0)
 
@@ -262,8 +262,8 @@ class Drawer(threading.Thread):
                             frame_prefix(self._node))
         while not self._ending:
             if not self._page.visitors:
-                self._wake_event.wait()
-                self._wake_event.clear()
+                self._visited.wait()
+                self._visited.clear()
                 continue
             inputs = PageInputs(polled, self._model)
             try:

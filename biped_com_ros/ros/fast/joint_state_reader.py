@@ -92,10 +92,10 @@ class JointPart(Structure):
         #: Positions that were compared with the limits; square of the distance to the nearest.
         self.checked, self.clearance_squared = np.zeros(len(self.joints)), 0.0
         self.present = tuple(field in self.fields for field in _OPTIONAL)
-        self.forget()
+        self.clear()
 
-    def forget(self) -> None:
-        """Have no values, as at the beginning."""
+    def clear(self) -> None:
+        """Drop all values, as at the beginning."""
         self.ns = self.last_ns = self.missing_since_ns = NEVER_NS
         self.measured: tuple[bool, ...] | None = None
         self.owns_all = False
@@ -235,7 +235,7 @@ class JointStateReader(StampedReader):
 
     def _reset(self) -> None:
         for part in (*self._known_parts.values(), *self._parts):
-            part.forget()
+            part.clear()
         self._leader, self._last_ns = None, NEVER_NS
         self._owners[...] = _NO_PART
         self._parts = []

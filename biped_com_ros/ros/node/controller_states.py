@@ -44,7 +44,7 @@ class ControllerStates:
         self._clients: dict[str, Client] = {}
         self._type = _list_controllers()
 
-    def can_answer(self, controller: str) -> bool:
+    def is_service_ready(self, controller: str) -> bool:
         """Return whether there is a controller manager in the namespace of a controller."""
         client = self._client(controller)
         return client is not None and client.service_is_ready()

@@ -69,18 +69,18 @@ class NodeStates:
             return ''
         services = {service for service, _ in node.get_service_names_and_types()}
         if f'{name}/get_state' in services:
-            self._ask_node(node, name)
+            self._query_node(node, name)
             verb = 'configure' if self._states.get(name) == 'unconfigured' else 'activate'
             remedy = f'ros2 lifecycle set {name} {verb}'
         elif f'{_namespace(name)}/{_CONTROLLER_MANAGER}' in services:
-            self._ask_manager(node, name)
+            self._query_manager(node, name)
             remedy = f'ros2 control switch_controllers --activate {name.rpartition("/")[2]}'
         else:
             return ''
         state = self._states.get(name, '')
         return f'it is {state}: {remedy}' if state else ''
 
-    def _ask_node(self, node: Node, name: str) -> None:
+    def _query_node(self, node: Node, name: str) -> None:
         if name not in self._clients:
             try:
                 self._clients[name] = node.create_client(GetState, f'{name}/get_state')
@@ -96,7 +96,7 @@ class NodeStates:
         state = response.current_state
         self._states[name] = '' if state.id == State.PRIMARY_STATE_ACTIVE else state.label
 
-    def _ask_manager(self, node: Node, name: str) -> None:
+    def _query_manager(self, node: Node, name: str) -> None:
         try:
             if self._controllers is None:
                 self._controllers = ControllerStates(node, self._on_controller)

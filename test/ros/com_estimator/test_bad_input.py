@@ -141,19 +141,19 @@ def test_stamps_going_backward_or_stale_are_refused(rig):
     assert not rig.got['com'] and 'behind the' in rig.node.inputs.joints.last_error
 
 
-def test_an_imu_that_dies_stops_everything_and_is_named(rig):
+def test_an_imu_that_stops_stops_everything_and_is_named(rig):
     rig.silent.add('imu')
     rig.play(40)
     rig.clear()
     rig.play(10)
     assert not any(rig.got.values())
-    rig.health('base', ERROR, saying='unknown: waiting for orientation')
+    rig.health('base', ERROR, text='unknown: waiting for orientation')
     rig.silent.clear()
     rig.until(lambda: rig.step() and rig.got['com'])
     assert rig.health('base', OK)
 
 
-def test_joint_states_that_die_are_named(rig):
+def test_joint_states_that_stop_are_named(rig):
     rig.silent.add('joints')
     assert 'waiting for joint states' in rig.health('base', ERROR)
     assert 'not published' in rig.health('com', ERROR)
@@ -271,7 +271,7 @@ def test_the_process_ends_cleanly_on_an_interrupt(files):
     assert 'Traceback' not in output
 
 
-def test_the_process_says_in_one_line_why_it_cannot_start(tmp_path):
+def test_the_process_reports_in_one_line_why_it_cannot_start(tmp_path):
     process = start_node('com_estimator', '-p', f'robot:={tmp_path / "none.yaml"}')
     output, _ = process.communicate(timeout=20.0)
     assert process.returncode == 1

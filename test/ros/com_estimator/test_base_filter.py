@@ -46,18 +46,18 @@ def record(options):
         return (0.015 * ramp * np.sin(4.4 * t), 0.025 * ramp * np.sin(6.3 * t), 0.0)
     rows = []
     for t, _, truth in pipeline.run(2.6, sway):
-        seen = pipeline.observation
+        observation = pipeline.observation
         if t > 0.6:
             rows.append((
-                10**9 + round(1e9 * seen.time), seen.joint_positions.copy(),
-                seen.joint_velocities.copy(), seen.angular_velocities[0].copy(),
-                seen.linear_accelerations[0].copy(), pipeline.wrenches.copy(),
+                10**9 + round(1e9 * observation.time), observation.joint_positions.copy(),
+                observation.joint_velocities.copy(), observation.angular_velocities[0].copy(),
+                observation.linear_accelerations[0].copy(), pipeline.wrenches.copy(),
                 Pose.from_quaternion(truth.base_quaternion, truth.base_position.copy()),
                 truth.base_twist.copy(), truth.com - truth.base_position))
     return pipeline.model, rows
 
 
-class Robot(NodeRig):
+class DriversWithoutOrientation(NodeRig):
     """The node and the drivers of a robot whose IMU has no orientation."""
 
     def __init__(self, **options):
@@ -95,7 +95,7 @@ def pose_of(odometry):
 
 def test_odometry_is_right_within_its_covariance(recording):
     model, rows = recording
-    rig = Robot()
+    rig = DriversWithoutOrientation()
     try:
         rig.play(model, rows)
         assert not rig.node.base.problem and not rig.node.base.is_held
@@ -132,7 +132,7 @@ def test_a_hidden_load_is_weighed_and_the_fused_com_is_that_of_the_robot():
     hidden = 0.4
     model, rows = record(PlantOptions(dt=0.004, tendons=False, errors={
         'pelvis': LinkError(hidden, (0.02, -0.02, -0.05))}))
-    rig = Robot(fused_com=True, fusion_wrench_delay=0.0)
+    rig = DriversWithoutOrientation(fused_com=True, fusion_wrench_delay=0.0)
     try:
         fused = rig.collect(Odometry, f'{SPACE}/com_estimator/com_fused')
         forces = rig.collect(WrenchStamped, f'{SPACE}/com_estimator/external_force')

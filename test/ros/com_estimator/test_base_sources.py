@@ -67,7 +67,7 @@ def test_a_fixed_base(own_rig):
                                rotation @ state.com_velocity_in_base, atol=1e-9)
 
 
-def test_tf_as_source_says_what_to_install(files):
+def test_tf_as_source_names_what_to_install(files):
     if find_spec('tf2_ros'):
         pytest.skip('tf2_ros is installed')
     with pytest.raises(ConfigurationError, match='needs tf2_ros: install ros-.*-tf2-ros-py .apt.'):

@@ -55,7 +55,7 @@ def test_in_the_air_the_base_is_held_and_there_is_no_velocity(rig):
     assert rig.health('base', WARN) == 'position held: no foot is in contact'
 
 
-def test_after_lying_the_world_begins_anew_at_the_origin(rig):
+def test_after_a_fall_the_world_begins_anew_at_the_origin(rig):
     motion, keep = rig.motion, (rig.motion.foot, rig.motion.sole_in_world)
 
     def put(position, roll):

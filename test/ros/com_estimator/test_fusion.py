@@ -42,15 +42,17 @@ def recording():
         return (0.012 * ramp * np.sin(4.4 * t), 0.02 * ramp * np.sin(2.0 * np.pi * t), 0.0)
     rows = []
     for t, _, truth in pipeline.run(0.6 + SECONDS, sway):
-        seen = pipeline.observation
+        observation = pipeline.observation
         if t > 0.6:
-            rows.append((10**9 + round(1e9 * seen.time), seen.joint_positions.copy(),
-                         seen.joint_velocities.copy(), seen.imu_quaternions[0].copy(),
-                         seen.angular_velocities[0].copy(), pipeline.wrenches.copy(), truth.com))
+            rows.append((10**9 + round(1e9 * observation.time), observation.joint_positions.copy(),
+                         observation.joint_velocities.copy(),
+                         observation.imu_quaternions[0].copy(),
+                         observation.angular_velocities[0].copy(), pipeline.wrenches.copy(),
+                         truth.com))
     return pipeline.model, rows
 
 
-class Robot(NodeRig):
+class EstimatorWithDrivers(NodeRig):
     """The node, the drivers of a robot, and a subscriber."""
 
     def __init__(self, **values):
@@ -95,7 +97,7 @@ class Robot(NodeRig):
 
 def test_the_fused_com_is_right_where_the_kinematic_one_is_not(recording):
     model, rows = recording
-    rig = Robot()
+    rig = EstimatorWithDrivers()
     try:
         rig.subscribe_to_fusion()
         rig.play(model, rows)
@@ -120,7 +122,7 @@ def test_the_fused_com_is_right_where_the_kinematic_one_is_not(recording):
 
 def test_an_estimate_that_is_not_finite_is_not_published_and_begins_anew(recording):
     model, rows = recording
-    rig = Robot()
+    rig = EstimatorWithDrivers()
     try:
         rig.subscribe_to_fusion()
         rig.play(model, rows[:60])
@@ -135,7 +137,7 @@ def test_an_estimate_that_is_not_finite_is_not_published_and_begins_anew(recordi
 
 def test_the_fusion_can_be_turned_off(recording):
     model, rows = recording
-    rig = Robot(fused_com=False)
+    rig = EstimatorWithDrivers(fused_com=False)
     try:
         rig.play(model, rows[:50])
         assert len(rig.com) > 40 and rig.node.fusion is None
@@ -151,7 +153,7 @@ def test_a_late_subscriber_gets_the_same_bits(recording):
     model, rows = recording
     received = []
     for early in (True, False):
-        rig = Robot()
+        rig = EstimatorWithDrivers()
         try:
             if early:
                 rig.subscribe_to_fusion()
@@ -176,9 +178,9 @@ def test_a_late_subscriber_gets_the_same_bits(recording):
         assert late == {stamp: always[stamp] for stamp in late}
 
 
-def test_without_foot_wrenches_it_says_so_and_goes_on_by_kinematics(recording):
+def test_without_foot_wrenches_it_reports_so_and_goes_on_by_kinematics(recording):
     model, rows = recording
-    rig = Robot()
+    rig = EstimatorWithDrivers()
     try:
         rig.subscribe_to_fusion()
         rig.play(model, rows[:60], wrenches=False)
@@ -196,7 +198,7 @@ def test_without_foot_wrenches_it_says_so_and_goes_on_by_kinematics(recording):
 
 def test_a_lost_imu_stops_the_fusion_until_it_is_back(recording):
     model, rows = recording
-    rig = Robot()
+    rig = EstimatorWithDrivers()
 
     def play_until(text, **options):
         for start in range(0, 600, 20):
@@ -230,7 +232,7 @@ def test_the_parameters_are_those_of_the_filter():
 
 def test_forces_of_the_wrong_sign_are_reported(recording):
     model, rows = recording
-    rig = Robot()
+    rig = EstimatorWithDrivers()
     try:
         rig.subscribe_to_fusion()
         for start in range(0, len(rows) - 20, 20):

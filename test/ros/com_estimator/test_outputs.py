@@ -194,7 +194,7 @@ def test_rates_of_transforms_and_markers(own_rig):
     assert not rig.got['markers']
 
 
-def test_links_of_feet_and_hands_have_frames_if_asked(own_rig):
+def test_links_of_feet_and_hands_have_frames_if_configured(own_rig):
     """One tree with those of the base, in which each is where the motion has it."""
     rig = own_rig(publish_contact_tf=True)
     rig.warm_up()

@@ -183,7 +183,7 @@ def test_padding_may_hold_anything(message, garbage):
     assert len(converted) == 1
 
 
-def test_velocities_moving_into_efforts_are_noticed():
+def test_velocities_moving_into_efforts_are_detected():
     """Same size, same names, same positions count: only the lengths inside differ."""
     def select(message):
         return codec.Selection([('velocity', 0)] if len(message.velocity) else [('effort', 0)])
@@ -197,7 +197,7 @@ def test_velocities_moving_into_efforts_are_noticed():
         assert out[0] == value
 
 
-def test_number_of_remembered_structures_is_bounded():
+def test_number_of_cached_structures_is_bounded():
     reader = codec.Decoder(JointState, reversed_positions_then_efforts, plain=False)
     for i in range(200):
         raw = serialize_message(JointState(name=[f'joint{i}'], position=[float(i)]))
@@ -238,7 +238,7 @@ def test_bytes_that_are_no_message_raise():
         reader.plan_for(b'\x00\x01\x00\x00\xff\xff')
 
 
-def test_a_wrong_layout_is_noticed_and_the_plain_path_taken(monkeypatch):
+def test_a_wrong_layout_is_detected_and_the_plain_path_taken(monkeypatch):
     monkeypatch.setattr(codec.Layout, '_align', lambda self, size: None)
     reader = codec.Decoder(JointState, reversed_positions_then_efforts, plain=False)
     raw = serialize_message(JointState(name=['ab'], position=[1.5]))
@@ -252,7 +252,7 @@ def test_a_wrong_layout_is_noticed_and_the_plain_path_taken(monkeypatch):
     assert template.message().point == Point(x=1.0, y=2.0, z=3.0)
 
 
-def test_environment_asks_for_the_plain_path(monkeypatch):
+def test_environment_selects_the_plain_path(monkeypatch):
     monkeypatch.setenv('BIPED_COM_PLAIN', '1')
     assert codec.Decoder(JointState, reversed_positions_then_efforts).plain
     assert codec.Template(PointStamped(), {'point': 'point'}).plain

@@ -35,7 +35,7 @@ TIMEOUT, FARTHEST = 0.5, 0.1
 
 
 @dataclass
-class Joint:
+class JointValues:
     """What is known of a joint; None is unknown."""
 
     reported_ns: int | None = None
@@ -51,7 +51,7 @@ class Reference:
 
     def __init__(self, names, n_required):
         self.names, self.n_required = names, n_required
-        self.joints = {name: Joint() for name in names}
+        self.joints = {name: JointValues() for name in names}
         self.delivered, self.refused = [], {}
         self._leader, self._last_reported, self._last = None, {}, None
         self._missing = {}
@@ -272,7 +272,7 @@ def test_parts_are_put_together_as_by_the_reference(parts, n_required):
     same(receiver, reference)
 
 
-def test_parts_die_and_come_back():
+def test_parts_stop_and_come_back():
     """Each change is noticed with the next message."""
     rng = np.random.default_rng(1)
     arms, legs = Part(('a', 'b', 'c', 'd'), 2 * MS), Part(('e', 'f'), 2 * MS, 1000)

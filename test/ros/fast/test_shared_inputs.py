@@ -57,7 +57,7 @@ class Listener:
         return [got[1] for got in self.got]
 
 
-class Company:
+class SharedInputRig:
     """Nodes that share their inputs, and the robot that they listen to."""
 
     def __init__(self):
@@ -99,7 +99,7 @@ class Company:
 
 @pytest.fixture
 def company():
-    company = Company()
+    company = SharedInputRig()
     yield company
     company.close()
 

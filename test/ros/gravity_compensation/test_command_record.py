@@ -80,7 +80,7 @@ def test_nothing_is_left_after_the_last_effort_was_zero(tmp_path):
     first.efforts[...] = EFFORTS
     second = record(tmp_path)
     assert not second.acquire()
-    first.forget()
+    first.clear()
     first.release()
     assert not list(tmp_path.iterdir())
     assert second.acquire() and not second.efforts.any()

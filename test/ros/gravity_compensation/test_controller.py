@@ -92,7 +92,7 @@ def subscriber(rig, joints, received):
 
 
 @pytest.mark.parametrize('state', ['inactive', 'active'])
-def test_controller_manager_is_asked_for_controllers_that_announce_nothing(make, talos, state):
+def test_controller_manager_is_called_for_controllers_that_announce_nothing(make, talos, state):
     rig, received = make(autostart=False), []
     manager = ControllerManager(rig, effort_controller=state, other='active')
     node = subscriber(rig, list(talos.actuated_joint_names), received)
@@ -234,7 +234,7 @@ def test_controller_in_the_same_order_gets_commands(make, talos):
     node.destroy_node()
 
 
-def test_a_controller_that_ends_without_a_response_is_asked_again(make, talos):
+def test_a_controller_that_ends_without_a_response_is_called_again(make, talos):
     rig = make(controller='effort_controller')
     unresponsive = Node('effort_controller', namespace=rig.namespace)  # no executor serves it
     client = rig.peer.create_client(GetParameters, 'effort_controller/get_parameters')

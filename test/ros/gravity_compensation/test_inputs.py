@@ -173,7 +173,7 @@ def test_quaternion_that_is_no_rotation_is_not_used(rig):
     rig.until(lambda: rig.has_error('the IMU is stale', 'has length 2'), 'diagnostics')
 
 
-def test_a_foot_sensor_that_reads_zero_is_not_believed(rig):
+def test_a_foot_sensor_that_reads_zero_is_not_used(rig):
     """The other foot carries half of the weight: no effort may follow a single support."""
     count, before = len(rig.efforts), np.array(rig.last)
     rig.forces[1] = 0.0

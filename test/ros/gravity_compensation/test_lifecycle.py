@@ -29,7 +29,7 @@ import pytest
 from rclpy.node import Node
 from support.gravity_rig import COUNTER
 from support.messages import parameters as overrides
-from support.node_process import call_until_answered, start_node
+from support.node_process import call_until_response, start_node
 import yaml
 
 CONFIG = Path(__file__).resolve().parents[3] / 'config' / 'gravity_compensation.yaml'
@@ -88,7 +88,7 @@ def test_process_becomes_active_and_ends_cleanly(module, arguments):
         label, end = '', time.monotonic() + 30.0
         while label != 'active':  # the service may respond before the node is active
             assert time.monotonic() < end, label
-            label = call_until_answered(
+            label = call_until_response(
                 peer, client, GetState.Request(), executor).current_state.label
         process.send_signal(signal.SIGINT)
         assert process.wait(10.0) == 0, process.stdout.read()

@@ -29,7 +29,7 @@ PARAMETERS = ('robot:=talos', f'effort_rate:={RATE}', 'start_time:=0.3', 'stop_t
               'effort_clamp:=0.8', 'input_timeout:=0.5')
 
 
-class Controller:
+class HoldingController:
     """Holds the last command, as effort controllers do, and notes each one that it gets."""
 
     def __init__(self, rig):
@@ -84,7 +84,7 @@ def kill(robot, process):
 
 
 def test_a_restarted_node_begins_with_the_efforts_that_are_applied(robot):
-    controller = Controller(robot)
+    controller = HoldingController(robot)
     with running(robot) as process:
         robot.until(lambda: controller.is_full, 'efforts', timeout=30.0)
         kill(robot, process)
@@ -99,7 +99,7 @@ def test_a_restarted_node_begins_with_the_efforts_that_are_applied(robot):
 
 
 def test_a_second_node_takes_over_without_a_step(robot):
-    controller = Controller(robot)
+    controller = HoldingController(robot)
     with running(robot) as first:
         robot.until(lambda: controller.is_full, 'efforts', timeout=30.0)
         with running(robot) as second:
@@ -116,7 +116,7 @@ def test_a_second_node_takes_over_without_a_step(robot):
 
 
 def test_a_controller_that_was_restarted_meanwhile_begins_at_zero(robot):
-    controller = Controller(robot)
+    controller = HoldingController(robot)
     with running(robot) as process:
         robot.until(lambda: controller.is_full, 'efforts', timeout=30.0)
         kill(robot, process)
@@ -128,7 +128,7 @@ def test_a_controller_that_was_restarted_meanwhile_begins_at_zero(robot):
 
 
 def test_a_restarted_node_without_sensors_ramps_to_zero(robot):
-    controller = Controller(robot)
+    controller = HoldingController(robot)
     with running(robot) as process:
         robot.until(lambda: controller.is_full, 'efforts', timeout=30.0)
         kill(robot, process)

@@ -22,13 +22,13 @@ import numpy as np
 import pytest
 from sensor_msgs.msg import JointState
 from support.trajectory_controller import TrajectoryController
-from support.trajectory_rig import ELBOW, HIP, Robot, trajectory
+from support.trajectory_rig import ELBOW, HIP, trajectory, TrajectoryRig
 from trajectory_msgs.msg import JointTrajectory
 
 
 @pytest.fixture
 def robot(make, talos):
-    robot = Robot(make, talos, input_timeout=1.0, hold_time=1.0)
+    robot = TrajectoryRig(make, talos, input_timeout=1.0, hold_time=1.0)
     yield robot.begin()
     robot.controller.close()
 
@@ -44,9 +44,9 @@ def test_a_trajectory_moves_the_joint_while_efforts_follow_the_posture(robot, ta
     assert not robot.controller.refused
     # The controller follows the trajectory as if it had got it itself.
     times, positions = robot.column(ELBOW, since=sent)
-    wanted = np.array([[_cubic(t - sent - delay, start) for t in times]
-                       for delay in np.arange(0.0, 0.2, 0.002)])
-    assert np.abs(wanted - positions).max(axis=1).min() < 0.015
+    reference = np.array([[_cubic(t - sent - delay, start) for t in times]
+                          for delay in np.arange(0.0, 0.2, 0.002)])
+    assert np.abs(reference - positions).max(axis=1).min() < 0.015
     others = [j for j in robot.joints if j != ELBOW]
     assert max(np.ptp(robot.column(j, since=sent)[1]) for j in others) < 1e-9
 
@@ -97,7 +97,7 @@ def test_an_invalid_trajectory_is_refused_with_its_reason(robot, change, text):
     assert max(np.ptp(robot.column(j, since=sent)[1]) for j in robot.joints) < 1e-9
 
 
-def test_the_controller_stops_the_joints_when_the_node_says_no_more(robot):
+def test_the_controller_stops_the_joints_when_the_node_sends_no_more(robot):
     start = robot.at(ELBOW)
     robot.send(trajectory(ELBOW, (0.5, start - 0.15, -0.3), (1.5, start - 0.45, -0.3),
                           (2.0, start - 0.5, 0.0)))
@@ -144,7 +144,8 @@ def test_joints_that_hang_below_their_commands_do_not_give_way(make, talos, publ
     if publishes_state and not hasattr(
             pytest.importorskip('control_msgs.msg'), 'JointTrajectoryControllerState'):
         pytest.skip('this control_msgs has no state of the controller')
-    robot = Robot(make, talos, COMPLIANCE, publishes_state, input_timeout=1.0, hold_time=1.0)
+    robot = TrajectoryRig(
+        make, talos, COMPLIANCE, publishes_state, input_timeout=1.0, hold_time=1.0)
     controller = robot.begin().controller
     robot.rig.play(0.3)
     assert robot.rig.change(Transition.TRANSITION_DEACTIVATE)
@@ -176,7 +177,7 @@ def test_another_publisher_of_trajectories_is_reported(robot):
 
 
 def test_a_controller_of_other_joints_gets_nothing(make, talos):
-    robot = Robot(make, talos)
+    robot = TrajectoryRig(make, talos)
     robot.controller.close()
     robot.controller = TrajectoryController(
         robot.rig.executor, robot.rig.namespace, robot.joints[:-1],
@@ -187,7 +188,7 @@ def test_a_controller_of_other_joints_gets_nothing(make, talos):
 
 
 def test_a_controller_that_interpolates_from_measured_positions_gets_nothing(make, talos):
-    robot = Robot(make, talos)
+    robot = TrajectoryRig(make, talos)
     robot.controller.close()
     robot.controller = TrajectoryController(
         robot.rig.executor, robot.rig.namespace, robot.joints,

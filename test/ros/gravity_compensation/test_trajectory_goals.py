@@ -19,7 +19,7 @@ from builtin_interfaces.msg import Duration
 import numpy as np
 import pytest
 from support.goal_client import GoalClient, STATUS
-from support.trajectory_rig import ELBOW, HIP, Robot, trajectory
+from support.trajectory_rig import ELBOW, HIP, trajectory, TrajectoryRig
 
 pytest.importorskip('control_msgs')
 OWN = 'gravity_compensation/follow_joint_trajectory'
@@ -28,7 +28,7 @@ FOREIGN = 'joint_trajectory_controller/follow_joint_trajectory'
 
 @pytest.fixture
 def robot(make, talos):
-    robot = Robot(make, talos, input_timeout=1.0, hold_time=1.0, goal_time=0.3)
+    robot = TrajectoryRig(make, talos, input_timeout=1.0, hold_time=1.0, goal_time=0.3)
     yield robot.begin()
     robot.controller.close()
 

@@ -118,11 +118,11 @@ def test_services_respond_with_a_message(rig):
 
     def call(name, kind=Trigger, **request):
         return rig.call(rig.peer.create_client(kind, f'/node/{name}'), kind.Request(**request))
-    answer = call('tare')
-    assert answer.success and answer.message == 'tared 2 sensors'
+    response = call('tare')
+    assert response.success and response.message == 'tared 2 sensors'
     assert call('untare').success
-    answer = call('capture')
-    assert not answer.success and answer.message == 'the robot moves'
+    response = call('capture')
+    assert not response.success and response.message == 'the robot moves'
     assert call('hold', SetBool, data=True).success and switched == [True]
 
 

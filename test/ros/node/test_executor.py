@@ -44,7 +44,7 @@ def kind(request):
     return request.param
 
 
-class Process:
+class PythonProcess:
     """A Python process whose output is collected."""
 
     def __init__(self, *arguments, kind='events'):
@@ -88,7 +88,7 @@ class Process:
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
 def test_signals_end_cleanly_within_a_second(rig, kind, number):
-    with Process(SCRIPT, 'Healthy', kind=kind) as process:
+    with PythonProcess(SCRIPT, 'Healthy', kind=kind) as process:
         rig.until(lambda: rig.peer.count_publishers('out'), what='the node')
         rig.spin(0.2)
         code, taken, output = process.end(number)
@@ -96,7 +96,7 @@ def test_signals_end_cleanly_within_a_second(rig, kind, number):
 
 
 def test_files_are_completed_however_long_it_takes(rig):
-    with Process(SCRIPT, 'Writing') as process:
+    with PythonProcess(SCRIPT, 'Writing') as process:
         rig.until(lambda: rig.peer.count_publishers('out'), what='the node')
         rig.spin(0.2)
         code, taken, output = process.end(signal.SIGINT)
@@ -108,7 +108,7 @@ def test_files_are_completed_however_long_it_takes(rig):
     ('HangingInside', 0, False), ('Hanging', 1, True)])
 def test_an_end_that_hangs_is_cut_short(rig, name, expected, is_reported):
     """A hanging middleware is no failure of the node; its own code is, and is named."""
-    with Process(SCRIPT, name) as process:
+    with PythonProcess(SCRIPT, name) as process:
         rig.until(lambda: rig.peer.count_publishers('out'), what='the node')
         rig.spin(0.2)
         code, taken, output = process.end(signal.SIGINT)
@@ -117,15 +117,15 @@ def test_an_end_that_hangs_is_cut_short(rig, name, expected, is_reported):
 
 
 def test_callbacks_that_raise_do_not_end_the_node(rig, kind):
-    with Process(SCRIPT, 'Faulty', kind=kind) as process:
+    with PythonProcess(SCRIPT, 'Faulty', kind=kind) as process:
         ticks = rig.collect(String, 'tick')
         diagnostics = rig.collect(DiagnosticArray, '/diagnostics')
         sender = rig.publisher(Float64, 'in')
         client = rig.peer.create_client(Trigger, '/faulty/serve')
         for _ in range(3):
             sender.publish(Float64())
-        answer = rig.call(client, Trigger.Request())
-        assert not answer.success and 'log of faulty' in answer.message
+        response = rig.call(client, Trigger.Request())
+        assert not response.success and 'log of faulty' in response.message
         rig.until(lambda: all([t.data for t in ticks].count(what) >= 3
                               for what in ('tick', 'late', 'received')), what='three of each')
         rig.until(lambda: any(s.name == 'faulty: callbacks' and s.level == DiagnosticStatus.ERROR
@@ -141,26 +141,26 @@ def test_callbacks_that_raise_do_not_end_the_node(rig, kind):
     assert 'ConfigurationError' not in output
 
 
-def test_node_that_cannot_start_says_so_in_one_line(kind):
-    with Process(SCRIPT, 'Stillborn', kind=kind) as process:
+def test_node_that_cannot_start_reports_so_in_one_line(kind):
+    with PythonProcess(SCRIPT, 'Stillborn', kind=kind) as process:
         code, _, output = process.end()
     assert code == 1
     assert output.splitlines()[-1].endswith(": the widget 'x' is missing (valid: a, b)")
     assert 'Traceback' not in output
 
 
-def test_bad_arguments_are_said_in_one_line():
-    with Process(SCRIPT, 'Healthy', '--ros-args', '-p', 'gain') as process:
+def test_bad_arguments_are_reported_in_one_line():
+    with PythonProcess(SCRIPT, 'Healthy', '--ros-args', '-p', 'gain') as process:
         code, _, output = process.end()
     assert code == 1 and 'Traceback' not in output and 'gain' in output.splitlines()[-1]
-    with Process(SCRIPT, 'Healthy', '--ros-args', '-p', 'gain:=-1.0') as process:
+    with PythonProcess(SCRIPT, 'Healthy', '--ros-args', '-p', 'gain:=-1.0') as process:
         code, _, output = process.end()
     assert code == 1 and "'gain': -1.0 is out of range; valid: at least 0" in output
     assert 'Traceback' not in output
 
 
 def test_a_bug_keeps_its_traceback():
-    with Process(SCRIPT, 'Buggy') as process:
+    with PythonProcess(SCRIPT, 'Buggy') as process:
         code, _, output = process.end()
     assert code == 1 and 'Traceback' in output and 'AttributeError: a bug' in output
 
@@ -172,10 +172,10 @@ def test_several_nodes_in_one_process_keep_names_parameters_and_remappings(rig, 
     parameters = tmp_path / 'suite.yaml'
     parameters.write_text('healthy:\n  ros__parameters: {gain: 2.0}\n'
                           '/robot/second:\n  ros__parameters: {gain: 3}\n')
-    with Process(SCRIPT, 'suite', '--ros-args', '-p', 'nodes:=[healthy, second]',
-                 '-r', 'second:__ns:=/robot', '-r', 'second:in:=/in',
-                 '-r', 'healthy:out:=doubled', '--params-file', parameters,
-                 kind=kind) as process:
+    with PythonProcess(SCRIPT, 'suite', '--ros-args', '-p', 'nodes:=[healthy, second]',
+                       '-r', 'second:__ns:=/robot', '-r', 'second:in:=/in',
+                       '-r', 'healthy:out:=doubled', '--params-file', parameters,
+                       kind=kind) as process:
         doubled = rig.collect(Float64, 'doubled')
         tripled = rig.collect(Float64, '/robot/second/out')
         sender = rig.publisher(Float64, '/in')
@@ -192,7 +192,7 @@ def test_several_nodes_in_one_process_keep_names_parameters_and_remappings(rig, 
 
 
 def test_one_faulty_node_leaves_the_others_alone(rig):
-    with Process(SCRIPT, 'suite', '--ros-args', '-p', 'nodes:=[faulty, healthy]') as process:
+    with PythonProcess(SCRIPT, 'suite', '--ros-args', '-p', 'nodes:=[faulty, healthy]') as process:
         received = rig.collect(Float64, 'out')
         sender = rig.publisher(Float64, 'in')
         rig.until(lambda: sender.get_subscription_count() == 2)
@@ -203,7 +203,8 @@ def test_one_faulty_node_leaves_the_others_alone(rig):
 
 
 def start_suite(nodes, *arguments):
-    with Process(SCRIPT, 'suite', '--ros-args', '-p', f'nodes:={nodes}', *arguments) as process:
+    with PythonProcess(
+            SCRIPT, 'suite', '--ros-args', '-p', f'nodes:={nodes}', *arguments) as process:
         code, _, output = process.end()
     assert 'Traceback' not in output
     return code, output.splitlines()[-1]
@@ -225,7 +226,7 @@ def test_suite_must_not_be_renamed():
 
 
 def test_suite_without_nodes_lists_them():
-    with Process('-m', 'biped_com_ros.nodes.suite.node') as process:
+    with PythonProcess('-m', 'biped_com_ros.nodes.suite.node') as process:
         code, _, output = process.end()
     assert code == 1 and all(name in output for name in NODES)
 
@@ -241,18 +242,18 @@ def test_suite_fails_as_a_whole():
 def test_an_optional_node_that_the_robot_does_not_need_exits_without_an_error(urdf):
     arguments = ('--ros-args', '-p', 'robot:=talos', '-p', 'optional:=true', '-p',
                  f'urdf:={urdf!r}')
-    with Process('-m', 'biped_com_ros.nodes.torso_controller.node', *arguments) as process:
+    with PythonProcess('-m', 'biped_com_ros.nodes.torso_controller.node', *arguments) as process:
         code, _, output = process.end()
         assert code == 0 and "robot 'talos' has no tendon-driven torso" in output
-    with Process('-m', 'biped_com_ros.nodes.suite.node', *arguments, '-p',
-                 'nodes:=[torso_controller, com_estimator]') as process:
+    with PythonProcess('-m', 'biped_com_ros.nodes.suite.node', *arguments, '-p',
+                       'nodes:=[torso_controller, com_estimator]') as process:
         code, _, output = process.end()
         assert code == 1 and "leave it out of the parameter 'nodes'" in output
 
 
 def test_without_optional_a_robot_without_tendons_is_an_error():
-    with Process('-m', 'biped_com_ros.nodes.torso_controller.node', '--ros-args', '-p',
-                 'robot:=talos') as process:
+    with PythonProcess('-m', 'biped_com_ros.nodes.torso_controller.node', '--ros-args', '-p',
+                       'robot:=talos') as process:
         code, _, output = process.end()
     assert code == 1 and "robot 'talos' has no tendon-driven torso" in output
 

@@ -332,13 +332,13 @@ BY_BRINGUP = [
     *(('bringup', 'gravity_compensation_params', *case) for case in BY_BRINGUP),
     *(('simulation', 'gravity_compensation_params', *case) for case in BY_BRINGUP),
     ('gazebo', 'controllers', None, None, False), ('gazebo', 'controllers', None, True, True)])
-def test_gravity_compensation_is_inactive_until_asked(
+def test_gravity_compensation_is_inactive_by_default(
         tmp_path, monkeypatch, file, argument, gravity, autostart, active):
     directory = install_gazebo(tmp_path, monkeypatch)
     assert starts_active(directory, file, argument, gravity, autostart) == active
 
 
-def test_gravity_compensation_alone_is_active_unless_its_file_says_otherwise(tmp_path):
+def test_gravity_compensation_alone_is_active_unless_its_file_sets_otherwise(tmp_path):
     for autostart, active in ((None, True), ('', True), (True, True), (False, False)):
         assert starts_active(
             tmp_path, 'gravity_compensation', 'params', None, autostart) == active

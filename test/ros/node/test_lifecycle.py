@@ -33,7 +33,7 @@ COUNTER = itertools.count()
 
 
 @dataclass(frozen=True)
-class Parameters(ManagedNodeParameters):
+class ManagedTestParameters(ManagedNodeParameters):
     """Parameters of the node below."""
 
     broken: bool = parameter(False, 'Whether building fails half way')
@@ -44,7 +44,7 @@ class Managed(ManagedNode):
 
     def __init__(self, **parameters):
         self.calls, self.reason = [], ''
-        super().__init__('managed', Parameters, namespace=f'lifecycle_{next(COUNTER)}',
+        super().__init__('managed', ManagedTestParameters, namespace=f'lifecycle_{next(COUNTER)}',
                          parameter_overrides=[Parameter(name, value=value) for name, value in
                                               {'robot': 'biped', **parameters}.items()])
 
@@ -89,7 +89,7 @@ def parts(node):
             'publishers': len(list(node.publishers)), 'lines': len(node.diagnostics._reports)}
 
 
-def test_starts_itself_only_if_asked(make):
+def test_starts_itself_only_with_autostart(make):
     assert make().calls == ['prepared', 'started']
     assert make(autostart=False).calls == ['prepared']
 

@@ -29,7 +29,7 @@ from support.ros_rig import NodeRig
 
 
 @dataclass(frozen=True)
-class Parameters:
+class OneOfEach:
     """One of each."""
 
     rate: float = parameter(30.0, 'How often', unit='Hz', minimum=0.0, maximum=500.0)
@@ -49,20 +49,20 @@ def make():
         node = Node('node', parameter_overrides=[
             Parameter(name, value=value) for name, value in values.items()])
         nodes.append(node)
-        return node, declare_parameters(node, Parameters, on_change)
+        return node, declare_parameters(node, OneOfEach, on_change)
     yield start
     for node in nodes:
         node.destroy_node()
 
 
 def test_defaults(make):
-    assert make()[1] == Parameters()
+    assert make()[1] == OneOfEach()
 
 
 def test_values_arrive_in_their_type(make):
     _, params = make(rate=50, count=7, source='fixed', enabled=False, gains=[1, 2, 3],
                      names=['a', 'b'])
-    assert params == Parameters(50.0, 7, 'fixed', False, [1.0, 2.0, 3.0], ['a', 'b'])
+    assert params == OneOfEach(50.0, 7, 'fixed', False, [1.0, 2.0, 3.0], ['a', 'b'])
     assert isinstance(params.rate, float) and isinstance(params.gains[0], float)
 
 
@@ -94,7 +94,7 @@ def test_run_time_changes_reach_the_node_checked_and_typed(make):
     node, _ = make(changes.append)
     assert node.set_parameters([Parameter('rate', value=60)])[0].successful
     assert node.set_parameters([Parameter('gains', value=[5])])[0].successful
-    assert changes == [Parameters(rate=60.0), Parameters(rate=60.0, gains=[5.0])]
+    assert changes == [OneOfEach(rate=60.0), OneOfEach(rate=60.0, gains=[5.0])]
     assert isinstance(changes[0].rate, float)
 
 
@@ -119,7 +119,7 @@ def test_several_are_changed_together_or_not_at_all(make):
     assert not changes
     assert node.set_parameters_atomically(
         [Parameter('rate', value=10.0), Parameter('source', value='fixed')]).successful
-    assert changes == [Parameters(rate=10.0, source='fixed')]
+    assert changes == [OneOfEach(rate=10.0, source='fixed')]
 
 
 def test_what_the_node_itself_refuses_is_logged(make):
@@ -136,7 +136,7 @@ def test_values_that_do_not_go_together_are_rejected_with_the_reason(rig):
     def check(params):
         if params.rate > 100.0 and params.source == 'imu':
             raise ConfigurationError('too fast for the IMU')
-    declare_parameters(rig.node, Parameters, check=check)
+    declare_parameters(rig.node, OneOfEach, check=check)
     result, = rig.node.set_parameters([Parameter('rate', value=200.0)])
     assert not result.successful and result.reason == 'too fast for the IMU'
     assert rig.node.get_parameter('rate').value == 30.0
@@ -148,7 +148,7 @@ def test_descriptions_and_services_over_dds():
     rig = NodeRig()
     changes = []
     try:
-        declare_parameters(rig.node, Parameters, changes.append)
+        declare_parameters(rig.node, OneOfEach, changes.append)
         describe = rig.peer.create_client(DescribeParameters, '/node/describe_parameters')
         rate, source = rig.call(
             describe, DescribeParameters.Request(names=['rate', 'source'])).descriptors
@@ -178,7 +178,7 @@ class Settings:
 
 
 def test_settings_get_the_parameters_of_their_names():
-    settings = settings_from(Parameters(rate=20.0), Settings, source='elsewhere')
+    settings = settings_from(OneOfEach(rate=20.0), Settings, source='elsewhere')
     assert settings == Settings(rate=20.0, count=3, source='elsewhere')
 
 

@@ -96,7 +96,7 @@ class Fleet(NodeRig):
         self.frames, self.pairs = {}, set()
         self.peer.create_subscription(TFMessage, '/tf', self._on_tf, 100)
 
-    def listen(self):
+    def subscribe(self):
         """Subscribe to all topics of the robots."""
         for topic, kinds in self.peer.get_topic_names_and_types():
             if topic.split('/')[1] in self.robots and topic not in self.frames:
@@ -115,13 +115,13 @@ class Fleet(NodeRig):
         self.pairs |= {(transform.header.frame_id, transform.child_frame_id)
                        for transform in message.transforms}
 
-    def hear(self, wanted):
+    def check_frames(self, expected):
         """Wait until frames have arrived on all of these topics, then check those of all."""
-        missing = wanted
+        missing = expected
         for _ in range(60):  # some topics come after the start
-            self.listen()
+            self.subscribe()
             self.spin(1.0)
-            missing = [topic for topic in wanted if not self.frames.get(topic)]
+            missing = [topic for topic in expected if not self.frames.get(topic)]
             if not missing:
                 break
         assert not missing
@@ -161,12 +161,12 @@ def fleet(ros):
 
 
 def test_two_robots_share_a_tree_and_no_frame(fleet):
-    wanted = [f'/{robot}/{topic}' for robot in ROBOTS for topic in (
+    expected = [f'/{robot}/{topic}' for robot in ROBOTS for topic in (
         'imu', 'left_foot/wrench', 'wrench_aggregator/left/wrench', 'wrench_aggregator/wrench',
         'com_estimator/com', 'com_estimator/com_fused', 'com_estimator/markers',
         'zmp_monitor/zmp', 'zmp_monitor/support_polygon', 'zmp_monitor/markers',
         'simulator/truth/com')]
-    fleet.hear(wanted)
+    fleet.check_frames(expected)
     fleet.until(lambda: {robot for robot in ROBOTS for _, child in fleet.pairs
                          if child == f'{robot}/base_link'} == set(ROBOTS), what='transforms')
     children = [child for _, child in fleet.pairs]
@@ -178,7 +178,7 @@ def test_two_robots_share_a_tree_and_no_frame(fleet):
 def test_what_commands_and_identifies_has_the_prefix_too(ros):
     rig = Fleet(('green',), OTHERS)
     try:
-        rig.hear([f'/green/{topic}' for topic in (
+        rig.check_frames([f'/green/{topic}' for topic in (
             'gravity_compensation/left/wrench', 'gravity_compensation/markers',
             'torso_controller/shape', 'torso_controller/reference', 'torso_controller/wrench',
             'torso_controller/markers', 'payload_estimator/payload')])

@@ -225,19 +225,19 @@ def test_bool_and_array(rig, plain):
 
 
 def test_log_is_throttled_by_reason_and_counts_go_on(rig):
-    said = []
+    errors = []
     source = PointInput(rig.node, 'point', 'odom', lambda *a: None)
-    rig.node.get_logger().error = said.append
+    rig.node.get_logger().error = errors.append
     feed = Feed(rig, source, PointStamped, [])
     for _ in range(5):
         feed.send(PointStamped(header=Header(frame_id='map')))
     feed.send(PointStamped(header=Header(frame_id='odom')), stamp=0)
     assert source.refused == {'wrong frame': 5, 'zero stamp': 1}
-    assert len(said) == 2
+    assert len(errors) == 2
     again = PointInput(rig.node, 'point', 'odom', lambda *a: None)
     feed.send(PointStamped(header=Header(frame_id='map')))
     rig.until(lambda: again.refused, what='a second look at the topic')
-    assert len(said) == 2 and "'map'" in again.last_error
+    assert len(errors) == 2 and "'map'" in again.last_error
 
 
 def test_what_a_callback_raises_is_reported_and_the_input_goes_on(rig):
@@ -278,15 +278,15 @@ def test_a_topic_of_another_type_is_named_as_that(rig):
         rclpy.shutdown(context=context)
 
 
-def test_diagnostics_tell_the_life_of_a_sensor(rig):
+def test_diagnostics_follow_a_sensor_from_start_to_end(rig):
     diagnostics = Diagnostics(rig.node, 'robby', period=0.1)
     source = PointInput(rig.node, 'point', 'odom', lambda *a: None, diagnostics=diagnostics)
-    heard = rig.collect(DiagnosticArray, '/diagnostics')
+    reports = rig.collect(DiagnosticArray, '/diagnostics')
 
     def status():
-        heard.clear()
-        rig.until(lambda: 'node: input /point' in lines(heard), what='diagnostics')
-        return lines(heard)['node: input /point']
+        reports.clear()
+        rig.until(lambda: 'node: input /point' in lines(reports), what='diagnostics')
+        return lines(reports)['node: input /point']
     silent = status()
     assert silent.level == ERROR and silent.hardware_id == 'robby'
     assert "'/point' yet: no publisher" in silent.message
@@ -308,7 +308,7 @@ def test_diagnostics_tell_the_life_of_a_sensor(rig):
     assert source.stale(timeout=0.0) and not source.stale()
 
 
-def test_a_sensor_that_hangs_is_told_until_it_lives(rig, monkeypatch):
+def test_a_sensor_that_hangs_is_reported_until_it_sends_again(rig, monkeypatch):
     monkeypatch.setattr(inputs, '_FROZEN_AFTER', 0.3)
     source = WrenchInput(rig.node, 'wrench', 'foot', lambda *a: None)
     feed = Feed(rig, source, WrenchStamped, [])

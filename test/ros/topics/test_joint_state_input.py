@@ -49,7 +49,7 @@ def whole(order=(0, 1, 2), scale=1.0, extra=()):
                       effort=[100 * v for v in values])
 
 
-def test_joints_arrive_in_the_order_asked_for(joints):
+def test_joints_arrive_in_the_requested_order(joints):
     for order in ((0, 1, 2), (2, 0, 1), (1, 2, 0)):
         message = joints.send(whole(order))
         stamp, positions, velocities, efforts = joints.received[-1]
@@ -319,7 +319,7 @@ def test_nan_between_good_velocities_is_refused_however_often(joints):
     (JointState(name=['wheel'], position=[1.0]),
      "none of the joints 'hip', 'knee', 'ankle'; it has 'wheel'"),
     (JointState(), 'it has no joints at all')])
-def test_malformed_joint_states_say_what_is_wrong(joints, message, complaint):
+def test_errors_of_malformed_joint_states_name_what_is_wrong(joints, message, complaint):
     joints.send(message)
     assert complaint in joints.source.last_error and not joints.received
     joints.send(whole())

@@ -45,13 +45,13 @@ STAMP = 1_234_567_890_123_456_789
 
 def received(rig, out, message_type, **fields):
     """Set fields, publish, return what arrives."""
-    heard = rig.collect(message_type, out.topic)
+    messages = rig.collect(message_type, out.topic)
     rig.until(lambda: out.has_subscribers, what='a subscriber')
     for name, value in fields.items():
         out.fields[name][...] = value
     out.publish(STAMP)
-    rig.until(lambda: heard, what=out.topic)
-    message = heard[-1]
+    rig.until(lambda: messages, what=out.topic)
+    message = messages[-1]
     if hasattr(message, 'header'):
         assert ns_of_msg(message.header.stamp) == STAMP
     return message
@@ -85,10 +85,10 @@ def test_outputs_made_later_are_there_right_after_the_start(rig):
     assert not out.has_subscribers and not frames.has_subscribers
     assert rig.node.count_publishers('later') == 0
     received(rig, out, Float64, data=1.5)
-    heard = rig.collect(TFMessage, '/tf')
+    messages = rig.collect(TFMessage, '/tf')
     rig.until(lambda: frames.has_subscribers, what='a subscriber')
     frames.publish(STAMP)
-    rig.until(lambda: heard, what='transforms')
+    rig.until(lambda: messages, what='transforms')
 
 
 def test_an_output_made_later_is_made_when_it_is_used(rig):
@@ -161,18 +161,18 @@ def test_latched_output_reaches_those_who_come_late(rig, plain):
     out = outputs.float_array_publisher(rig.node, '~/offsets', 2, qos=LATCHED, plain=plain)
     out.fields['data'][...] = (1.0, 2.0)
     out.publish()
-    heard = rig.collect(Float64MultiArray, out.topic, LATCHED)
-    rig.until(lambda: heard)
-    assert heard[0].data.tolist() == [1.0, 2.0]
+    messages = rig.collect(Float64MultiArray, out.topic, LATCHED)
+    rig.until(lambda: messages)
+    assert messages[0].data.tolist() == [1.0, 2.0]
 
 
 def test_best_effort_subscribers_match(rig):
     out = outputs.point_publisher(rig.node, 'point', 'odom')
-    heard = []
-    rig.peer.create_subscription(PointStamped, 'point', heard.append,
+    messages = []
+    rig.peer.create_subscription(PointStamped, 'point', messages.append,
                                  QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT))
     rig.until(lambda: out.has_subscribers)
-    rig.until(lambda: out.publish(STAMP) or heard)
+    rig.until(lambda: out.publish(STAMP) or messages)
 
 
 def test_quality_of_service_is_overridable():

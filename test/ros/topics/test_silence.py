@@ -48,7 +48,7 @@ def silent_input(rig, publishers=1):
     return source
 
 
-def until_it_says(rig, source, text):
+def until_reported(rig, source, text):
     rig.until(lambda: text in source.report()[1], what=f'{text} in {source.report()[1]}')
 
 
@@ -81,33 +81,33 @@ def test_a_quality_of_service_that_does_not_fit_is_named_with_its_remedy(others)
         rig.close()
 
 
-def test_a_lifecycle_node_that_is_not_active_is_told_with_the_command(rig, others):
+def test_a_lifecycle_node_that_is_not_active_is_named_with_the_command(rig, others):
     driver = others(rig, LifecycleNode('driver', namespace='/leg'))
     driver.create_lifecycle_publisher(PointStamped, '/point', 10)
     source = silent_input(rig)
-    until_it_says(rig, source, '/leg/driver publishes it, but it is unconfigured: '
-                               'ros2 lifecycle set /leg/driver configure')
+    until_reported(rig, source, '/leg/driver publishes it, but it is unconfigured: '
+                   'ros2 lifecycle set /leg/driver configure')
     driver.trigger_configure()
-    until_it_says(rig, source, 'it is inactive: ros2 lifecycle set /leg/driver activate')
+    until_reported(rig, source, 'it is inactive: ros2 lifecycle set /leg/driver activate')
     driver.trigger_activate()
-    until_it_says(rig, source, '/leg/driver publishes it: it sends nothing')
+    until_reported(rig, source, '/leg/driver publishes it: it sends nothing')
 
 
-def test_an_inactive_controller_is_told_by_its_manager(rig, others):
+def test_an_inactive_controller_is_found_by_its_manager(rig, others):
     """Controllers have no services of a lifecycle node, see support.effort_controller."""
     srv = pytest.importorskip('controller_manager_msgs.srv')
     msg = pytest.importorskip('controller_manager_msgs.msg')
     state = ['inactive']
 
-    def answer(_, response):
+    def respond(_, response):
         response.controller = [msg.ControllerState(name='broadcaster', state=state[0])]
         return response
     others(rig, Node('broadcaster', namespace='/leg')).create_publisher(
         PointStamped, '/point', 10)
     manager = others(rig, Node('controller_manager', namespace='/leg'))
-    manager.create_service(srv.ListControllers, '~/list_controllers', answer)
+    manager.create_service(srv.ListControllers, '~/list_controllers', respond)
     source = silent_input(rig)
-    until_it_says(rig, source, '/leg/broadcaster publishes it, but it is an inactive controller: '
-                               'ros2 control switch_controllers --activate broadcaster')
+    until_reported(rig, source, '/leg/broadcaster publishes it, but it is an inactive controller: '
+                   'ros2 control switch_controllers --activate broadcaster')
     state[0] = 'active'
-    until_it_says(rig, source, '/leg/broadcaster publishes it: it sends nothing')
+    until_reported(rig, source, '/leg/broadcaster publishes it: it sends nothing')

@@ -15,7 +15,7 @@
 
 import pytest
 from support.wrench_aggregator_rig import WrenchAggregatorRig
-from support.wrench_oracle import Robot
+from support.wrench_oracle import TiltedRobot
 
 
 @pytest.fixture(scope='module')
@@ -29,7 +29,7 @@ def shared_rig():
 def rig(shared_rig):
     """Return the shared rig with the robot standing, and sensors without errors."""
     shared_rig.reset()
-    shared_rig.robot = Robot.somewhere(0)
+    shared_rig.robot = TiltedRobot.somewhere(0)
     shared_rig.contacts = shared_rig.robot.standing(0)
     shared_rig.play(3)
     shared_rig.clear()

@@ -28,9 +28,9 @@ import pytest
 from rclpy.duration import Duration
 from rclpy.node import Node
 from std_srvs.srv import Trigger
-from support.node_process import call_until_answered, start_node
+from support.node_process import call_until_response, start_node
 from support.wrench_aggregator_rig import make_node
-from support.wrench_oracle import Robot, URDF, YAML
+from support.wrench_oracle import TiltedRobot, URDF, YAML
 import yaml
 
 CONFIG = Path(__file__).resolve().parents[3] / 'config' / 'wrench_aggregator.yaml'
@@ -84,7 +84,7 @@ def test_a_stamp_going_backward_is_refused(rig):
 
 
 def test_missing_joints_stop_everything_and_are_named(own_rig):
-    robot = Robot.somewhere(0)
+    robot = TiltedRobot.somewhere(0)
     rig = own_rig(robot)
     robot.joint_names = ['x' if name == 'l_hip' else name for name in robot.joint_names]
     rig.contacts, rig.joints_usable = robot.standing(0), False
@@ -121,7 +121,7 @@ def test_nonsense_parameters_are_refused():
         make_node(contact_engage=0.05, contact_release=0.08)
 
 
-def test_a_robot_without_sensors_runs_and_says_what_it_lacks(tmp_path):
+def test_a_robot_without_sensors_runs_and_reports_what_it_lacks(tmp_path):
     config = yaml.safe_load(YAML.read_text())
     for key in ('wrench_sensors', 'hands'):
         del config[key]
@@ -149,14 +149,14 @@ def test_the_process_ends_cleanly_on_interrupt():
     watcher = Node('watcher')
     client = watcher.create_client(Trigger, '/alone/wrench_aggregator/tare')
     assert client.wait_for_service(20.0)
-    assert 'not tared' in call_until_answered(watcher, client, Trigger.Request()).message
+    assert 'not tared' in call_until_response(watcher, client, Trigger.Request()).message
     watcher.destroy_node()
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=5)
     assert process.returncode == 0 and 'Traceback' not in output, output
 
 
-def test_the_configuration_file_says_what_the_code_does():
+def test_the_configuration_file_equals_the_defaults_of_the_code():
     values = yaml.safe_load(CONFIG.read_text())['/**/wrench_aggregator']['ros__parameters']
     assert values == dataclasses.asdict(WrenchAggregatorParameters())
 

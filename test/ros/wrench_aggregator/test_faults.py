@@ -40,7 +40,7 @@ class Aggregation:
 
 
 @pytest.mark.parametrize(('lift', 'is_dead'), [(0.002, True), (0.06, False)])
-def test_by_its_height_a_dead_sensor_is_told_from_a_lifted_foot(lift, is_dead):
+def test_by_its_height_a_dead_sensor_is_distinguished_from_a_lifted_foot(lift, is_dead):
     aggregation = Aggregation([-0.8, -0.8 + lift])
     faults = SensorFaults(aggregation, 0.25)
     for i in range(100):

@@ -30,7 +30,7 @@ from scipy.spatial.transform import Rotation
 from std_msgs.msg import String
 from support.messages import wrench
 from support.wrench_aggregator_rig import WrenchAggregatorRig
-from support.wrench_oracle import Robot, SENSORS, YAML
+from support.wrench_oracle import SENSORS, TiltedRobot, YAML
 import yaml
 
 RNG = np.random.default_rng(5)
@@ -39,7 +39,7 @@ MATRICES = {name: np.eye(6) + 0.02 * RNG.normal(size=(6, 6)) for name in SENSORS
 BIASES = {name: RNG.normal(size=6) * (4, 4, 4, 0.4, 0.4, 0.4) for name in SENSORS}
 
 
-class FaultyInstruments(Robot):
+class FaultyInstruments(TiltedRobot):
     """A robot whose drivers have constant errors."""
 
     def __init__(self, *args):
@@ -86,8 +86,8 @@ def test_a_tare_replaces_the_configured_bias(faulty):
     drift = {name: np.arange(1.0, 7.0) * 0.1 for name in SENSORS}
     faulty.offsets, faulty.noise = drift, 0.0
     faulty.play(60)  # it hangs
-    answer = faulty.tare('tare')
-    assert answer.success, answer.message
+    response = faulty.tare('tare')
+    assert response.success, response.message
     faulty.contacts = faulty.robot.standing(0)
     faulty.play(5)
     faulty.assert_forces(atol=1e-6)

@@ -31,14 +31,14 @@ import pytest
 from rclpy.parameter import Parameter
 from std_msgs.msg import Bool
 from support.messages import nanoseconds, vector, wrench
-from support.wrench_oracle import Robot, YAML
+from support.wrench_oracle import TiltedRobot, YAML
 from tf2_msgs.msg import TFMessage
 import yaml
 
 
 @pytest.mark.parametrize('seed', [1, 2])
 def test_known_forces_come_out(rig, seed):
-    rig.robot = Robot.somewhere(seed)
+    rig.robot = TiltedRobot.somewhere(seed)
     rig.contacts = rig.robot.standing(seed)
     rig.play(5)
     rig.assert_forces()

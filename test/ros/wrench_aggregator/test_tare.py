@@ -40,11 +40,11 @@ def hang(rig, noise=0.2):
 
 def test_tare_finds_the_offsets_and_untare_clears_them(rig):
     hang(rig)
-    answer = rig.tare('tare')
-    assert answer.success, answer.message
+    response = rig.tare('tare')
+    assert response.success, response.message
     for name in SENSORS:
-        assert f"'{name}': offset (" in answer.message
-    assert 'mean of 50 readings' in answer.message and 'offsets_file' in answer.message
+        assert f"'{name}': offset (" in response.message
+    assert 'mean of 50 readings' in response.message and 'offsets_file' in response.message
     rig.noise, rig.contacts = 0.0, rig.robot.standing(0)
     rig.play(5)
     rig.assert_forces(atol=0.5)
@@ -57,9 +57,9 @@ def test_tare_finds_the_offsets_and_untare_clears_them(rig):
 
 def test_one_sensor_is_tared_alone(rig):
     hang(rig, noise=0.0)
-    answer = rig.tare('right_foot/tare')
-    assert answer.success and "'right_foot'" in answer.message
-    assert 'left_toe' not in answer.message
+    response = rig.tare('right_foot/tare')
+    assert response.success and "'right_foot'" in response.message
+    assert 'left_toe' not in response.message
     rig.clear()
     rig.play(3)
     np.testing.assert_allclose(wrench(rig.got['right/wrench'][-1]), np.zeros(6), atol=1e-9)
@@ -71,9 +71,9 @@ def test_one_sensor_is_untared_alone(own_rig, tmp_path):
     rig = own_rig(offsets_file=str(path))
     hang(rig, noise=0.0)
     assert rig.tare('tare').success
-    answer = rig.tare('right_foot/untare')
-    assert answer.success and "'right_foot'" in answer.message
-    assert 'left_toe' not in answer.message
+    response = rig.tare('right_foot/untare')
+    assert response.success and "'right_foot'" in response.message
+    assert 'left_toe' not in response.message
     for channel in rig.node.aggregation.channels:
         expected = np.zeros(6) if channel.name == 'right_foot' else OFFSETS[channel.name]
         np.testing.assert_allclose(channel.offset, expected, atol=1e-9)
@@ -93,8 +93,8 @@ def test_a_refused_tare_names_the_remedy(rig, change, message):
     for name, value in change.items():
         setattr(rig, name, value)
     rig.play(160 if 'silent' in change else 60)
-    answer = rig.tare('tare')
-    assert not answer.success and message in answer.message
+    response = rig.tare('tare')
+    assert not response.success and message in response.message
     assert all(not np.any(c.offset) for c in rig.node.aggregation.channels)
 
 
@@ -117,8 +117,8 @@ def test_a_restart_loads_the_offsets(own_rig, tmp_path):
     path = str(tmp_path / 'deep' / 'offsets.yaml')
     first = own_rig(offsets_file=path)
     hang(first, noise=0.0)
-    answer = first.tare('tare')
-    assert answer.success and f'saved to {path}' in answer.message
+    response = first.tare('tare')
+    assert response.success and f'saved to {path}' in response.message
     first.node.destroy_node()
     second = own_rig(offsets_file=path)
     second.offsets, second.contacts = OFFSETS, second.robot.standing(0)
@@ -132,8 +132,8 @@ def test_offsets_that_cannot_be_saved_are_reported(own_rig, tmp_path):
     (tmp_path / 'file').write_text('')
     rig = own_rig(offsets_file=str(tmp_path / 'file' / 'offsets.yaml'))
     hang(rig)
-    answer = rig.tare('tare')
-    assert not answer.success and 'in use until this node ends, but' in answer.message
+    response = rig.tare('tare')
+    assert not response.success and 'in use until this node ends, but' in response.message
 
 
 def test_offsets_of_another_robot_are_refused_at_start(tmp_path):

@@ -112,7 +112,7 @@ def rig(tmp_path_factory):
     rig.close()
 
 
-def test_the_virtual_foot_and_the_total_carry_what_the_simulator_says(rig):
+def test_the_virtual_foot_and_the_total_carry_the_simulators_forces(rig):
     rig.play(40)
     weight, truth = 9.81 * rig.model.mass, rig.plant.truth().sole_wrenches
     assert abs(truth[0, 2] - truth[1, 2]) > 0.01 * weight

@@ -22,7 +22,7 @@ import time
 
 from biped_com_ros.core.model.robot import effort_limits
 import numpy as np
-from support.reliability.robot import Observer, OUTPUTS
+from support.reliability.robot import NodeObserver, OUTPUTS
 from support.reliability.system import OTHERS
 
 #: Efforts within this share of those before the fault are the same.
@@ -114,7 +114,7 @@ class Result:
     is_named: bool
 
 
-class Bench:
+class FaultBench:
     """
     Measures faults one after the other on a running system.
 
@@ -125,7 +125,7 @@ class Bench:
 
     """
 
-    def __init__(self, robot: Observer) -> None:
+    def __init__(self, robot: NodeObserver) -> None:
         self.robot = robot
         limits = effort_limits(robot.model).take(
             robot.model.joint_index(robot.model.actuated_joint_names))

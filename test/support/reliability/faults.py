@@ -21,7 +21,7 @@ import signal
 import time
 
 from support.reliability.bench import Fault, HELD, INTERRUPTED, KEPT, ZERO
-from support.reliability.robot import SensorFault, StandingRobot
+from support.reliability.robot import FaultyStandingRobot, SensorFault
 from support.reliability.system import busy_cores, NODES, Simulator, System
 
 _Context = Callable[[], AbstractContextManager[object]]
@@ -33,7 +33,7 @@ _LOADING = 0.5
 _RESPAWN = 20.0
 
 
-def sensor_faults(robot: StandingRobot) -> list[Fault]:
+def sensor_faults(robot: FaultyStandingRobot) -> list[Fault]:
     """Faults of sensors and clocks."""
     wrench = next(iter(robot.model.config.wrench_sensors))
 
@@ -69,7 +69,7 @@ def sensor_faults(robot: StandingRobot) -> list[Fault]:
         clock(3600.0), clock(-3600.0), clock(0.05)]
 
 
-def lost(robot: StandingRobot, sensor: str, revives: str = '') -> Fault:
+def lost(robot: FaultyStandingRobot, sensor: str, revives: str = '') -> Fault:
     """Return the loss of a sensor that efforts do not depend on, which a node has to name."""
     @contextmanager
     def inject() -> Iterator[None]:
@@ -99,7 +99,7 @@ def node_faults(node: str, system: System, outcome: str) -> list[Fault]:
                            revives=node)]
 
 
-def process_faults(robot: StandingRobot, system: System) -> list[Fault]:
+def process_faults(robot: FaultyStandingRobot, system: System) -> list[Fault]:
     """Faults of processes and of the computer."""
     faults = []
     for node in NODES:
@@ -152,7 +152,7 @@ def _stopped(system: System, node: str) -> _Context:
     return inject
 
 
-def _restarted(robot: StandingRobot) -> _Context:
+def _restarted(robot: FaultyStandingRobot) -> _Context:
     @contextmanager
     def inject() -> Iterator[None]:
         robot.controller.close()

@@ -94,7 +94,7 @@ class Applied(NamedTuple):
     number: int
 
 
-class Controller:
+class AppliedEfforts:
     """
     Gets the commands as a ros2_control effort controller does, and applies the last one.
 
@@ -143,7 +143,7 @@ class Controller:
         self.node.destroy_node()
 
 
-class Observer:
+class NodeObserver:
     """
     The effort controller, and what the nodes publish.
 
@@ -173,7 +173,7 @@ class Observer:
         self.model, self._namespace = RobotModel.load(robot), namespace
         self.executor = make_executor()
         self.node = Node('robot', namespace=namespace)
-        self.controller = Controller(namespace, list(self.model.actuated_joint_names))
+        self.controller = AppliedEfforts(namespace, list(self.model.actuated_joint_names))
         self.arrivals: dict[str, list[float]] = {name: [] for name in OUTPUTS}
         self.statuses: list[tuple[float, str]] = []
         self.reported_at: dict[str, float] = {}
@@ -205,8 +205,8 @@ class Observer:
             if status.name == f'{self._namespace}/gravity_compensation: effort':
                 self.statuses.append((time.monotonic(), status.message))
 
-    def forget(self) -> None:
-        """Forget what has arrived, but the last commands."""
+    def drop_history(self) -> None:
+        """Drop what has arrived, but the last commands."""
         self.controller.applied[:-100] = []
         self.statuses[:-10] = []
         self.problems[:-100] = []
@@ -231,7 +231,7 @@ class Observer:
         self.node.destroy_node()
 
 
-class StandingRobot(Observer):
+class FaultyStandingRobot(NodeObserver):
     """
     An observer that plays the robot, too.
 

@@ -19,23 +19,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager, ExitStack
 import os
 
-from support.reliability.bench import Bench, Fault, KEPT
+from support.reliability.bench import Fault, FaultBench, KEPT
 from support.reliability.faults import (
     lost, node_faults, process_faults, sensor_faults, simulator_faults, suite_faults)
-from support.reliability.robot import Observer, StandingRobot
+from support.reliability.robot import NodeObserver, FaultyStandingRobot
 from support.reliability.system import OTHERS, Simulator, System
 
 ROBOT = 'biped'
 
 
 @contextmanager
-def running(robot: str = ROBOT) -> Iterator[tuple[Bench, list[Fault]]]:
+def running(robot: str = ROBOT) -> Iterator[tuple[FaultBench, list[Fault]]]:
     """Run a system with a standing robot; yields its bench and its faults."""
     namespace = f'reliability_{os.getpid()}'
-    standing = StandingRobot(namespace, robot)
+    standing = FaultyStandingRobot(namespace, robot)
     system = System(namespace, robot)
     try:
-        bench = Bench(standing)
+        bench = FaultBench(standing)
         bench.until_running()
         yield bench, sensor_faults(standing) + process_faults(standing, system)
     finally:
@@ -44,14 +44,14 @@ def running(robot: str = ROBOT) -> Iterator[tuple[Bench, list[Fault]]]:
 
 
 @contextmanager
-def running_composed(robot: str = ROBOT) -> Iterator[tuple[Bench, list[Fault]]]:
+def running_composed(robot: str = ROBOT) -> Iterator[tuple[FaultBench, list[Fault]]]:
     """Run the estimators in one process, as launch files do, with the base by odometry."""
     namespace = f'reliability_composed_{os.getpid()}'
-    standing = StandingRobot(namespace, robot)
+    standing = FaultyStandingRobot(namespace, robot)
     system = System(namespace, robot, composed=True,
                     more=('gravity:=active', 'torso:=false', 'base_source:=odometry'))
     try:
-        bench = Bench(standing)
+        bench = FaultBench(standing)
         bench.until_running()
         yield bench, [lost(standing, 'odom', 'com_estimator'), *suite_faults(system)]
     finally:
@@ -60,11 +60,11 @@ def running_composed(robot: str = ROBOT) -> Iterator[tuple[Bench, list[Fault]]]:
 
 
 @contextmanager
-def running_with_others(robot: str = ROBOT) -> Iterator[tuple[Bench, list[Fault]]]:
+def running_with_others(robot: str = ROBOT) -> Iterator[tuple[FaultBench, list[Fault]]]:
     """Run a system and all nodes that it does without; yields the bench and faults of those."""
     namespace = f'reliability_others_{os.getpid()}'
     with ExitStack() as stack:
-        standing = StandingRobot(namespace, robot)
+        standing = FaultyStandingRobot(namespace, robot)
         stack.callback(standing.close)
         stack.callback(System(namespace, robot).close)
         faults = [lost(standing, 'tendon_states', 'torso_controller')]
@@ -72,19 +72,19 @@ def running_with_others(robot: str = ROBOT) -> Iterator[tuple[Bench, list[Fault]
             system = System(namespace, robot, file=file, more=arguments)
             stack.callback(system.close)
             faults += node_faults(node, system, KEPT)
-        bench = Bench(standing)
+        bench = FaultBench(standing)
         bench.until_running(others=OTHERS)
         yield bench, faults
 
 
 @contextmanager
-def running_simulated(robot: str = ROBOT) -> Iterator[tuple[Bench, list[Fault]]]:
+def running_simulated(robot: str = ROBOT) -> Iterator[tuple[FaultBench, list[Fault]]]:
     """Run a system with a simulated robot, on simulated time."""
     namespace = f'reliability_sim_{os.getpid()}'
-    observer, simulator = Observer(namespace, robot), Simulator(namespace, robot)
+    observer, simulator = NodeObserver(namespace, robot), Simulator(namespace, robot)
     system = System(namespace, robot, simulated=True)
     try:
-        bench = Bench(observer)
+        bench = FaultBench(observer)
         bench.until_running()
         yield bench, simulator_faults(simulator)
     finally:

@@ -29,9 +29,9 @@ import subprocess
 import sys
 
 import rclpy
-from support.reliability.bench import Bench, Fault, INTERRUPTED, KEPT, Result, ZERO
+from support.reliability.bench import Fault, FaultBench, INTERRUPTED, KEPT, Result, ZERO
 from support.reliability.network import on_host, two_hosts, unavailable, Wire
-from support.reliability.robot import StandingRobot
+from support.reliability.robot import FaultyStandingRobot
 from support.reliability.system import System
 
 #: As DDS works between hosts unless told otherwise: multicast for discovery.
@@ -59,13 +59,13 @@ def on_the_robot(other: str, wire: Wire) -> None:
     """Run on the robot's host; the estimators run on the `other` one."""
     rclpy.init()
     namespace = 'two_hosts'
-    robot = StandingRobot(namespace, _ROBOT)
+    robot = FaultyStandingRobot(namespace, _ROBOT)
     systems = [
         System(namespace, _ROBOT, composed=True, more=('gravity:=none', 'torso:=false'),
                prefix=on_host(other, [])),
         System(namespace, _ROBOT, file='gravity_compensation.launch.xml', more=())]
     try:
-        bench = Bench(robot)
+        bench = FaultBench(robot)
         bench.until_running()
         for fault in network_faults(wire):
             print(json.dumps(dataclasses.asdict(bench.measure(fault))), flush=True)

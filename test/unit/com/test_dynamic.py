@@ -195,7 +195,7 @@ def test_wrenches_that_are_late_are_compared_with_the_motion_that_they_belong_to
     assert errors[0] < 0.5 * errors[1]
 
 
-def test_after_a_gap_the_load_is_kept_and_after_a_reset_forgotten(motion, instants, load):
+def test_after_a_gap_the_load_is_kept_and_after_a_reset_removed(motion, instants, load):
     estimator = run(motion, instants)
     estimator.update(1.0, instants[0][0])
     assert estimator.load[0] == pytest.approx(load, rel=0.01)
@@ -215,7 +215,7 @@ def test_without_wrenches_it_is_the_kinematic_one(motion, instants):
     assert np.sqrt(estimator.com_covariance[2, 2]) == pytest.approx(0.015, rel=0.3)
 
 
-def test_wrenches_of_virtual_feet_tell_nothing_of_a_load(motion, instants):
+def test_wrenches_of_virtual_feet_do_not_measure_a_load(motion, instants):
     """They come from the model: a small residual would make a wrong mass certain."""
     virtual = Motion(5)
     config = virtual.model.config

@@ -70,7 +70,7 @@ class Swaying:
         effort = pin.rnea(self.loaded, self.data, q, self.velocity(t), a)
         return (pin.XYZQUATToSE3(q[:7]).act(pin.Force(effort[:6]))).vector
 
-    def seen(self, t, h=1e-5):
+    def state_at(self, t, h=1e-5):
         """Return the robot in the world, and how its base moves."""
         q0 = self.model.configuration(self.model.posture())
         root_to_base = pin.XYZQUATToSE3(q0[:7]).inverse()
@@ -86,7 +86,7 @@ def equations(model, seconds, push=(0.0, 0.0, 0.0), **options):
     robot, wrench = Swaying(model, **options), LoadWrench(model)
     carrier = CarrierFrame(model, LINK)
     for i in range(round(seconds / DT)):
-        state, twist = robot.seen(i * DT)
+        state, twist = robot.state_at(i * DT)
         yield wrench.update(state, twist, carrier.motion(state, twist), DT, robot.wrench(i * DT),
                             np.array(push))
 
@@ -118,19 +118,19 @@ def test_moments_of_inertia_act_about_the_axes_of_the_link(model):
     assert (np.abs(residual).max() > 5e-4).all()
 
 
-def test_nothing_is_said_until_the_filter_has_settled_nor_in_the_air(model):
-    said = [equation is not None for equation in equations(model, 0.6)]
+def test_no_equation_until_the_filter_has_settled_nor_in_the_air(model):
+    has_equation = [equation is not None for equation in equations(model, 0.6)]
     settled = SETTLED * np.sqrt(2.0) / (2.0 * np.pi * 3.0)
-    assert said.index(True) * DT == pytest.approx(settled, abs=2 * DT)
-    assert set(np.diff(np.flatnonzero(said))) == {10}, 'then twice within a delay'
+    assert has_equation.index(True) * DT == pytest.approx(settled, abs=2 * DT)
+    assert set(np.diff(np.flatnonzero(has_equation))) == {10}, 'then twice within a delay'
     robot, wrench = Swaying(model), LoadWrench(model)
-    state, twist = robot.seen(0.0)
+    state, twist = robot.state_at(0.0)
     carrier = CarrierFrame(model, LINK).motion(state, twist)
     for _ in range(200):
         assert wrench.update(state, twist, carrier, DT, np.zeros(6), np.zeros(3)) is None
 
 
-def test_a_push_is_told_through_the_same_filter(model):
+def test_a_push_is_estimated_through_the_same_filter(model):
     last = [e for e in equations(model, 0.8, push=(4.0, -7.0, 1.0)) if e is not None][-1]
     assert last.push == pytest.approx(7.0 / ((model.mass + LOAD) * 9.81), rel=0.02)
 

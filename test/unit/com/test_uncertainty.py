@@ -88,7 +88,7 @@ class Wrong:
         force = pin.Force(pin.rnea(self.true, self.data, self.q(t), self.v(t), a)[:6])
         return pin.XYZQUATToSE3(self.q(t)[:7]).act(force).vector
 
-    def seen(self, t):
+    def state_at(self, t):
         q, v = self.q(t), self.v(t)
         root = pin.XYZQUATToSE3(self.model.configuration(self.model.posture())[:7])
         base = pin.XYZQUATToSE3(q[:7]) * root.inverse()
@@ -103,7 +103,7 @@ def equations(model, robot, seconds=2.0, delay=0.0, late=0.0):
     load, carrier = LoadWrench(model, links=links, delay=delay), CarrierFrame(model)
     for i in range(round(seconds / DT)):
         t = i * DT
-        state, twist = robot.seen(t)
+        state, twist = robot.state_at(t)
         motion = carrier.motion(state, twist)
         found = load.update(state, twist, motion, DT, robot.wrench(t - late), np.zeros(3))
         if found is not None:
@@ -127,13 +127,13 @@ def test_their_effect_is_the_difference_of_the_centres_of_mass(model):
     robot = Wrong(model)
     for t, state, effects, links, _ in equations(model, robot, 1.0):
         true = pin.centerOfMass(robot.true, robot.data, robot.q(t))
-        carrier = CarrierFrame(model).motion(*robot.seen(t)).point
+        carrier = CarrierFrame(model).motion(*robot.state_at(t)).point
         share = 1.0 - model.mass / robot.mass
         change = share * (carrier - state.com_in_world) + effects.com @ robot.errors(links)
         np.testing.assert_allclose(state.com_in_world + change, true, atol=2e-5)
 
 
-def test_a_known_delay_is_undone_and_an_unknown_one_is_seen(model):
+def test_a_known_delay_is_undone_and_an_unknown_one_shows(model):
     robot = Wrong(model)
     exact, undone, late = (
         [found for *_, found in equations(model, robot, delay=delay, late=by)]
@@ -195,7 +195,7 @@ def rigs(world, robot, motion, seeds=3):
 @pytest.mark.parametrize(('world', 'robot', 'motion'), [
     ('links', 'biped', 'sway'), ('real', 'biped', 'push'), ('real', 'g1', 'sway'),
     ('all', 'g1', 'sway')])
-def test_where_everything_is_wrong_it_knows_how_much(world, robot, motion):
+def test_where_everything_is_wrong_the_covariance_covers_it(world, robot, motion):
     seeds = 3 if robot == 'biped' else 2
     _, results = rigs(world, robot, motion, seeds)
     low, high = chi_square_bounds(seeds)
@@ -214,10 +214,10 @@ def test_with_wrong_links_the_height_is_no_worse_than_that_of_the_model():
 
 
 def test_a_delay_is_estimated_and_one_that_is_ignored_contradicts_the_covariance():
-    told = ComFilterSettings(**EXACT_LINKS, **{**EXACT_SENSORS, 'delay_deviation': 0.003})
+    with_delay = ComFilterSettings(**EXACT_LINKS, **{**EXACT_SENSORS, 'delay_deviation': 0.003})
     found, ignored = (
         Rig(settings, seed=1, dt=DT, instruments={'delay': 0.006})
-        for settings in (told, ComFilterSettings(**EXACT_LINKS, **EXACT_SENSORS)))
+        for settings in (with_delay, ComFilterSettings(**EXACT_LINKS, **EXACT_SENSORS)))
     result, wrong = found.run('sway', 4.5), ignored.run('sway', 4.5)
     # That of the sampled low-pass; the simulator's velocities are half a step of physics late.
     low_pass = np.sqrt(2.0) * DT / (2.0 * np.tan(np.pi * LOW_PASS * DT))

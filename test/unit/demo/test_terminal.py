@@ -116,7 +116,7 @@ def test_judges_the_urdf(com_error, weight, verdict):
     assert verdict in rendered(shot)
 
 
-def test_a_robot_that_fell_is_said_to_have_fallen_and_nothing_else():
+def test_a_robot_that_fell_is_reported_as_fallen_and_nothing_else():
     fallen = snapshot(has_fallen=True)
     assert line(fallen) == 'sways to the left: the robot has fallen'
     assert summary(fallen) == 'The robot has fallen'
@@ -181,7 +181,7 @@ def test_a_comparison_in_plain_lines_is_aligned():
     assert verdict == 'better [by far]'
 
 
-def test_what_was_not_done_is_said_below_the_table():
+def test_what_was_not_done_is_named_below_the_table():
     partly = Comparison(('x',), [('1 of 6 steps', '3 mm')], problem='1 of 6 steps, then [halted]')
     assert comparison_text(partly).splitlines()[-1] == 'not done: 1 of 6 steps, then [halted]'
     console = Console(width=100, record=True, file=open('/dev/null', 'w'))

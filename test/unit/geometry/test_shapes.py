@@ -20,12 +20,12 @@ from scipy.spatial.transform import Rotation
 from support.surfaces import middle, volume
 
 
-@pytest.mark.parametrize(('surface', 'wanted', 'tolerance'), [
+@pytest.mark.parametrize(('surface', 'expected', 'tolerance'), [
     (box(np.array((0.1, 0.2, 0.3))), 0.006, 1e-12),
     (cylinder(0.1, 0.5), np.pi * 0.01 * 0.5, 0.02),
     (sphere(0.2), 4.0 / 3.0 * np.pi * 0.008, 0.04)])
-def test_primitives_are_closed_outward_and_of_the_right_size(surface, wanted, tolerance):
-    assert volume(surface) == pytest.approx(wanted, rel=tolerance)
+def test_primitives_are_closed_outward_and_of_the_right_size(surface, expected, tolerance):
+    assert volume(surface) == pytest.approx(expected, rel=tolerance)
     np.testing.assert_allclose(middle(surface), 0.0, atol=1e-12)
     # Every edge is shared by two faces that run along it in opposite directions.
     trimesh = pytest.importorskip('trimesh', reason='it comes with viser')

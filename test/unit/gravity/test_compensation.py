@@ -190,7 +190,7 @@ def test_wrenches_that_are_not_finite_are_refused_and_do_not_last(model, value):
     np.testing.assert_allclose(efforts(compensator, state, UP, 4_000_000, good), expected)
 
 
-def test_a_reset_forgets_the_plan_and_a_jump_of_the_attitude(model):
+def test_a_reset_clears_the_plan_and_a_jump_of_the_attitude(model):
     compensator, state = GravityCompensator(model), model.state(model.posture())
     efforts(compensator, state, UP, 10_000_000_000, standing_wrenches(compensator))
     compensator.plan_shares(np.array([0.6, 0.4]), 10_200_000_000)
@@ -267,7 +267,7 @@ def test_axes_of_an_old_posture_are_not_used(model):
     assert compensator.sharing.values == pytest.approx([0.5, 0.5])
 
 
-def test_a_foot_sensor_that_dies_is_not_believed(model):
+def test_a_foot_sensor_that_stops_is_not_used(model):
     """It reads 0 N with fresh stamps, the other half of the weight: the weight is missing."""
     compensator = GravityCompensator(model)
     state = model.state(model.posture())

@@ -66,10 +66,10 @@ def expected(model, q, wrenches):
                      for name in model.joint_names])
 
 
-def assert_equal(found, wanted, atol=1e-6):
-    known = np.isfinite(wanted)
+def assert_equal(found, reference, atol=1e-6):
+    known = np.isfinite(reference)
     assert known.sum() >= 30
-    np.testing.assert_allclose(found[known], wanted[known], atol=atol)
+    np.testing.assert_allclose(found[known], reference[known], atol=atol)
 
 
 def posture(model, seed):
@@ -128,7 +128,7 @@ def test_wrenches_are_low_passed(model):
     assert_equal(last, start + share * (end - start))
 
 
-def test_after_a_gap_the_past_is_forgotten(model):
+def test_after_a_gap_the_past_is_cleared(model):
     q, found = model.posture(), compensator(model, wrench_cutoff=1.0)
     low, high = np.zeros((2, 6)), np.zeros((2, 6))
     low[0, 2], high[0, 2] = 700.0, 1000.0

@@ -50,7 +50,7 @@ class Compensator:
         self.resets += 1
 
 
-class Robot:
+class SupervisedInputs:
     """Joint states and other inputs at a rate, and the watchdog every 10 ms while they lack."""
 
     def __init__(self, rate=500.0, safety=SAFETY):
@@ -103,7 +103,7 @@ class Robot:
 
 
 def test_goes_from_idle_to_active_and_back():
-    robot = Robot()
+    robot = SupervisedInputs()
     assert robot.step() is None and robot.supervisor.state == IDLE
     robot.supervisor.start(robot.now)
     assert robot.supervisor.state == WAITING
@@ -115,7 +115,7 @@ def test_goes_from_idle_to_active_and_back():
 
 
 def test_a_stop_while_holding_ramps_at_once_and_a_start_while_ramping_ramps_up():
-    robot = Robot().started()
+    robot = SupervisedInputs().started()
     robot.missing = {JOINT_STATES}
     robot.run(0.1)
     robot.supervisor.stop()
@@ -128,7 +128,7 @@ def test_a_stop_while_holding_ramps_at_once_and_a_start_while_ramping_ramps_up()
 
 
 def test_inputs_that_return_while_holding_or_ramping_are_used_at_once():
-    robot = Robot().started()
+    robot = SupervisedInputs().started()
     for missing_for, states in ((0.2, [ACTIVE, HOLDING, ACTIVE]),
                                 (0.5, [ACTIVE, HOLDING, RAMPING, STARTING, ACTIVE])):
         robot.states.clear()
@@ -141,7 +141,7 @@ def test_inputs_that_return_while_holding_or_ramping_are_used_at_once():
 
 
 def test_waits_for_inputs_that_have_never_arrived():
-    robot = Robot()
+    robot = SupervisedInputs()
     robot.missing = {LEFT}
     robot.supervisor.start(robot.now)
     assert not robot.run(1.0).any()  # zero is commanded
@@ -154,7 +154,7 @@ def test_waits_for_inputs_that_have_never_arrived():
 
 @pytest.mark.parametrize('missing', (IMU, LEFT, JOINT_STATES))
 def test_holds_then_ramps_to_zero_then_recovers(missing):
-    robot = Robot().started()
+    robot = SupervisedInputs().started()
     robot.missing = {missing}
     robot.run(0.15)  # shorter than hold_time
     np.testing.assert_allclose(robot.efforts, np.tile(TARGET, (len(robot.efforts), 1)))
@@ -170,7 +170,7 @@ def test_holds_then_ramps_to_zero_then_recovers(missing):
 
 @pytest.mark.parametrize('rate', (25.0, 50.0, 500.0))
 def test_at_every_rate_joint_states_that_stop_end_in_zero_in_time(rate):
-    robot = Robot(rate).started()
+    robot = SupervisedInputs(rate).started()
     since, robot.missing = robot.now, {JOINT_STATES}
     limit = robot.supervisor.joint_state_timeout
     assert limit == pytest.approx({25.0: 0.1, 50.0: 0.05, 500.0: 0.03}[rate], abs=1e-3)
@@ -183,7 +183,7 @@ def test_at_every_rate_joint_states_that_stop_end_in_zero_in_time(rate):
 @pytest.mark.parametrize('rate', (25.0, 50.0, 500.0))
 @pytest.mark.parametrize('name', (IMU, LEFT))
 def test_at_every_rate_another_input_that_stops_ends_in_zero_in_time(rate, name):
-    robot = Robot(rate).started()
+    robot = SupervisedInputs(rate).started()
     since, robot.missing = robot.now, {name}
     while robot.supervisor.state != WAITING:
         robot.step()
@@ -193,7 +193,7 @@ def test_at_every_rate_another_input_that_stops_ends_in_zero_in_time(rate, name)
 
 @pytest.mark.parametrize('rate', (5.0, 10.0, 25.0, 33.0, 50.0, 500.0))
 def test_at_every_rate_regular_joint_states_are_never_late(rate):
-    robot = Robot(rate, replace(SAFETY, start_time=0.1, max_step=1.0)).started()
+    robot = SupervisedInputs(rate, replace(SAFETY, start_time=0.1, max_step=1.0)).started()
     for _ in range(200):
         before = robot.now
         robot.step()
@@ -203,7 +203,7 @@ def test_at_every_rate_regular_joint_states_are_never_late(rate):
 
 
 def test_the_rate_is_learned_and_a_stall_does_not_unlearn_it():
-    robot = Robot(500.0).started()
+    robot = SupervisedInputs(500.0).started()
     assert robot.supervisor.joint_state_timeout == pytest.approx(0.03)
     robot.now += 0.4
     robot.step()  # the first one after a stall
@@ -223,7 +223,7 @@ def test_the_rate_is_learned_and_a_stall_does_not_unlearn_it():
 @pytest.mark.parametrize(('delay', 'is_usable'), (
     (0.1, True), (0.100_000_001, False), (-0.1, True), (-0.100_000_001, False)))
 def test_inputs_exactly_at_the_limit_of_their_age(name, delay, is_usable):
-    robot = Robot().started()
+    robot = SupervisedInputs().started()
     supervisor, stamp_ns = robot.supervisor, robot.stamp_ns + 200 * MS
     for other in (IMU, LEFT):
         supervisor.receive(other, stamp_ns)
@@ -239,7 +239,7 @@ def test_inputs_exactly_at_the_limit_of_their_age(name, delay, is_usable):
 
 
 def test_joint_states_exactly_at_the_limit_of_their_age():
-    robot = Robot().started()
+    robot = SupervisedInputs().started()
     supervisor, limit = robot.supervisor, robot.supervisor.joint_state_timeout
     assert supervisor.watch(robot.now + limit - 1e-9) is None and supervisor.state == ACTIVE
     assert supervisor.watch(robot.now + limit + 1e-3) is not None
@@ -248,7 +248,7 @@ def test_joint_states_exactly_at_the_limit_of_their_age():
 
 
 def test_the_reason_is_that_of_the_input_where_it_has_one():
-    robot = Robot().started()
+    robot = SupervisedInputs().started()
     robot.stale[IMU] = "the IMU is stale: nobody publishes '/imu'"
     robot.missing = {IMU}
     robot.run(0.2)
@@ -260,7 +260,7 @@ def test_the_reason_is_that_of_the_input_where_it_has_one():
 
 
 def test_only_required_inputs_count():
-    robot = Robot().started()
+    robot = SupervisedInputs().started()
     robot.missing = {LEFT}
     robot.supervisor.configure((IMU,), 0.1)
     robot.run(1.0)
@@ -269,7 +269,7 @@ def test_only_required_inputs_count():
 
 @pytest.mark.parametrize('error', (InputError('the robot is in the air'), ValueError('shapes')))
 def test_errors_of_the_computation_hold_then_ramp_to_zero(error):
-    robot = Robot().started()
+    robot = SupervisedInputs().started()
     robot.compensator.error = error
     assert not robot.run(1.0).any()
     assert robot.states == [HOLDING, RAMPING, WAITING]
@@ -280,7 +280,7 @@ def test_errors_of_the_computation_hold_then_ramp_to_zero(error):
 
 @pytest.mark.parametrize('value', (math.nan, math.inf, -math.inf))
 def test_targets_that_are_not_finite_hold_then_ramp_to_zero(value):
-    robot = Robot().started()
+    robot = SupervisedInputs().started()
     robot.compensator.target = np.array([30.0, value])
     assert not robot.run(1.0).any()
     assert robot.states == [HOLDING, RAMPING, WAITING]
@@ -291,21 +291,21 @@ def test_targets_that_are_not_finite_hold_then_ramp_to_zero(value):
 
 @pytest.mark.parametrize('missing', (IMU, JOINT_STATES))
 def test_an_input_that_cannot_be_described_does_not_keep_efforts_from_ramping(missing):
-    robot = Robot().started()
+    robot = SupervisedInputs().started()
     robot.missing, robot.stale = {missing}, None  # which raises a TypeError
     assert not robot.run(1.0).any()
     assert f'{missing} is not usable' in robot.supervisor.problem
 
 
 def test_targets_of_another_length_hold_then_ramp_to_zero():
-    robot = Robot().started()
+    robot = SupervisedInputs().started()
     robot.compensator.target = np.array([30.0])
     assert not robot.run(1.0).any()
     assert robot.states == [HOLDING, RAMPING, WAITING]
 
 
 def test_inhibited_efforts_ramp_to_zero():
-    robot = Robot().started()
+    robot = SupervisedInputs().started()
     robot.inhibited = "controller 'c' does not run"
     assert not robot.run(1.0).any()
     assert robot.supervisor.problem == robot.inhibited
@@ -315,7 +315,7 @@ def test_inhibited_efforts_ramp_to_zero():
 
 
 def test_a_problem_is_kept_until_it_is_reported():
-    robot = Robot().started()
+    robot = SupervisedInputs().started()
     robot.compensator.error = InputError('a jump')
     robot.step()
     robot.compensator.error = None
@@ -326,7 +326,7 @@ def test_a_problem_is_kept_until_it_is_reported():
 
 @pytest.mark.parametrize('by_watchdog', (True, False))
 def test_a_clock_that_is_set_back_starts_anew_without_a_jump(by_watchdog):
-    robot = Robot().started()
+    robot = SupervisedInputs().started()
     robot.now -= 50.0
     if by_watchdog:
         assert robot.supervisor.watch(robot.now) is None
@@ -337,7 +337,7 @@ def test_a_clock_that_is_set_back_starts_anew_without_a_jump(by_watchdog):
 
 
 def test_a_clock_that_is_set_forward_ramps_down_and_up_again():
-    robot = Robot().started()
+    robot = SupervisedInputs().started()
     robot.now += 50.0
     robot.supervisor.watch(robot.now)
     assert robot.supervisor.state == RAMPING
@@ -347,7 +347,7 @@ def test_a_clock_that_is_set_forward_ramps_down_and_up_again():
 
 def test_joint_states_that_are_a_little_behind_the_watchdog_count_no_time_twice():
     """Simulated time: the clock of the watchdog is ahead of the stamps."""
-    robot = Robot(safety=SafetySettings(clamp=1.0, max_rate=1.0, start_time=0.01))
+    robot = SupervisedInputs(safety=SafetySettings(clamp=1.0, max_rate=1.0, start_time=0.01))
     supervisor, now = robot.supervisor, 5.0
     supervisor.start(now)
     robot.compensator.target = LIMITS

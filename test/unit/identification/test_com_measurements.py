@@ -115,7 +115,7 @@ def test_noise_of_the_poses_is_as_predicted(three_link):
     assert 0.8 < np.mean(misfits) < 1.25
 
 
-def test_what_is_not_told_apart_is_named_and_a_joint_that_helps():
+def test_what_is_not_distinguished_is_named_and_a_joint_that_helps():
     """The elbow was never moved: forearm and upper arm are one body to all poses."""
     true = TrueRobot('sabian', seed=1)
     model, regressor = true.model, StaticsRegressor(true.model)
@@ -135,7 +135,7 @@ def test_what_is_not_told_apart_is_named_and_a_joint_that_helps():
     assert 'move l_elbow' in stiff.describe() and 'confounded' in stiff.describe()
 
 
-def test_a_change_that_is_not_seen_changes_no_measurement(three_link):
+def test_a_change_that_is_not_observable_changes_no_measurement(three_link):
     """What is named is true: adding it to the robot moves no measured centre of mass."""
     true, regressor = three_link
     q = true.positions(('left',))

@@ -112,8 +112,8 @@ def test_identifiability(solved):
 
 def test_without_torques_less_is_known(solved):
     true, captures, estimator, found = solved
-    mute = [replace(c, torques=np.full_like(c.torques, np.nan)) for c in captures]
-    without = estimator.solve(mute)
+    without_efforts = [replace(c, torques=np.full_like(c.torques, np.nan)) for c in captures]
+    without = estimator.solve(without_efforts)
     assert without.identifiability.determined < found.identifiability.determined
     assert np.isnan(without.before.torque_rms)
     poses = [true.positions(('left',)) for _ in range(10)]

@@ -60,7 +60,7 @@ def calibrated(model, seed=0):
 
 @pytest.mark.parametrize('fuse', ('true', 'false'))
 @pytest.mark.parametrize('name', ('talos', 'g1'))
-def test_mujoco_sees_the_calibrated_robot(name, fuse, tmp_path):
+def test_mujoco_loads_the_calibrated_robot(name, fuse, tmp_path):
     """Mass, centre of mass and joint-space inertia in random postures, against Pinocchio."""
     model, rng = RobotModel.load(name), np.random.default_rng(1)
     before = mjcf_of(model.urdf, fuse, tmp_path / 'before.xml')

@@ -34,11 +34,11 @@ def learn(error, known, passes=6):
     """
     friction = UnknownFriction(captures(), np.array([ASSUMED]))
     rng, nominal = np.random.default_rng(1), np.full((COUNT, 1), NOISE ** 2)
-    said = (error + known * rng.normal(size=COUNT))[:, np.newaxis]
+    estimates = (error + known * rng.normal(size=COUNT))[:, np.newaxis]
     variances = nominal + ASSUMED ** 2
     for _ in range(passes):
         share = variances / (variances + known ** 2)
-        errors = share * (said - friction.means) / np.sqrt(variances)
+        errors = share * (estimates - friction.means) / np.sqrt(variances)
         friction.update(errors, share, variances, nominal)
         variances = np.array([
             friction.variances(k, v + ASSUMED ** 2) for k, v in enumerate(nominal)])

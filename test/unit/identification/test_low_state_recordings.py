@@ -83,7 +83,7 @@ def test_messages_that_were_damaged_are_left_out(true, tmp_path):
     assert calibrate(bag, tmp_path / 'out') == 0
 
 
-def test_a_recording_of_nothing_that_can_be_used_says_why(true, tmp_path, capsys):
+def test_a_recording_of_nothing_that_can_be_used_is_an_error(true, tmp_path, capsys):
     states = LowStates('unitree_hg')
 
     def parallel():

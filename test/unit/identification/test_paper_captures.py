@@ -111,7 +111,7 @@ def test_rank_of_poses(name, feet, expected):
     assert 'more poses are needed' in few.describe()
 
 
-def test_what_cannot_be_solved_is_said(three_link):
+def test_what_cannot_be_solved_is_named(three_link):
     true, regressor = three_link
     a, near = (true.capture(FEET, positions=lean(true.model, angle)) for angle in (0.0, 0.005))
     b = true.capture(FEET, positions=lean(true.model, 0.1))

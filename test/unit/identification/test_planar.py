@@ -98,7 +98,7 @@ def test_from_foot_wrenches_alone(seed):
     np.testing.assert_allclose(as_array(found), as_array(links), atol=1e-8)
 
 
-def test_poses_that_say_nothing_are_refused():
+def test_poses_without_information_are_refused():
     com = LEG.com(TRUE, THETA, 0)
     with pytest.raises(InputError, match='bend ankle and knee further'):
         solve_two_link(LEG, com, com, THETA, 0.0)

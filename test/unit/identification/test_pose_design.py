@@ -243,7 +243,7 @@ def test_a_joint_that_keeps_the_weight_from_going_over_a_foot_is_named(designed)
         OPTIONS, count=3, candidates=6, double_support=1.0)).design()
 
 
-def test_a_robot_with_little_room_gets_a_plan_and_hears_which_joints_limit_it():
+def test_a_robot_with_little_room_gets_a_plan_and_the_joints_that_limit_it():
     """Hips that hardly roll: fewer safe postures than asked for are no error."""
     model = RobotModel.load('sabian')
     urdf = ElementTree.fromstring(model.urdf)

@@ -21,7 +21,7 @@ from biped_com_ros.core.model.config import RobotConfig
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pytest
-from support.calibration_bench import Bench
+from support.calibration_bench import CalibrationBench
 from support.statics_data import TrueRobot
 
 LEAN = np.radians(10.0)
@@ -84,8 +84,8 @@ def test_names_that_do_not_exist():
 
 def test_a_session_plays_them_and_gives_the_total_centre_of_mass(tmp_path):
     true = TrueRobot('three_link', seed=3, extra=0.0, com_sigma=0.0)
-    bench = Bench(tmp_path, true, design={'postures': ('a', 'b', 'c'), 'hoisted': 0},
-                  settling_time=2.0, arrival_tolerance=0.05)
+    bench = CalibrationBench(tmp_path, true, design={'postures': ('a', 'b', 'c'), 'hoisted': 0},
+                             settling_time=2.0, arrival_tolerance=0.05)
     assert bench.session.options.design.visits == 3
     bench.session.start()
     bench.run(bench.is_in(SessionState.SOLVED))
@@ -103,8 +103,8 @@ def test_it_waits_for_the_robot_to_settle(tmp_path):
     true = TrueRobot('three_link', seed=3, extra=0.0, com_sigma=0.0)
     times = []
     for settling in (0.0, 3.0):
-        bench = Bench(tmp_path / str(settling), true,
-                      design={'postures': ('a',), 'hoisted': 0}, settling_time=settling)
+        bench = CalibrationBench(tmp_path / str(settling), true,
+                                 design={'postures': ('a',), 'hoisted': 0}, settling_time=settling)
         bench.session.start()
         bench.run(lambda session=bench.session: len(session.log.captures) == 1)
         times.append(bench.now)

@@ -154,17 +154,17 @@ def test_friction_leaves_torques_better_than_none():
             captures.append(replace(
                 c, torques=c.torques + side * friction, approach=side if known else None))
         estimator = Estimator(true.model)
-        mute = [replace(c, torques=np.full_like(c.torques, np.nan)) for c in captures]
-        found, without = estimator.solve(captures), estimator.solve(mute)
+        without_efforts = [replace(c, torques=np.full_like(c.torques, np.nan)) for c in captures]
+        found, without = estimator.solve(captures), estimator.solve(without_efforts)
         poses = [true.positions(('left',)) for _ in range(12)]
         errors += [com_error(true, estimator, f.parameters, poses) for f in (found, without)]
         if known:
             estimate = found.instruments.errors(
                 true.model.joint_names, tuple(true.model.config.wrench_sensors)).friction
             np.testing.assert_allclose(estimate, friction, atol=0.5)
-    unknown, mute, known, mute_again = errors
-    assert unknown < 0.7 * mute and unknown < 0.8e-3
-    assert known < 0.7 * mute_again and known < 0.7e-3
+    unknown, without_efforts, known, without_efforts_again = errors
+    assert unknown < 0.7 * without_efforts and unknown < 0.8e-3
+    assert known < 0.7 * without_efforts_again and known < 0.7e-3
 
 
 def test_a_sensor_that_contradicts_its_noise_is_named_and_counts_less():
@@ -192,7 +192,7 @@ def test_one_wrong_pose_is_named_and_hardly_counts():
     assert errors[1] < 2.0 * errors[0] + 0.2e-3
 
 
-def test_what_cannot_be_told_apart_is_said():
+def test_what_cannot_be_distinguished_is_named():
     """A sensor's place and its cross-talk do the same."""
     true = TrueRobot('sabian', seed=1)
     captures, _ = measured(true, 24, 1, {InstrumentKind.SENSOR_SHIFT})

@@ -308,14 +308,14 @@ def test_one_wrong_position_is_left_out(recorded, tmp_path):
     np.testing.assert_allclose(found[0].positions, poses[0].positions, atol=1e-9)
 
 
-def test_a_fallen_robot_and_reversed_sensors_are_told_apart(recorded, tmp_path):
+def test_a_fallen_robot_and_reversed_sensors_are_distinguished(recorded, tmp_path):
     true, _, instants = recorded
     flipped = [SimpleNamespace(**{**vars(now), 'wrenches': -now.wrenches}) for now in instants]
     path = write_csv(tmp_path / 'a.csv', true, flipped)
     with pytest.raises(InputError, match=r'seems to pull foot .*: flip wrench_sensors\.\w+\.sign'):
         captures_of(path, true.model)
-    lying = np.array((math.sqrt(0.5), 0.0, 0.0, math.sqrt(0.5)))
-    fallen = [SimpleNamespace(**{**vars(now), 'quaternion': lying}) for now in flipped]
+    on_its_back = np.array((math.sqrt(0.5), 0.0, 0.0, math.sqrt(0.5)))
+    fallen = [SimpleNamespace(**{**vars(now), 'quaternion': on_its_back}) for now in flipped]
     with pytest.raises(InputError, match=r'the base is tilted by 90 deg: stand the robot up') as e:
         captures_of(write_csv(tmp_path / 'b.csv', true, fallen), true.model)
     assert 'sign' not in str(e.value)

@@ -23,11 +23,11 @@ from biped_com_ros.core.identification.transfer import HOIST_SETTLING, HoistMove
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pytest
-from support.calibration_bench import Bench
+from support.calibration_bench import CalibrationBench
 
 
 def test_from_the_first_pose_to_the_results(tmp_path):
-    bench = Bench(tmp_path, design={'hoisted': 1, 'count': 4})
+    bench = CalibrationBench(tmp_path, design={'hoisted': 1, 'count': 4})
     session = bench.session
     assert session.state is SessionState.IDLE
     assert str(tmp_path) in session.start()
@@ -50,7 +50,7 @@ def test_from_the_first_pose_to_the_results(tmp_path):
 
 def test_poses_are_captured_from_both_sides(tmp_path):
     """The captures of a pose record opposite directions for nearly all motors."""
-    bench = Bench(tmp_path, design={'approach': 'both', 'hoisted': 1})
+    bench = CalibrationBench(tmp_path, design={'approach': 'both', 'hoisted': 1})
     session = bench.session
     session.start()
     bench.run(bench.is_in(SessionState.SOLVED))
@@ -71,7 +71,7 @@ def test_poses_are_captured_from_both_sides(tmp_path):
 
 def test_a_foot_that_hardly_touches_ends_with_the_timeout(tmp_path):
     """The pose is skipped like any other that cannot be captured."""
-    bench = Bench(tmp_path, pose_timeout=8.0, design={'hoisted': 0})
+    bench = CalibrationBench(tmp_path, pose_timeout=8.0, design={'hoisted': 0})
     session, capture = bench.session, bench.true.capture
 
     def unloaded(*args):
@@ -93,7 +93,7 @@ def test_a_foot_that_hardly_touches_ends_with_the_timeout(tmp_path):
 
 
 def test_a_hoist_must_carry_the_robot_for_a_while(tmp_path):
-    bench = Bench(tmp_path, design={'hoisted': 1})
+    bench = CalibrationBench(tmp_path, design={'hoisted': 1})
     bench.session.start()
     bench.run(lambda: bench.driver.is_lifted)
     sent, begun = len(bench.driver.paths), bench.now
@@ -101,8 +101,8 @@ def test_a_hoist_must_carry_the_robot_for_a_while(tmp_path):
     assert bench.now - begun >= HOIST_SETTLING
 
 
-def test_an_operator_is_asked_to_hoist_and_to_put_the_robot_down(tmp_path):
-    bench = Bench(tmp_path, has_hoist=False, design={'hoisted': 1})
+def test_an_operator_has_to_hoist_and_to_put_the_robot_down(tmp_path):
+    bench = CalibrationBench(tmp_path, has_hoist=False, design={'hoisted': 1})
     bench.session.start()
     bench.run(lambda: any(text.startswith('hoist the robot') for text in bench.texts))
     bench.driver.is_lifted = True
@@ -114,7 +114,7 @@ def test_an_operator_is_asked_to_hoist_and_to_put_the_robot_down(tmp_path):
 
 
 def test_a_robot_that_still_hangs_does_not_hide_the_results(tmp_path):
-    bench = Bench(tmp_path, has_hoist=False, move=False, automatic=False)
+    bench = CalibrationBench(tmp_path, has_hoist=False, move=False, automatic=False)
     session = bench.session
     session.start()
     bench.run(bench.is_in(SessionState.WAITING))
@@ -135,7 +135,7 @@ def test_a_robot_that_still_hangs_does_not_hide_the_results(tmp_path):
 
 
 def test_a_pose_in_which_the_robot_is_not_still_is_skipped(tmp_path):
-    bench = Bench(tmp_path, pose_timeout=8.0)
+    bench = CalibrationBench(tmp_path, pose_timeout=8.0)
     session = bench.session
     session.start()
     bench.run(bench.is_in(SessionState.WAITING))
@@ -150,7 +150,7 @@ def test_a_pose_in_which_the_robot_is_not_still_is_skipped(tmp_path):
 
 def test_a_full_disk_is_reported_and_costs_no_pose(tmp_path, monkeypatch):
     """The robot waits in its pose until the capture can be written."""
-    bench = Bench(tmp_path, pose_timeout=8.0)
+    bench = CalibrationBench(tmp_path, pose_timeout=8.0)
     session = bench.session
     session.start()
     bench.run(bench.is_in(SessionState.WAITING))
@@ -171,7 +171,7 @@ def test_a_full_disk_is_reported_and_costs_no_pose(tmp_path, monkeypatch):
 
 def test_a_pose_that_is_not_reached_is_left_the_way_it_came(tmp_path):
     """The robot is in no known pose then: only the way that it came is known to be safe."""
-    bench = Bench(tmp_path, pose_timeout=8.0, design={'hoisted': 1, 'count': 4})
+    bench = CalibrationBench(tmp_path, pose_timeout=8.0, design={'hoisted': 1, 'count': 4})
     session, driver, send = bench.session, bench.driver, bench.driver.send
     stuck = bench.true.model.joint_index(('l_elbow',))
 
@@ -197,10 +197,10 @@ def test_a_pose_that_is_not_reached_is_left_the_way_it_came(tmp_path):
 
 
 def test_a_restarted_session_resumes_where_the_robot_is(tmp_path):
-    first = Bench(tmp_path)
+    first = CalibrationBench(tmp_path)
     first.session.start()
     first.run(lambda: len(first.session.log.captures) == 1)
-    second = Bench(tmp_path, first.true)
+    second = CalibrationBench(tmp_path, first.true)
     second.driver.positions = first.session.log.captures[0].positions
     assert '1 captures found in' in second.infos[0]
     second.session.start()
@@ -216,7 +216,7 @@ def bench_has_queue(bench):
 
 
 def test_a_robot_in_no_known_pose_is_not_moved(tmp_path):
-    bench = Bench(tmp_path)
+    bench = CalibrationBench(tmp_path)
     bench.driver.positions = bench.true.model.posture('stand') + 0.8
     bench.session.start()
     bench.run(lambda: any('bring it to posture stand' in text for text in bench.texts))
@@ -227,7 +227,7 @@ def test_a_robot_in_no_known_pose_is_not_moved(tmp_path):
 
 
 def test_trajectories_need_a_subscriber(tmp_path):
-    bench = Bench(tmp_path)
+    bench = CalibrationBench(tmp_path)
     bench.driver.problem = 'nothing subscribes'
     bench.session.start()
     bench.run(lambda: any(text.startswith('nothing subscribes') for text in bench.texts))
@@ -237,7 +237,7 @@ def test_trajectories_need_a_subscriber(tmp_path):
 
 
 def test_reset_keeps_the_old_captures_beside(tmp_path):
-    bench = Bench(tmp_path)
+    bench = CalibrationBench(tmp_path)
     bench.session.start()
     bench.run(lambda: len(bench.session.log.captures) == 1)
     assert 'captures.1.json' in bench.session.reset()
@@ -252,7 +252,7 @@ def test_reset_keeps_the_old_captures_beside(tmp_path):
 
 
 def test_what_cannot_be_done_yet_is_refused_with_the_reason(tmp_path):
-    bench = Bench(tmp_path)
+    bench = CalibrationBench(tmp_path)
     with pytest.raises(InputError, match='0 captures are too few'):
         bench.session.solve()
     with pytest.raises(InputError, match='no pose to skip'):
@@ -261,15 +261,15 @@ def test_what_cannot_be_done_yet_is_refused_with_the_reason(tmp_path):
         bench.session.capture()
     (tmp_path / 'file').write_text('')
     with pytest.raises(ConfigurationError, match='another directory'):
-        Bench(tmp_path / 'file' / 'results')
+        CalibrationBench(tmp_path / 'file' / 'results')
 
 
 def test_planning_that_fails_or_is_stopped_is_reported(tmp_path):
-    bench = Bench(tmp_path, design={'margin': 0.5})
+    bench = CalibrationBench(tmp_path, design={'margin': 0.5})
     bench.session.start()
     bench.run(bench.is_in(SessionState.FAILED))
     assert 'safe poses' in bench.errors[0]
-    stopped = Bench(tmp_path)
+    stopped = CalibrationBench(tmp_path)
     stopped.session.start()
     stopped.session.stop()
     stopped.run(stopped.is_in(SessionState.FAILED))
@@ -277,7 +277,7 @@ def test_planning_that_fails_or_is_stopped_is_reported(tmp_path):
 
 
 def test_options_may_change_while_it_runs(tmp_path):
-    bench = Bench(tmp_path, automatic=False)
+    bench = CalibrationBench(tmp_path, automatic=False)
     session = bench.session
     session.start()
     bench.run(bench.is_in(SessionState.WAITING))

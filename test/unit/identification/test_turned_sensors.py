@@ -30,7 +30,7 @@ def axis_turn(axis, degrees):
     return pin.exp3(np.radians(degrees) * np.eye(3)['xyz'.index(axis)])
 
 
-class Standing:
+class ModelledCaptures:
     """A robot with other masses than its URDF, and what it measures."""
 
     def __init__(self, name, seed):
@@ -54,7 +54,7 @@ class Standing:
 @pytest.fixture(scope='module', params=[('sabian', 0), ('g1', 1), ('talos', 2)],
                 ids=lambda param: param[0])
 def robot(request):
-    return Standing(*request.param)
+    return ModelledCaptures(*request.param)
 
 
 def turned(R):
@@ -78,7 +78,7 @@ def test_a_turn_that_moves_the_load_is_named_while_both_feet_stand(robot, foot, 
     assert f"'{found.sensor}' is mounted turned by" in text and 'frame of the sensor' in text
 
 
-def test_an_opposite_sign_is_told_from_a_turn(robot):
+def test_an_opposite_sign_is_distinguished_from_a_turn(robot):
     capture = robot.capture()
     found = robot.find(capture, 'right', lambda wrench: -wrench)
     assert found.sensor == robot.true.model.config.feet['right'].wrench_sensors[0]
@@ -124,7 +124,7 @@ def test_weight_on_something_without_sensors_is_not_a_turn(robot):
 
 
 def test_calibrated_masses_are_used():
-    robot = Standing('g1', 3)
+    robot = ModelledCaptures('g1', 3)
     heavy = robot.true.theta * 2.5
     capture = robot.capture()
     wrenches = capture.wrenches.copy()

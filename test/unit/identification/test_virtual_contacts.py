@@ -76,7 +76,7 @@ def test_residuals_are_those_of_joint_torques_after_the_contacts(solved):
     assert np.isnan(found.after.com_rms)  # nothing measures it
 
 
-def test_what_the_virtual_wrench_says_does_not_matter(solved, model):
+def test_the_value_of_the_virtual_wrench_does_not_matter(solved, model):
     """It depends on the masses that are sought."""
     true, captures, estimator, found = solved
     other = estimator.solve([replace(c, wrenches=1.2 * c.wrenches) for c in captures])
@@ -86,9 +86,9 @@ def test_what_the_virtual_wrench_says_does_not_matter(solved, model):
 
 def test_without_torques_poses_are_refused(solved):
     _, captures, estimator, _ = solved
-    mute = [replace(c, torques=np.full_like(c.torques, np.nan)) for c in captures[:6]]
+    without_efforts = [replace(c, torques=np.full_like(c.torques, np.nan)) for c in captures[:6]]
     with pytest.raises(InputError, match='no joint torques.*motor_constants'):
-        estimator.solve(mute)
+        estimator.solve(without_efforts)
 
 
 def test_readings_arrive_at_the_sole_and_count_at_its_link(model):

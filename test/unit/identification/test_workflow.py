@@ -174,27 +174,27 @@ def test_results(tmp_path):
     assert 'left out' in summary(found)
 
 
-def test_the_report_says_of_what_and_when_it_is_and_folds_what_is_only_the_urdf():
+def test_the_report_names_robot_and_date_and_folds_what_is_only_the_urdf():
     true = TrueRobot('sabian', seed=3)
     captures = true.captures(8)
     found = Estimator(true.model).solve(captures)
-    silent = [link.name for link in found.links if link.data_share.max() < PRIOR_SHARE]
-    telling = [link.name for link in found.links if link.name not in silent]
-    if not silent:  # all links tell something: one that does not
-        silent, telling = telling[:1], telling[1:]
+    uninformative = [link.name for link in found.links if link.data_share.max() < PRIOR_SHARE]
+    informative = [link.name for link in found.links if link.name not in uninformative]
+    if not uninformative:  # all links tell something: one that does not
+        uninformative, informative = informative[:1], informative[1:]
         found = replace(found, links=tuple(
             replace(link, data_share=np.zeros_like(link.data_share))
-            if link.name in silent else link for link in found.links))
+            if link.name in uninformative else link for link in found.links))
     page = html_report(true.model, captures, found, datetime(2031, 5, 4, 3, 2))
     for part in ('2031-05-04 03:02', '<td>sabian</td>', 'SHA-256', 'biped_com_ros 0.',
                  f'<td>{len(captures)}</td>'):
         assert part in page
     links = page.split('<h2>Links</h2>')[1].split('<h2>')[0]
     shown, folded = links.removesuffix('</details>').split('<details>')
-    for name in silent:
+    for name in uninformative:
         assert f'<td>{name}</td>' in folded and f'<td>{name}</td>' not in shown
         assert f'>{name}</text>' not in page  # nor in the plot
-    for name in telling:
+    for name in informative:
         assert f'<td>{name}</td>' in shown and f'<td>{name}</td>' not in folded
     # What is wide scrolls by itself, so that the page does not; legends are words with spots.
     for wide in re.findall(r'(<[^<>]*>)<(?:table|svg)(?![^>]*class="about")', page):

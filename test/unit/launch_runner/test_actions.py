@@ -27,7 +27,7 @@ import pytest
 import yaml
 
 Plan = Callable[..., Planner]
-TALK = '<node pkg="fake" exec="talk" args="\'{}\'"/>'
+PRINT = '<node pkg="fake" exec="talk" args="\'{}\'"/>'
 
 
 @pytest.fixture
@@ -214,7 +214,7 @@ INCLUDE = '<include file="$(dirname)/inner.launch.xml">{}</include>'
 
 
 def test_an_include_gets_its_arguments(plan: Plan, tmp_path: Path) -> None:
-    write_inner(tmp_path, '<arg name="a" default="d"/>' + TALK.format('$(var a) $(var outer)'))
+    write_inner(tmp_path, '<arg name="a" default="d"/>' + PRINT.format('$(var a) $(var outer)'))
     arg = '<arg name="a" value="$(var outer)!"/>'
     assert arguments(plan(INCLUDE.format(arg), outer='o')) == ['o! o']
     assert arguments(plan(INCLUDE.format(''), outer='o')) == ['d o']
@@ -223,7 +223,7 @@ def test_an_include_gets_its_arguments(plan: Plan, tmp_path: Path) -> None:
 def test_an_include_is_not_a_scope(plan: Plan, tmp_path: Path) -> None:
     # As in ros2 launch; files that rely on anything else would differ there.
     write_inner(tmp_path, '<arg name="a" default="inner"/>')
-    assert arguments(plan(INCLUDE.format('') + TALK.format('$(var a)'))) == ['inner']
+    assert arguments(plan(INCLUDE.format('') + PRINT.format('$(var a)'))) == ['inner']
 
 
 @pytest.mark.parametrize(('body', 'message'), [
@@ -276,7 +276,7 @@ def test_a_relative_include_is_refused(plan: Plan) -> None:
     ('<executable cmd=" "/>', "'cmd' is empty"),
     ('<executable cmd="c"><param name="a" value="1"/></executable>', 'tag inside <executable> '),
     ('<node pkg="fake" exec="talk" args="\'open"/>', "attribute 'args': No closing quotation"),
-    (TALK.format('$(var x)'), "unknown launch variable 'x'.*valid: none"),
+    (PRINT.format('$(var x)'), "unknown launch variable 'x'.*valid: none"),
     ('<group>text</group>', "text 'text' inside <group>"),
     ('<node pkg="fake" exec="talk" args="\'$(foo)\'"/>', "unknown substitution 'foo'"),
     ('<node pkg="fake" exec="talk" args="\'a & b\'"/>', 'not well-formed'),

@@ -24,7 +24,7 @@ FILES = sorted(file.name for file in (SHARE / 'launch').glob('*.xml')
                if not file.name.startswith(('gazebo', 'view.')))
 
 
-def test_bringup_starts_what_commands_motors_only_as_asked(tmp_path: Path) -> None:
+def test_bringup_starts_what_commands_motors_only_as_configured(tmp_path: Path) -> None:
     def autostart(**arguments: str) -> str:
         commands = planned(tmp_path, 'bringup.launch.xml', **arguments)
         return given_parameters(commands['gravity_compensation'])['launch.autostart']

@@ -39,7 +39,7 @@ def test_a_line_is_in_the_log_at_once(console: Console) -> None:
     assert console.log_file.read_text() == '[node-1] the last words\n'
 
 
-def test_a_full_disk_is_said_once_and_output_goes_on(
+def test_a_full_disk_is_reported_once_and_output_goes_on(
         capsys: pytest.CaptureFixture[str], console: Console) -> None:
     console.close()
     console._log = open('/dev/full', 'w', buffering=1, encoding='utf-8')

@@ -71,6 +71,6 @@ def test_an_unquoted_string_gets_a_hint() -> None:
 
 @pytest.mark.parametrize('text', [
     '', '1 +', "'open", "'a' < 1", "'a' + 1", '1 / 0', "'a' * 10000000000", "'%d' % 1"])
-def test_says_what_cannot_be_computed(text: str) -> None:
+def test_names_what_cannot_be_computed(text: str) -> None:
     with pytest.raises(ConfigurationError, match='expression'):
         evaluate_expression(text)

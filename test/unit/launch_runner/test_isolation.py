@@ -92,7 +92,7 @@ def test_a_domain_with_a_participant_is_not_taken(monkeypatch: pytest.MonkeyPatc
             Isolation({})
 
 
-def test_the_text_tells_how_to_look_on() -> None:
+def test_the_text_shows_how_to_inspect_it() -> None:
     with closing(Isolation({DOMAIN: '12'})) as isolated:
         assert 'on this machine only' in isolated.describe()
         assert f'export {DOMAIN}=12 {RANGE}=LOCALHOST' in isolated.describe()

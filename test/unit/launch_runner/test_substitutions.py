@@ -126,7 +126,7 @@ def test_refuses_malformed_ones_with_their_place(text: str, message: str) -> Non
     ('$(and true 1)', r"'1' is not a truth value \(valid: true, false"),
     ("$(eval 'open(1)')", 'not allowed'),
 ])
-def test_says_what_cannot_be_performed(context: Context, text: str, message: str) -> None:
+def test_names_what_cannot_be_performed(context: Context, text: str, message: str) -> None:
     with pytest.raises(LaunchFileError, match=message) as error:
         perform(text, context, WHERE)
     assert str(error.value).startswith(WHERE)

@@ -120,7 +120,7 @@ def test_processes_end_even_if_the_runner_is_killed(start: Start) -> None:
 @pytest.mark.parametrize(('script', 'code', 'text'), [
     ('fails', 7, r'process has died \[pid \d+, exit code 7, cmd'),
     ('crashes', 128 + signal.SIGSEGV, r'exit code -11 \(SIGSEGV\)')])
-def test_a_failure_is_reported_and_the_others_live_on(
+def test_a_failure_is_reported_and_the_others_run_on(
         start: Start, script: str, code: int, text: str) -> None:
     runner = start(node('polite', PATIENT) + node(script))
     runner.wait_for('ready')

@@ -57,7 +57,7 @@ def test_gets_over_a_foot_without_moving_the_feet(robot, foot):
     np.testing.assert_array_equal(found[arms], start[arms])
 
 
-def test_increment_moves_by_what_was_asked_to_first_order():
+def test_increment_moves_by_the_requested_vector_to_first_order():
     model = RobotModel.load('talos')
     shift = ComShift(model, model.posture())
     before = com_in_sole(model, shift.positions, 0)

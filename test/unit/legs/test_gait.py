@@ -195,7 +195,7 @@ def test_soles_never_sink_and_only_move_in_the_air():
     assert moving[low].max() < 1e-4
 
 
-def test_a_footprint_sees_what_it_shows():
+def test_to_local_undoes_apply():
     footprint, point = Footprint(0.3, -0.2, 0.7), (0.05, -0.04)
     shown = Rotation.from_euler('z', 0.7).apply((*point, 0.0)) + (0.3, -0.2, 0.0)
     assert footprint.apply(*point) == pytest.approx(shown[:2])

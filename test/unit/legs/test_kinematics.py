@@ -155,7 +155,7 @@ def test_one_of_the_eight_solutions_is_where_the_pose_came_from(leg):
         assert solutions[0].is_valid
 
 
-def test_the_knee_bends_to_the_side_asked_for(leg):
+def test_the_knee_bends_to_the_requested_side(leg):
     pose = leg.pose(np.array((0.1, 0.05, -0.4, 0.7, -0.3, -0.1)))
     forward, backward = leg.inverse(pose, KNEE_FORWARD), leg.inverse(pose, KNEE_BACKWARD)
     assert forward.positions == pytest.approx((0.1, 0.05, -0.4, 0.7, -0.3, -0.1))
@@ -226,7 +226,7 @@ def test_unreachable_poses_keep_the_orientation(wang):
     assert found.rotation == pytest.approx(pose.rotation, abs=1e-12)
 
 
-def test_demanding_the_impossible_says_what_to_do(leg):
+def test_the_error_of_an_unreachable_pose_names_the_remedy(leg):
     straight = leg.pose(np.zeros(6))
     far = Pose(straight.rotation, straight.position - (0.0, 0.0, 0.01))
     with pytest.raises(InputError, match=r'beyond the stretched leg.*lower the hips'):

@@ -90,7 +90,7 @@ def test_a_motion_stays_on_its_branch(leg):
         assert leg.inverse(leg.pose(positions)).positions == pytest.approx(positions, abs=1e-8)
 
 
-def test_it_says_how_far_it_does_not_reach_and_reaches_afterwards(leg):
+def test_it_reports_how_far_it_does_not_reach_and_reaches_afterwards(leg):
     stands = leg.pose(leg.rest)
     far = Pose(stands.rotation, stands.position - (0.0, 0.0, leg.length))
     solution = leg.inverse(far)
@@ -125,7 +125,7 @@ def test_legs_that_cannot_place_a_sole_are_refused():
         NumericLeg(RobotModel.load('g1'), 'middle')
 
 
-def test_a_gait_says_which_joint_is_at_its_limit():
+def test_a_gait_names_the_joint_at_its_limit():
     """With the hips too low, iCub's ankles are at the end of their range."""
     with pytest.raises(InputError, match=r'_ankle_pitch at -0\.61\d+ rad \(limits -0\.6109'):
         walk(RobotModel.load('icub'), 1, 0.05, options=GaitOptions(crouch=0.12, dt=0.05))

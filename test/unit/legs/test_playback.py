@@ -183,7 +183,7 @@ def test_halt_while_speeding_up_goes_back_down(step):
     assert playback.state is PlaybackState.PAUSED and playback.rate == 0.0
 
 
-def test_what_cannot_start_says_so(step):
+def test_what_cannot_start_is_reported(step):
     playback = GaitPlayback(step)
     playback.pause()
     assert playback.state is PlaybackState.READY and not playback.pause_is_pending

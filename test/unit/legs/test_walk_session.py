@@ -35,7 +35,7 @@ def model():
     return RobotModel.load('biped')
 
 
-class Robot:
+class FollowingRobot:
     """A session, and a robot that follows it or has its first leg joint elsewhere."""
 
     def __init__(self, model):
@@ -64,7 +64,7 @@ class Robot:
 
 @pytest.fixture
 def robot(model):
-    return Robot(model)
+    return FollowingRobot(model)
 
 
 def test_each_command_sends_a_motion_and_the_walk_ends_at_rest(robot):

@@ -77,12 +77,12 @@ def sized(request):
 # ---- as asked for
 
 
-def test_weighs_what_was_asked_for(sized):
+def test_has_the_requested_mass(sized):
     _, mass, robot = sized
     assert robot.mass == pytest.approx(mass, rel=1e-12)
 
 
-def test_stands_as_tall_as_was_asked_for(sized):
+def test_has_the_requested_height(sized):
     height, _, robot = sized
     top, bottom = robot.highest_and_lowest({})
     assert top - bottom == pytest.approx(height, rel=1e-9)
@@ -239,9 +239,9 @@ def test_backbone_carries_the_upper_body_without_tendons(name):
 
 
 def test_has_the_frames_of_rep_120_and_the_sensors():
-    wanted = {'base_link', 'torso', 'gaze', 'imu_link', 'torso_imu_link', *(
+    expected = {'base_link', 'torso', 'gaze', 'imu_link', 'torso_imu_link', *(
         f'{side}_{name}' for side in 'lr' for name in ('sole', 'ankle', 'gripper', 'ankle_ft'))}
-    assert wanted <= set(biped().links)
+    assert expected <= set(biped().links)
 
 
 def test_frames_are_x_forward_z_up_when_standing_straight():
@@ -378,10 +378,10 @@ def test_wangs_closed_form_solves_each_leg(robot, lengths, side):
     robot = robot()
     signs = {'ankle_roll': -1, 'hip_roll': -1, 'hip_yaw': -1}
     for seed in range(20):
-        wanted = random_positions(robot, seed)
+        expected = random_positions(robot, seed)
         # The form takes the knee's positive root and wants the hip above the ankle.
-        wanted[f'{side}_knee'] = min(abs(wanted[f'{side}_knee']), 1.2)
-        poses = robot.poses(wanted)
+        expected[f'{side}_knee'] = min(abs(expected[f'{side}_knee']), 1.2)
+        poses = robot.poses(expected)
         yaw_joint = robot.joints[f'{side}_hip_yaw']
         pelvis = poses[yaw_joint.parent] @ yaw_joint.origin
         in_foot = np.linalg.solve(poses[f'{side}_sole'], pelvis)
@@ -389,7 +389,7 @@ def test_wangs_closed_form_solves_each_leg(robot, lengths, side):
         in_foot[:3, 3] = WANG_ROS @ in_foot[:3, 3]
         for name, value in wang_inverse(in_foot, *lengths).items():
             assert signs.get(name, 1) * value == pytest.approx(
-                wanted[f'{side}_{name}'], abs=1e-7), name
+                expected[f'{side}_{name}'], abs=1e-7), name
 
 
 # ---- configurations

@@ -116,14 +116,14 @@ def test_there_are_no_questions_about_a_good_robot(name):
     assert RobotModel.load(name).questions == ()
 
 
-def test_swapped_feet_are_questioned():
+def test_swapped_feet_give_a_warning():
     feet = {'left': {**FEET['left'], 'sole': 'r_sole', 'wrench_sensors': []},
             'right': {**FEET['right'], 'sole': 'l_sole', 'wrench_sensors': []}}
     assert "mm to the right of foot 'right' in posture 'stand': swap their soles" in questions(
         feet=feet)
 
 
-def test_a_sole_that_does_not_lie_flat_is_questioned():
+def test_a_sole_that_is_not_flat_gives_a_warning():
     feet = {**FEET, 'left': {**FEET['left'], 'sole_rpy': [1.5708, 0, 0]}}
     assert "the z axis of the sole of foot 'left' is 90 deg from the base's" in questions(
         feet=feet)
@@ -132,12 +132,12 @@ def test_a_sole_that_does_not_lie_flat_is_questioned():
     assert 'set base_rpy' in turned
 
 
-def test_soles_of_different_height_are_questioned():
+def test_soles_of_different_height_give_a_warning():
     feet = {**FEET, 'left': {**FEET['left'], 'sole_origin': [0, 0, -0.03]}}
     assert 'the soles differ in height by 30 mm' in questions(feet=feet)
 
 
-def test_a_sensor_across_a_joint_is_questioned():
+def test_a_sensor_across_a_joint_gives_a_warning():
     sensors = {**SENSORS, 'left_foot': {**SENSORS['left_foot'], 'link': 'l_shin'}}
     assert "frame 'l_ankle_ft' and link 'l_shin', which move" in questions(wrench_sensors=sensors)
 
@@ -148,6 +148,6 @@ def test_a_sensor_across_a_joint_is_questioned():
     ('xyz="0 0 -0.3"', 'xyz="0 0 -300"', r'is \d\d\d\.\d m from the base: .*millimetres'),
     ('xyz="0.01 0.02 -0.15"', 'xyz="10 20 -150"', "of link 'left_thigh' is 151.7 m from its fram"),
     ('<mass value="5.0"/>', '<mass value="5000"/>', 'the robot weighs 50.* kg: check the units')])
-def test_wrong_units_in_a_urdf_are_questioned(old, new, message):
+def test_wrong_units_in_a_urdf_give_a_warning(old, new, message):
     model = RobotModel(small_config(), URDF.replace(old, new))
     assert any(re.search(message, question) for question in model.questions)

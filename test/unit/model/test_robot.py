@@ -142,7 +142,7 @@ def test_coms_match_a_walk_over_the_urdf(model, seed):
     np.testing.assert_allclose(state.com_in_base, total, atol=1e-12)
 
 
-def test_base_rpy_turns_what_is_seen_from_the_base(rng):
+def test_base_rpy_turns_what_is_expressed_in_the_base(rng):
     """As on robots whose base link points backward: the base is base_link turned by base_rpy."""
     rpy = (0.1, -0.2, np.pi)
     model = small_robot(base_rpy=list(rpy))
@@ -279,7 +279,7 @@ def test_reading_memory_and_reading_one_by_one_agree(model, monkeypatch, rng):
         fast.twists_in_base(model.soles), slow.twists_in_base(slow.model.soles))
 
 
-def test_a_wrong_memory_layout_is_noticed_and_not_used(monkeypatch, rng):
+def test_a_wrong_memory_layout_is_detected_and_not_used(monkeypatch, rng):
     view_memory = kinematics.view_memory
 
     def transposed(self):

@@ -311,7 +311,7 @@ def test_soles_of_stand_are_in_one_plane_to_a_hundredth_of_a_micrometre(name):
 
 
 @pytest.mark.parametrize('name', WITH_ARMS)
-def test_arm_postures_move_the_hands_where_they_say(name):
+def test_arm_postures_move_the_hands_as_their_names_promise(name):
     config, _ = setup(name)
     stand, up, forward, out = (
         placed(name, posture) for posture in ('stand', 'arms_up', 'arms_forward', 'arms_out'))

@@ -196,7 +196,7 @@ def test_xacro_is_expanded_with_its_arguments(tmp_path):
         urdf.load_urdf(small_config(urdf=str(path)))
 
 
-def test_without_xacro_the_error_says_what_to_install(tmp_path, monkeypatch):
+def test_without_xacro_the_error_names_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, 'xacro', None)
     path = tmp_path / 'r.xacro'
     path.write_text('<robot/>')

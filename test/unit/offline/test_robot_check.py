@@ -104,7 +104,7 @@ def test_a_robot_that_would_fall_is_not_ready():
     assert 'outside' in balance.text and 'would fall' in balance.remedy
 
 
-def test_a_robot_without_foot_sensors_is_ready_and_nodes_say_what_they_lack():
+def test_a_robot_without_foot_sensors_is_ready_and_nodes_report_what_they_lack():
     feet = {name: replace(foot, wrench_sensors=()) for name, foot in CONFIG.feet.items()}
     entries, remedy = checked(feet=feet, wrench_sensors={}, hands={}, torso=None)
     assert remedy == ''
@@ -158,7 +158,7 @@ def readme_table():
 
 
 @pytest.mark.parametrize(('name', 'stated'), readme_table().items())
-def test_the_table_of_robots_in_the_readme_is_what_the_check_says(name, stated):
+def test_the_table_of_robots_in_the_readme_equals_the_check(name, stated):
     config = load_robot_config(name)
     try:
         model = RobotModel(config, load_urdf(config))

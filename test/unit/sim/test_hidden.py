@@ -48,7 +48,7 @@ def test_a_seed_gives_the_same_robot(robot):
     assert set(first) == {name for name, link in robot.links.items() if link.mass > 0.0}
 
 
-def test_draws_have_the_sigma_asked_for(robot):
+def test_draws_have_the_requested_sigma(robot):
     draws = [hidden.draw(robot, seed, 0.01, 0.1) for seed in range(100)]
     coms = np.array([error.com for errors in draws for error in errors.values()])
     shares = np.array([error.mass / robot.links[name].mass

@@ -22,7 +22,7 @@ import pytest
 DT, TIMEOUT = 0.002, 0.1
 
 
-class Bench:
+class PacerBench:
     """A pacer with a simulated clock, called after each of its periods."""
 
     def __init__(self, factor=1.0, timeout=TIMEOUT):
@@ -31,41 +31,41 @@ class Bench:
         #: When each step was taken.
         self.steps = []
 
-    def ask(self):
+    def steps_due(self):
         due = self.pacer.due()
         self.steps += due * [self.now]
         return due
 
-    def run(self, seconds, answer=None, every=1):
+    def run(self, seconds, respond=None, every=1):
         """Run for a while and return the steps; a command answers every so many of them."""
         end, before = self.now + seconds, len(self.steps)
         while self.now < end - 1e-9:
             self.now += self.pacer.period
-            for step in range(len(self.steps) + 1, len(self.steps) + self.ask() + 1):
-                if answer is not None and step % every == 0:
-                    answer()
+            for step in range(len(self.steps) + 1, len(self.steps) + self.steps_due() + 1):
+                if respond is not None and step % every == 0:
+                    respond()
         return len(self.steps) - before
 
 
 @pytest.mark.parametrize('factor', [0.25, 1.0, 3.0, 100.0])
 def test_simulated_time_keeps_up_with_the_clock(factor):
-    bench = Bench(factor)
+    bench = PacerBench(factor)
     assert bench.run(3.1) * DT == pytest.approx(3.1 * factor, abs=0.001 + 0.001 * factor)
     assert bench.pacer.achieved == pytest.approx(factor, rel=0.01)
     assert bench.pacer.lost == bench.pacer.waited == 0.0
 
 
 def test_a_timer_that_is_early_or_late_is_still_called_once_per_step():
-    bench = Bench()
+    bench = PacerBench()
     for tick in range(500):
         assert bench.pacer.period == DT
         bench.now += DT + (4e-4 if tick % 2 else -4e-4)
-        assert bench.ask() == 1
+        assert bench.steps_due() == 1
 
 
 @pytest.mark.parametrize('stall', [0.004, 0.03, 0.09])
 def test_a_short_stall_is_caught_up_step_by_step(stall):
-    bench = Bench()
+    bench = PacerBench()
     bench.run(0.2)
     bench.now += stall
     assert bench.run(0.2) == pytest.approx((0.2 + stall) / DT, abs=1)
@@ -76,20 +76,20 @@ def test_a_short_stall_is_caught_up_step_by_step(stall):
 
 
 def test_most_of_a_long_stall_is_lost():
-    bench = Bench()
+    bench = PacerBench()
     bench.now += 5.0
     assert bench.run(1.0) == pytest.approx((1.0 + MAX_LAG) / DT, abs=2)
     assert bench.pacer.lost == pytest.approx(5.0 - MAX_LAG, abs=2 * DT)
     assert np.diff(bench.steps).min() >= 0.8 * DT / CATCH_UP_FACTOR
 
 
-class SlowBench(Bench):
+class SlowBench(PacerBench):
     """A computer that takes as long as `cost` for a step, and does nothing else meanwhile."""
 
     cost = 0.0
 
-    def ask(self):
-        due = super().ask()
+    def steps_due(self):
+        due = super().steps_due()
         self.now += max(due * self.cost - self.pacer.period, 0.0)
         return due
 
@@ -114,7 +114,7 @@ def test_a_slow_computer_shows_and_is_left_time_for_others():
 
 
 def test_a_pause_slows_down_for_seconds_only():
-    bench = Bench()
+    bench = PacerBench()
     bench.run(3.0)
     bench.now += 60.0
     bench.run(1.0)
@@ -124,12 +124,12 @@ def test_a_pause_slows_down_for_seconds_only():
 
 
 def test_as_fast_as_possible():
-    bench = Bench(factor=0.0)
-    assert [bench.ask() for _ in range(3)] == [10, 10, 10]
+    bench = PacerBench(factor=0.0)
+    assert [bench.steps_due() for _ in range(3)] == [10, 10, 10]
     assert bench.pacer.period == DT
     bench.pacer.factor = 1.0
     bench.now += DT
-    assert bench.ask() == 1
+    assert bench.steps_due() == 1
     assert bench.run(1.0) == pytest.approx(1.0 / DT, abs=1)
 
 
@@ -137,7 +137,7 @@ def test_as_fast_as_possible():
 @pytest.mark.parametrize('factor', [0.0, 1.0, 2.0])
 def test_steps_wait_for_regular_commands(factor, every, most):
     """No more than twice the usual steps, and one, are taken on one command."""
-    bench = Bench(factor)
+    bench = PacerBench(factor)
     stream = bench.pacer.add_stream()
     bench.run(1.0, stream.on_command, every)
     stream.on_command()
@@ -146,7 +146,7 @@ def test_steps_wait_for_regular_commands(factor, every, most):
     assert bench.pacer.is_waiting
     assert bench.pacer.waited == pytest.approx(0.09 - most * DT, abs=0.03)
     stream.on_command()
-    assert bench.ask() >= 1  # at once
+    assert bench.steps_due() >= 1  # at once
     # What was missed meanwhile is caught up, and all is as before.
     assert bench.run(0.5, stream.on_command, every) > 0.5 * factor / DT
     assert bench.pacer.lost == 0.0
@@ -154,7 +154,7 @@ def test_steps_wait_for_regular_commands(factor, every, most):
 
 def test_late_commands_do_not_change_the_mean_distance():
     """An overloaded computer: for a second every answer comes 7 ms late, or not at all."""
-    bench = Bench()
+    bench = PacerBench()
     stream = bench.pacer.add_stream()
     bench.run(1.0, stream.on_command)
     on_one_command = []
@@ -169,7 +169,7 @@ def test_late_commands_do_not_change_the_mean_distance():
 
 
 def test_a_lower_rate_of_commands_is_adopted():
-    bench = Bench()
+    bench = PacerBench()
     stream = bench.pacer.add_stream()
     bench.run(1.0, stream.on_command)
     bench.run(2.0, stream.on_command, 5)  # times out a few times before the mean adapts
@@ -180,7 +180,7 @@ def test_a_lower_rate_of_commands_is_adopted():
 
 
 def test_steps_wait_for_two_streams():
-    bench = Bench()
+    bench = PacerBench()
     fast, slow = bench.pacer.add_stream(), bench.pacer.add_stream()
     for _ in range(30):
         bench.run(10 * DT, fast.on_command)
@@ -191,7 +191,7 @@ def test_steps_wait_for_two_streams():
 
 
 def test_commands_that_end_are_waited_for_once():
-    bench = Bench()
+    bench = PacerBench()
     stream = bench.pacer.add_stream()
     bench.run(1.0, stream.on_command)
     begun = len(bench.steps)
@@ -206,7 +206,7 @@ def test_commands_that_end_are_waited_for_once():
 
 @pytest.mark.parametrize('every, timeout', [(11, TIMEOUT), (300, TIMEOUT), (1, 0.0)])
 def test_rare_commands_are_not_waited_for_nor_any_without_a_timeout(every, timeout):
-    bench = Bench(timeout=timeout)
+    bench = PacerBench(timeout=timeout)
     stream = bench.pacer.add_stream()
     bench.run(15.0, stream.on_command, every)
     assert bench.run(0.09) == pytest.approx(0.09 / DT, abs=1)
@@ -214,7 +214,7 @@ def test_rare_commands_are_not_waited_for_nor_any_without_a_timeout(every, timeo
 
 
 def test_a_few_commands_are_not_regular():
-    bench = Bench()
+    bench = PacerBench()
     stream = bench.pacer.add_stream()
     bench.run(10 * DT, stream.on_command)
     assert bench.run(0.09) == pytest.approx(0.09 / DT, abs=1)

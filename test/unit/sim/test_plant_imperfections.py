@@ -90,7 +90,7 @@ def test_a_robot_stands_on_a_tilted_floor(roll, pitch, make):
                                atol=math.radians(0.1))
 
 
-def test_soles_are_where_they_are_said_to_be_misplaced():
+def test_soles_are_misplaced_as_configured():
     given = {('left', 'position'): (0.003, -0.002, 0.0)}
     plant, plain = make_plant(instrument_errors=given), make_plant()
     off, true = soles(plant), soles(plain)

@@ -150,7 +150,7 @@ def test_a_trajectory_that_starts_later_lets_the_joints_rest_until_then(setpoint
     assert velocity[-1] == 0.0
 
 
-def test_efforts_go_to_their_joints_in_the_order_asked_for(plant):
+def test_efforts_go_to_their_joints_in_the_requested_order(plant):
     plant.reset()
     names = plant.actuated_joint_names[::-1]
     setpoints = Setpoints(plant, names)

@@ -151,7 +151,7 @@ def test_tendons_only_pull():
     assert pitch > math.radians(8.0)
 
 
-def test_the_torso_goes_where_it_is_asked_to():
+def test_the_torso_goes_to_its_target():
     plant = make_plant(tendons=True)
     target = np.array((0.0, 0.0, 0.0, 0.0, 0.15, 0.0))
     command = plant.hold()

@@ -71,7 +71,7 @@ def test_soles_on_one_slope_span_a_polygon_in_the_slope():
     assert SupportPolygon(Plane.level(0.0), expected).area == pytest.approx(polygon.area)
 
 
-def test_stairs_are_seen_from_above_on_a_plane_halfway():
+def test_stairs_are_projected_onto_a_plane_halfway():
     left, right = (pose(0.3, 0.0, (0, 0, 1), p) for p in ((0.3, 0.1, 0.15), (0.0, -0.1, 0.0)))
     polygon = support_polygon([left, right], [FOOT, FOOT])
     np.testing.assert_allclose(polygon.plane.normal, (0.0, 0.0, 1.0), atol=1e-15)

@@ -214,7 +214,7 @@ def standing(bias, seconds):
                            Imu(motion, bias))
 
 
-def test_at_rest_the_bias_of_the_gyroscope_is_learnt_and_survives_a_reset():
+def test_at_rest_the_bias_of_the_gyroscope_is_estimated_and_survives_a_reset():
     bias = np.array((0.011, -0.017, 0.014))
     motion, found = standing(bias, 2.6)
     estimate = estimator(motion.model)
@@ -246,7 +246,7 @@ def test_a_foot_that_slips_does_not_take_the_base_with_it():
     assert estimate.base.slips == 1
 
 
-def test_without_wrenches_or_contacts_it_goes_on_and_says_how_uncertain_it_is():
+def test_without_wrenches_or_contacts_it_goes_on_with_a_growing_covariance():
     motion = Motion(3)
     estimate = estimator(motion.model)
     feed(estimate, samples(motion, times(0.5), (middle, middle)))

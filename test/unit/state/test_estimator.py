@@ -203,8 +203,8 @@ def test_after_the_clock_was_set_back_the_world_starts_anew(motion):
     assert np.abs(again - before).max() > 1e-3
 
 
-@pytest.mark.parametrize('legs_know', [True, False])
-def test_a_robot_that_has_lain_starts_at_the_origin_once_it_stands_on_all_feet(legs_know):
+@pytest.mark.parametrize('legs_measure', [True, False])
+def test_a_robot_that_has_lain_starts_at_the_origin_once_it_stands_on_all_feet(legs_measure):
     motion = Motion(3)
     history = ContactHistory(2, 1e6)
     estimator = StateEstimator(motion.model, BaseSettings(), contacts=history)
@@ -216,11 +216,11 @@ def test_a_robot_that_has_lain_starts_at_the_origin_once_it_stands_on_all_feet(l
         estimator.add_base(ns, Rotation.from_matrix(R).as_quat(), np.zeros(3))
         return estimator.add_joints(ns, motion.state(0.0))[0]
     at(0, 0.0, LEFT)
-    lean = 1.5 if legs_know else 0.4
+    lean = 1.5 if legs_measure else 0.4
     states = [at(1, lean, LEFT), at(2, lean, (False, False)), at(3, 0.0, LEFT),
               at(4, 0.0, (True, True)), at(5, 0.0, (True, True))]
     assert [state.restarted for state in states] == [
-        False, False, False, legs_know, False]
+        False, False, False, legs_measure, False]
 
 
 def test_a_fixed_base_and_a_transform(motion):

@@ -181,8 +181,8 @@ def walk_in_place(truth, filtered, seconds, walks=NO_WALK):
     rng = np.random.default_rng(1)
     for k in range(round(seconds / 0.002)):
         if k % 50 == 0:
-            wanted = -8.0 * truth.position - 3.0 * truth.velocity + 2.0 * rng.normal(size=3)
-            acceleration = truth.R_world_imu.T @ (wanted - G)
+            in_world = -8.0 * truth.position - 3.0 * truth.velocity + 2.0 * rng.normal(size=3)
+            acceleration = truth.R_world_imu.T @ (in_world - G)
             gyro = rng.normal(size=3) - 2.0 * pin.log3(truth.R_world_imu)
         truth.propagate(gyro, acceleration, 0.002, NO_WALK)
         filtered.propagate(gyro, acceleration, 0.002, walks)

@@ -217,7 +217,7 @@ def test_the_world_begins_below_the_feet_with_the_heading_of_the_imu():
     assert yaw_of(pose.rotation) == pytest.approx(yaw_of(motion.base(0.0).rotation))
 
 
-def test_in_the_air_the_position_is_airborne_and_says_so():
+def test_in_the_air_the_position_is_marked_airborne():
     motion = Motion(8)
     estimator = LegOdometry(motion.model, 'imu_link')
     stood = estimator.update(motion.state(0.0), motion.R_world_imu(0.0), LEFT)

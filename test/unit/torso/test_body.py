@@ -113,7 +113,7 @@ def test_the_robots_kinematics_with_virtual_joints_are_the_backbones(bench, shap
     np.testing.assert_allclose(body.shape(body.joint_positions(shape)), shape, atol=1e-9)
 
 
-def test_gyroscopes_tell_the_rate_of_the_virtual_joints(bench):
+def test_gyroscopes_give_the_rate_of_the_virtual_joints(bench):
     body, model = bench.body, bench.model
     shape, rate = make_shape(0.2, 0.7, 0.03, -0.001), np.array((0.5, -0.8, 0.2, 0.0))
     positions = body.joint_positions(shape)

@@ -260,7 +260,7 @@ def turned(angle, rotation):
 
 @pytest.mark.parametrize('lean', [Rotation.identity(), Rotation.from_euler('xy', (0.1, -0.2))])
 @pytest.mark.parametrize('bend, is_measured', [(0.2, True), (0.0, True), (0.1, False)])
-def test_relative_yaw_of_the_imus_is_told_apart_from_torsion(bend, is_measured, lean):
+def test_relative_yaw_of_the_imus_is_distinguished_from_torsion(bend, is_measured, lean):
     """It turns direction and torsion; lengths of the tendons know the direction without it."""
     # Where only torsion is informative, it has to be zero.
     torsion = 0.03 if bend and is_measured else 0.0

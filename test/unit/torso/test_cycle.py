@@ -50,7 +50,7 @@ def body():
     return body
 
 
-class Robot:
+class CommandedTorso:
     """
     Control cycles, and a torso that has the shape its tendons are commanded to.
 
@@ -124,7 +124,7 @@ class Robot:
 
 @pytest.fixture
 def robot(body):
-    return Robot(body)
+    return CommandedTorso(body)
 
 
 @pytest.mark.parametrize('order', ORDERS, ids=' '.join)
@@ -145,7 +145,7 @@ def test_each_cycle_has_one_shape_and_one_command_with_the_last_message(robot, o
 def test_commands_do_not_depend_on_the_order(body):
     sent = []
     for order in ORDERS:
-        robot = Robot(body)
+        robot = CommandedTorso(body)
         robot.cycles(order, 1, SETTLED)
         robot.controller.reset()
         robot.controller.set_target(make_shape(0.2, 0.7))

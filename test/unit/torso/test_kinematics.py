@@ -120,7 +120,7 @@ def test_twist_and_work_are_one_law_and_rates_undo_it(shape):
 
 
 @pytest.mark.parametrize('shape', SHAPES)
-def test_imus_tell_the_shape(shape):
+def test_imus_give_the_shape(shape):
     """Both mounted askew and turned anywhere; the upper one's world is turned about z."""
     below, above, world = Rotation.random(3, random_state=4)
     tip = Rotation.from_matrix(BACKBONE.tip(shape).rotation)

@@ -103,7 +103,7 @@ def test_weight_is_taken_about_the_tip():
         wrench[3:], np.cross(BACKBONE.tip(SHAPE).rotation @ COM, force), atol=1e-12)
 
 
-def test_what_the_hands_feel_turns_with_the_tip():
+def test_wrenches_on_the_hands_turn_with_the_tip():
     contact = np.array((1.0, -2.0, 3.0, 0.1, 0.2, -0.3))
     both, tip = replace(WEIGHT, contact_in_tip=wrench_of(contact)), BACKBONE.tip(SHAPE)
     expected = array_of(WEIGHT(ARC)) + np.concatenate(
@@ -142,7 +142,7 @@ def test_the_column_effect_is_smooth_where_it_vanishes():
     np.testing.assert_allclose(effects[2], 0.0, atol=1e-15)
 
 
-def test_axial_force_and_torsion_are_told_of_a_straight_torso():
+def test_axial_force_and_torsion_of_a_straight_torso():
     found = STATICS.estimate_wrench(np.array((0.0, 0.0, 0.01, -0.002)), np.zeros(4))
     np.testing.assert_allclose(found.wrench[[2, 5]], (-100.0, 0.1), atol=1e-9)
 

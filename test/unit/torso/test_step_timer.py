@@ -44,7 +44,7 @@ def test_a_stamp_that_is_not_later_is_no_update():
     assert elapsed.advance(START + 2 * MS) == pytest.approx(0.002)
 
 
-def test_a_clock_that_ran_on_tells_how_late_the_next_update_is():
+def test_a_clock_that_ran_on_gives_how_late_the_next_update_is():
     elapsed = StepTimer()
     elapsed.advance(START)
     for _ in range(2):

@@ -77,10 +77,10 @@ def test_a_network_needs_the_token_once():
     assert status(OPEN, '192.168.1.7:8080') == 401
     for wrong in ('/?token=', '/?token=the-tokem', '/?Token=the-token', '/the-token', '/?token=é'):
         assert status(OPEN, '192.168.1.7:8080', path=wrong) == 401
-    answer = OPEN.check('/?darkMode&token=the-token', ['192.168.1.7:8080'], [], [])
-    assert (answer.status, answer.location) == (303, '/?darkMode=')
-    assert 'HttpOnly' in answer.cookie and 'SameSite' in answer.cookie
-    cookie = answer.cookie.partition(';')[0]
+    response = OPEN.check('/?darkMode&token=the-token', ['192.168.1.7:8080'], [], [])
+    assert (response.status, response.location) == (303, '/?darkMode=')
+    assert 'HttpOnly' in response.cookie and 'SameSite' in response.cookie
+    cookie = response.cookie.partition(';')[0]
     assert status(OPEN, '192.168.1.7:8080', cookie=cookie) == 0
     assert status(OPEN, '192.168.1.7:8080', cookie=f'a=b; {cookie}; c="d') == 0
     assert status(OPEN, '192.168.1.7:8080', cookie=cookie[:-1]) == 401

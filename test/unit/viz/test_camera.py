@@ -52,7 +52,7 @@ class Camera:
 
 @pytest.mark.parametrize('height', (0.5, 1.75))
 @pytest.mark.parametrize('size, lowest', (((1000, 700), 1.0), ((390, 844), 0.5)))
-def test_the_whole_robot_is_seen_large(height, size, lowest):
+def test_the_whole_robot_fills_the_picture(height, size, lowest):
     """On a phone in the upper half: the controls cover the lower one."""
     camera = Camera(*size)
     Scene.frame(SimpleNamespace(height=height), camera)

@@ -88,7 +88,7 @@ def test_the_headline_shows_margin_stance_and_weight():
         '3 mm over the edge CoM [mm] 12, -3, 400 left foot 20.0 N right foot 15.5 N')
 
 
-def test_what_no_sensor_weighs_is_in_neither_weight_and_said_to_be_assumed():
+def test_what_no_sensor_weighs_is_in_neither_weight_and_named_as_assumed():
     feet = {side: FootView(np.array((0.0, 0.0, force, 0.0, 0.0, 0.0)))
             for side, force in (('left', 20.0), ('right', 15.5))}
     view = View(feet=feet, weight=35.0, weight_below_sensors=3.0)
@@ -101,7 +101,7 @@ def test_what_no_sensor_weighs_is_in_neither_weight_and_said_to_be_assumed():
     assert 'not measured, by the calibrated URDF 3.0 N' in text
 
 
-def test_of_a_robot_that_has_fallen_nothing_else_is_said():
+def test_of_a_robot_that_has_fallen_nothing_else_is_shown():
     wrench = np.array((0.0, 0.0, 20.0, 0.0, 0.0, 0.0))
     view = View(feet={'left': FootView(wrench)}, margin=-0.9, dcm_margin=-1.2, phase='double',
                 time_to_edge=0.1, weight=35.0, level='FALLEN',

@@ -111,7 +111,7 @@ def small_robot(visuals):
         robot, encoding='unicode'))
 
 
-def test_what_cannot_be_drawn_is_told_and_the_rest_is_drawn():
+def test_what_cannot_be_drawn_is_reported_and_the_rest_is_drawn():
     looks = looks_of(small_robot(
         '<visual><geometry><mesh filename="package://nowhere/a.stl"/></geometry></visual>'
         '<visual><geometry><sphere radius="big"/></geometry></visual>'
@@ -122,10 +122,10 @@ def test_what_cannot_be_drawn_is_told_and_the_rest_is_drawn():
         '<visual><origin xyz="1 2 3"/><geometry><box size="1 1 1"/></geometry></visual>'))
     assert len(looks.surfaces) == 1
     np.testing.assert_allclose(middle(looks.surfaces[0].triangles), (1.0, 2.0, 3.0), atol=1e-12)
-    told = '\n'.join(looks.problems)
+    problems = '\n'.join(looks.problems)
     assert len(looks.problems) == 6
     for word in ("'nowhere'", "'big'", 'cone', '<geometry>', "not '0 0'", "not '1 1 1'"):
-        assert word in told
+        assert word in problems
 
 
 def test_a_robot_without_looks_is_drawn_as_sticks():

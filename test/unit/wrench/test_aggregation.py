@@ -26,7 +26,7 @@ from biped_com_ros.core.wrench.contact import ContactThresholds
 import numpy as np
 import pinocchio as pin
 import pytest
-from support.wrench_oracle import Robot, SENSORS, URDF, YAML
+from support.wrench_oracle import SENSORS, TiltedRobot, URDF, YAML
 
 MS = 1_000_000
 PLAIN = AggregationSettings(thresholds=ContactThresholds(
@@ -67,7 +67,7 @@ def feed(aggregation, robot, contacts, offsets=None, stamp_ns=10 * MS):
 
 @pytest.mark.parametrize('seed', range(5))
 def test_known_forces_come_out(model, seed):
-    robot, aggregation = Robot.somewhere(seed), WrenchAggregation(model, PLAIN)
+    robot, aggregation = TiltedRobot.somewhere(seed), WrenchAggregation(model, PLAIN)
     contacts = robot.standing(seed)
     place(aggregation, robot, heading_error=0.3 * seed)
     total, done = feed(aggregation, robot, contacts)
@@ -80,7 +80,7 @@ def test_known_forces_come_out(model, seed):
 
 
 def test_total_carries_the_weight_and_its_line_holds_the_com(model):
-    robot, aggregation = Robot.somewhere(3), WrenchAggregation(model, PLAIN)
+    robot, aggregation = TiltedRobot.somewhere(3), WrenchAggregation(model, PLAIN)
     place(aggregation, robot)
     total, done = feed(aggregation, robot, robot.standing())
     assert all(done[foot, True].in_contact for foot in ('left', 'right'))
@@ -90,7 +90,7 @@ def test_total_carries_the_weight_and_its_line_holds_the_com(model):
 
 
 def test_footprint_lies_between_the_feet_on_the_ground(model):
-    robot, aggregation = Robot.somewhere(2), WrenchAggregation(model, PLAIN)
+    robot, aggregation = TiltedRobot.somewhere(2), WrenchAggregation(model, PLAIN)
     place(aggregation, robot)
     contacts = robot.standing(pull_by_hand=False)
     contacts = {name: forces for name, forces in contacts.items() if name == 'right_foot'}
@@ -104,7 +104,7 @@ def test_footprint_lies_between_the_feet_on_the_ground(model):
 
 
 def test_expected_reading_is_what_hangs_in_the_air(model):
-    robot, aggregation = Robot.somewhere(4), WrenchAggregation(model, PLAIN)
+    robot, aggregation = TiltedRobot.somewhere(4), WrenchAggregation(model, PLAIN)
     place(aggregation, robot)
     for i, channel in enumerate(aggregation.channels):
         np.testing.assert_allclose(
@@ -117,13 +117,13 @@ def test_a_carried_joint_moves_the_expected_reading(model):
     hand = [c.name for c in aggregation.channels].index('left_hand')
     readings = []
     for angle in (-1.0, 1.0):
-        place(aggregation, Robot({'knuckle': angle, 'elbow': 0.3}, pin.SE3.Random()))
+        place(aggregation, TiltedRobot({'knuckle': angle, 'elbow': 0.3}, pin.SE3.Random()))
         readings.append(aggregation.expected[hand].copy())
     assert np.abs(readings[0] - readings[1]).max() > 0.01
 
 
 def test_offsets_are_taken_out(model):
-    robot, aggregation = Robot.somewhere(5), WrenchAggregation(model, PLAIN)
+    robot, aggregation = TiltedRobot.somewhere(5), WrenchAggregation(model, PLAIN)
     contacts, rng = robot.standing(5), np.random.default_rng(5)
     offsets = {name: rng.normal(size=6) * 10.0 for name in SENSORS}
     for channel in aggregation.channels:
@@ -134,7 +134,7 @@ def test_offsets_are_taken_out(model):
 
 
 def test_low_pass_smooths_and_settles(model):
-    robot, contacts = Robot.somewhere(6), Robot.somewhere(6).standing(6)
+    robot, contacts = TiltedRobot.somewhere(6), TiltedRobot.somewhere(6).standing(6)
     aggregation = WrenchAggregation(
         model, dataclasses.replace(PLAIN, low_pass_cutoff=20.0))
     place(aggregation, robot)
@@ -148,12 +148,12 @@ def test_low_pass_smooths_and_settles(model):
 
 
 def test_nothing_comes_out_before_posture_and_attitude_are_known(model):
-    robot, aggregation = Robot.somewhere(1), WrenchAggregation(model, PLAIN)
+    robot, aggregation = TiltedRobot.somewhere(1), WrenchAggregation(model, PLAIN)
     assert feed(aggregation, robot, robot.standing()) == (None, {})
 
 
 def test_a_foot_needs_all_its_sensors(model):
-    robot, aggregation = Robot.somewhere(1), WrenchAggregation(model, PLAIN)
+    robot, aggregation = TiltedRobot.somewhere(1), WrenchAggregation(model, PLAIN)
     place(aggregation, robot)
     assert aggregation.update(0, np.zeros(6), MS) is None
     assert aggregation.update(0, np.zeros(6), 2 * MS) is None

@@ -29,7 +29,7 @@ DRIFT = np.array((30.0, -20.0, 30.0, 1.0, -1.0, 0.5)) / 3600.0
 GAIN = 1.1
 
 
-def test_the_filter_follows_a_drift_and_knows_how_well():
+def test_the_filter_follows_a_drift_within_its_covariance():
     rng, found, errors = np.random.default_rng(1), BiasFilter(BiasSettings()), []
     start = rng.standard_normal(6) * (3.0, 3.0, 3.0, 0.1, 0.1, 0.1)
     for swing in range(60):

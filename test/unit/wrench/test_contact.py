@@ -75,7 +75,7 @@ def test_no_dwell_switches_at_once():
     assert feed(detector, [0.0, 51.0, 26.0, 24.0]) == [False, True, True, False]
 
 
-def test_reset_forgets_the_contact(detector):
+def test_reset_clears_the_contact(detector):
     feed(detector, [300.0] * 3)
     detector.reset()
     assert not detector.update(0.0, 10 * MS)

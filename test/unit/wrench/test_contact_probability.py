@@ -73,7 +73,7 @@ def test_one_outlier_does_not_begin_a_contact(contacts):
     assert contacts.in_contact == (True, False)
 
 
-def test_an_uncertain_force_says_less(contacts):
+def test_an_uncertain_force_has_less_weight(contacts):
     certain = feed(contacts, (400.0, 45.0), deviation=4.0)[1]
     contacts.reset()
     assert certain > 0.95

@@ -79,7 +79,7 @@ def test_settings_that_make_no_sense():
         WeightBalanceSettings(missing=0.0)
 
 
-def test_a_reading_that_repeats_exactly_is_noticed_and_noise_is_not():
+def test_a_reading_that_repeats_exactly_is_detected_and_noise_is_not():
     rng, frozen = np.random.default_rng(0), RepeatedReadings(0.1)
     reading = rng.standard_normal(6)
     for i in range(200):

@@ -122,7 +122,7 @@ def test_a_varying_torque_is_refused():
         readings.tare(np.zeros(6), JointStillness((), 1.0), LIMITS, SENSOR, 49 * MS)
 
 
-def test_what_was_before_the_clock_was_set_back_is_forgotten():
+def test_what_was_before_the_clock_was_set_back_is_dropped():
     readings, still = RecentReadings('left', 3), JointStillness(('hip',), 0.1)
     for t in (101, 102, 103, 1, 2):
         readings.add(np.zeros(6), t * MS)

@@ -64,7 +64,7 @@ def test_one_foot_reversed_names_its_sensor_only(check):
     assert 'wrench_sensors.r_ft.sign' in verdict.message and 'l_toe' not in verdict.message
 
 
-def test_a_wrong_weight_says_what_to_do(check):
+def test_the_message_of_a_wrong_weight_names_the_remedy(check):
     verdict = judge(check, 240.0, 200.0)
     assert not verdict.plausible
     assert '440.0 N' in verdict.message and 'tare' in verdict.message
@@ -76,7 +76,7 @@ def test_a_verdict_covers_only_what_came_since_the_last(check):
     assert check.verdict() is None
 
 
-def test_a_fallen_robot_is_not_told_to_flip_its_sensors(check):
+def test_a_fallen_robot_gives_no_advice_to_flip_sensors(check):
     verdict = judge(check, 240.0, -255.0, uprightness=0.1)
     assert not verdict.plausible
     assert 'fallen' in verdict.message and 'sign' not in verdict.message
