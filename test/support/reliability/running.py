@@ -22,7 +22,7 @@ import os
 from support.reliability.bench import Fault, FaultBench, KEPT
 from support.reliability.faults import (
     lost, node_faults, process_faults, sensor_faults, simulator_faults, suite_faults)
-from support.reliability.robot import NodeObserver, FaultyStandingRobot
+from support.reliability.robot import FaultyStandingRobot, NodeObserver
 from support.reliability.system import OTHERS, Simulator, System
 
 ROBOT = 'biped'
