@@ -194,7 +194,7 @@ def test_the_zmp_reference_of_a_walk_has_it_once_whether_the_com_has_it_or_not(r
     rig = GaitRig(RobotModel.load('biped'), frame_prefix='red/')
     try:
         rig.until_it_may()
-        assert rig.order('single_step').success
+        assert rig.request('single_step').success
         rig.until(lambda: rig.references, what='the reference')
         assert {reference.header.frame_id for reference in rig.references} == {'red/odom'}
     finally:
