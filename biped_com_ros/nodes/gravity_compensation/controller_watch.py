@@ -22,11 +22,12 @@ from typing import Any
 
 from biped_com_ros.nodes.gravity_compensation.command_subscribers import CommandSubscribers
 from biped_com_ros.ros.node.controller_states import ControllerStates
+from biped_com_ros.ros.topics.qos import STATE_OUTPUT
+from biped_com_ros.ros.topics.whole_messages import subscribe
 from lifecycle_msgs.msg import State, TransitionEvent
 from rcl_interfaces.srv import GetParameters
 from rclpy.client import Client
 from rclpy.node import Node
-from rclpy.subscription import Subscription
 from rclpy.task import Future
 
 _CHECK_PERIOD = 1.0  # s
@@ -198,7 +199,7 @@ class ControllerWatch:
                 came_at if is_loaded_now else None, self._on_joints, self._on_transition)
         for controller in self._controllers.values():
             if again or controller.joints is None:
-                controller.request()
+                controller.request(again)
             if not controller.is_state_known and controller.joints != []:
                 self._states.request(controller.name)
         self._update()
@@ -290,10 +291,10 @@ class _Controller:
         self._is_active: bool | None = None  # until it is known
         #: Whether it has announced its state, or controller_manager has.
         self.is_state_known = False
-        self._found_at, self._is_requested, self._requests = time.monotonic(), False, 0
+        self._found_at, self._is_requested, self._round = time.monotonic(), False, 0
         self._client: Client = node.create_client(GetParameters, f'{name}/get_parameters')
-        self._subscription: Subscription = node.create_subscription(
-            TransitionEvent, f'{name}/transition_event', self._on_transition, 10)
+        self._subscription = subscribe(
+            node, TransitionEvent, f'{name}/transition_event', self._on_transition, STATE_OUTPUT)
 
     @property
     def is_running(self) -> bool:
@@ -318,19 +319,25 @@ class _Controller:
         """Note whether it is active."""
         self._is_active, self.is_state_known = is_active, True
 
-    def request(self) -> None:
-        """Ask for the joints; a request to a node that has ended meanwhile gets no response."""
+    def request(self, again: bool) -> None:
+        """
+        Ask for the joints; a request to a node that has ended meanwhile gets no response.
+
+        Asked `again`, it may be another node than before, and earlier responses no longer count.
+        Else the first one does, however many requests were sent since: a busy computer may take
+        longer for one than there is between two of them.
+        """
+        self._round += again
         if self.is_running:
-            self._requests += 1
             self._client.call_async(self._request).add_done_callback(
-                partial(self._on_response, self._requests))
+                partial(self._on_response, self._round))
 
     def destroy(self) -> None:
         self._node.destroy_client(self._client)
         self._node.destroy_subscription(self._subscription)
 
-    def _on_response(self, request: int, future: Future) -> None:
-        if request != self._requests:  # of a node that may have been replaced since
+    def _on_response(self, asked_in: int, future: Future) -> None:
+        if asked_in != self._round:  # of a node that may have been replaced since
             return
         response: Any = future.result()
         self.values = values = response.values

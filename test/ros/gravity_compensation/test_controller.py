@@ -15,13 +15,17 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 from biped_com_ros.nodes.gravity_compensation.command_subscribers import CommandSubscribers
 from lifecycle_msgs.msg import Transition
 import numpy as np
 import pytest
+from rcl_interfaces.msg import ParameterType, ParameterValue
 from rcl_interfaces.srv import GetParameters
+from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.executors import MultiThreadedExecutor
 from rclpy.node import Node
 from std_msgs.msg import Float64MultiArray
 from support.effort_controller import ControllerManager, EffortController
@@ -244,3 +248,28 @@ def test_a_controller_that_ends_without_a_response_is_called_again(make, talos):
     node = controller(rig, list(talos.actuated_joint_names))
     rig.until(lambda: rig.commands and rig.is_balanced(), 'commands')
     node.destroy_node()
+
+
+def test_a_controller_that_takes_longer_to_respond_than_between_questions_gets_commands(
+        make, talos):
+    """As on a computer without time; each question made the response to the last one count less."""
+    rig, order = make(controller='effort_controller'), list(talos.actuated_joint_names)
+
+    def respond(_, response):
+        time.sleep(1.5)
+        response.values = [ParameterValue(
+            type=ParameterType.PARAMETER_STRING_ARRAY, string_array_value=order)]
+        return response
+    slow = Node('effort_controller', namespace=rig.namespace, start_parameter_services=False)
+    slow.create_service(GetParameters, 'effort_controller/get_parameters', respond,
+                        callback_group=ReentrantCallbackGroup())
+    executor = MultiThreadedExecutor(8)
+    executor.add_node(slow)
+    thread = threading.Thread(target=executor.spin)
+    thread.start()
+    try:
+        rig.until(lambda: rig.commands and rig.is_balanced(), 'commands')
+    finally:
+        executor.shutdown()
+        thread.join()
+        slow.destroy_node()
