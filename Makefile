@@ -43,7 +43,8 @@ help:
 	@echo "make check        what ROBOT=mine.yaml gives, which nodes run, and what to do first"
 	@echo "make test         all tests (ARGS='test/unit -k wrench' chooses)"
 	@echo "make test-oldest  the tests without ROS 2 on the oldest supported libraries"
-	@echo "make fuzz         100 000 messages that no driver should send, to every node"
+	@echo "make fuzz         100 000 messages that no driver should send, to every node, and"
+	@echo "                  random inputs for each function of the core"
 	@echo "make faults       faults of sensors, processes and networks, on running nodes"
 	@echo "make faults-check those of them that each change has to survive, on a busy computer too"
 	@echo "make soak         hours at 500 Hz (MINUTES=60), drawn as soak.png"
@@ -97,7 +98,8 @@ test-oldest:
 # A failure names the seed and the message; BIPED_COM_FUZZ_SEED=... repeats it.
 fuzz:
 	@BIPED_COM_FUZZ_MESSAGES=$${BIPED_COM_FUZZ_MESSAGES:-100000} \
-		$(pytest) test/faults/test_fuzzing.py $(ARGS)
+		BIPED_COM_FUZZ_CALLS=$${BIPED_COM_FUZZ_CALLS:-20} \
+		$(pytest) test/faults/test_fuzzing.py test/unit/test_any_input.py $(ARGS)
 
 fuzz-check:
 	@$(pytest) test/faults/test_fuzzing.py $(ARGS)

@@ -29,6 +29,7 @@ REFERENCE_DEPTH = 128
 """How many samples of a source :class:`ReferenceSynchronizer` keeps; it waits longer."""
 
 _SAME_PERIOD_NS = 1000
+_LONGEST_PERIOD = 1e9  # s
 
 _T = TypeVar('_T')
 
@@ -251,7 +252,7 @@ class StampThrottle:
 
     def set_rate(self, rate: float) -> None:
         """Change the rate, Hz; 0 lets nothing through."""
-        self._period_ns = nanoseconds(1.0 / rate) if rate > 0.0 else 0
+        self._period_ns = nanoseconds(min(1.0 / rate, _LONGEST_PERIOD)) if rate > 0.0 else 0
         self._last_ns, self._next_ns = (0.0, 0.0) if rate > 0.0 else (-math.inf, math.inf)
 
     def is_due(self, stamp_ns: int) -> bool:

@@ -252,7 +252,7 @@ def test_a_controller_that_ends_without_a_response_is_called_again(make, talos):
 
 def test_a_controller_that_takes_longer_to_respond_than_between_questions_gets_commands(
         make, talos):
-    """As on a computer without time; each question made the response to the last one count less."""
+    """As on a busy computer; each question made the response to the one before worthless."""
     rig, order = make(controller='effort_controller'), list(talos.actuated_joint_names)
 
     def respond(_, response):

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
+import functools
 import importlib
 import inspect
 import pkgutil
@@ -29,6 +30,7 @@ import numpy as np
 
 #: Results are not deeper; a circle of references would have no end.
 _DEEPEST = 6
+_MOST_CALLS = 8
 
 
 class Case(NamedTuple):
@@ -77,6 +79,85 @@ class Cases:
         self.by_name[name] = Case(function, arguments, calls, may_be_infinite, nan_means)
 
 
+class ObjectCase(NamedTuple):
+    """
+    A class with what its objects are made of and called with.
+
+    Attributes
+    ----------
+    make
+        The class, or a function that returns an object of it.
+    arguments
+        Strategy of the tuples that `make` gets.
+    calls_of
+        Returns the strategies of the arguments of each method, by name, for an object.
+    may_be_infinite
+        Public attributes in which infinity has a meaning.
+    elsewhere
+        Public methods that other tests call with anything.
+
+    """
+
+    make: Callable[..., Any]
+    arguments: st.SearchStrategy[tuple[Any, ...]]
+    calls_of: Callable[[Any], Mapping[str, tuple[st.SearchStrategy[Any], ...]]]
+    may_be_infinite: tuple[str, ...]
+    elsewhere: tuple[str, ...]
+
+
+class Objects:
+    """Cases by class."""
+
+    def __init__(self) -> None:
+        self.by_class: dict[type, ObjectCase] = {}
+
+    def add(self, make: Callable[..., Any], arguments: st.SearchStrategy[tuple[Any, ...]], *,
+            kind: type | None = None,
+            by_object: Callable[[Any], Mapping[str, tuple[st.SearchStrategy[Any], ...]]]
+            | None = None,
+            may_be_infinite: tuple[str, ...] = (), elsewhere: tuple[str, ...] = (),
+            **methods: tuple[st.SearchStrategy[Any], ...]) -> None:
+        """Call methods with strategies, which may depend on the object (`by_object`)."""
+        self.by_class[make if kind is None else kind] = ObjectCase(  # type: ignore[index]
+            make, arguments, by_object or (lambda _: methods), may_be_infinite, elsewhere)
+
+
+def public_methods(kind: type) -> set[str]:
+    """Return the names of the public methods of a class, without properties."""
+    return {name for name in dir(kind) if (not name.startswith('_') and callable(
+        inspect.getattr_static(kind, name))) or isinstance(
+            inspect.getattr_static(kind, name), (classmethod, staticmethod))}
+
+
+def check_object(kind: type, case: ObjectCase, data: Any) -> None:
+    """Make an object and call its methods: all is finite, or it is our error."""
+    try:
+        thing = case.make(*data.draw(case.arguments))
+    except BipedComError as error:
+        assert str(error).strip(), 'the error says nothing'
+        return
+    calls = case.calls_of(thing)
+    assert calls.keys() | set(case.elsewhere) == public_methods(kind), sorted(public_methods(kind))
+    for _ in range(data.draw(st.integers(1, _MOST_CALLS)) if calls else 0):
+        name = data.draw(st.sampled_from(sorted(calls)))
+        arguments = data.draw(st.tuples(*calls[name]), label=name)
+        try:
+            assert_finite(getattr(thing, name)(*arguments), f'{name}()')
+            for attribute in _public_attributes(thing):
+                assert_finite(getattr(thing, attribute), attribute,
+                              attribute in case.may_be_infinite)
+        except BipedComError as error:
+            assert str(error).strip(), 'the error says nothing'
+
+
+def _public_attributes(thing: Any) -> list[str]:
+    kind = type(thing)
+    names = {*getattr(thing, '__dict__', ()), *getattr(thing, '__slots__', ()), *(
+        name for name in dir(kind) if isinstance(
+            inspect.getattr_static(kind, name), (property, functools.cached_property)))}
+    return sorted(name for name in names if not name.startswith('_'))
+
+
 def name_of(function: Callable[..., Any]) -> str:
     """Return the dotted name of a function below ``biped_com_ros.core``."""
     module = function.__module__.removeprefix('biped_com_ros.core.')
@@ -103,10 +184,16 @@ def check(case: Case, arguments: tuple[Any, ...]) -> None:
     except BipedComError as error:
         assert str(error).strip(), 'the error says nothing'
         return
+    assert_finite(result, 'the result', case.may_be_infinite, bool(case.nan_means))
+
+
+def assert_finite(result: Any, what: str, may_be_infinite: bool = False,
+                  may_be_nan: bool = False) -> None:
+    """Check all numbers in a result."""
     for where, value in numbers_in(result):
-        is_wrong = (not case.nan_means and np.isnan(value)) | (
-            not case.may_be_infinite and np.isinf(value))
-        assert not np.any(is_wrong), f'{where or "the result"} is {value}'
+        is_wrong = (not may_be_nan and np.isnan(value)) | (
+            not may_be_infinite and np.isinf(value))
+        assert not np.any(is_wrong), f'{what}{where} is {value}'
 
 
 def numbers_in(value: Any, where: str = '', depth: int = 0) -> Iterator[tuple[str, Any]]:

@@ -15,9 +15,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+import os
 import time
 
 from biped_com_ros.core.model.robot import effort_limits
@@ -57,6 +59,9 @@ class Fault:
         Largest time to recovery after the fault has gone, s.
     named
         Text that the diagnostics of some node have to contain meanwhile.
+    is_back
+        Returns whether what failed has been started again: a process that ends slowly goes on
+        publishing.
 
     """
 
@@ -67,6 +72,7 @@ class Fault:
     revives: str = ''
     limit: float = 8.0
     named: str = ''
+    is_back: Callable[[], bool] = lambda: True
 
 
 @dataclass(frozen=True)
@@ -156,10 +162,12 @@ class FaultBench:
         message, is_named = self._message(), any(fault.named in text for text in robot.problems)
         gone = time.monotonic()
         output_after = 0.0
-        while not (is_alive := self._is_alive(fault.revives, gone)) or not self._has_recovered():
+        while not (is_alive := self._is_alive(fault.revives, gone) and fault.is_back()) or (
+                not self._has_recovered()):
             output_after = output_after or is_alive * (time.monotonic() - gone)
             if time.monotonic() > gone + timeout:
-                raise TimeoutError(f'{fault.name}: no recovery in {timeout:.0f} s: {message}')
+                raise TimeoutError(f'{fault.name}: no recovery in {timeout:.0f} s: {message}; '
+                                   f'{self._history(gone)}')
             robot.step()
         recovered = time.monotonic() - gone
         self._run(time.monotonic() + 0.5)
@@ -202,6 +210,15 @@ class FaultBench:
     def _has_recovered(self) -> bool:
         time_of_last, efforts, _ = self.robot.controller.applied[-1]
         return time_of_last > time.monotonic() - 0.2 and self._is_full(efforts)
+
+    def _history(self, since: float) -> str:
+        """Describe a recovery that failed: of a busy computer, or of one that gets no messages."""
+        states = Counter(text.partition(':')[0] for at, text in self.robot.statuses if at > since)
+        silent = [time.monotonic() - times[-1][0] for times in (
+            self.robot.controller.applied, self.robot.statuses) if times]
+        return (f'states {dict(states)}; the last command and diagnostics arrived '
+                f'{" and ".join(f"{seconds:.1f}" for seconds in silent)} s ago; load '
+                f'{os.getloadavg()[0]:.1f}')
 
     def _is_full(self, efforts: np.ndarray) -> bool:
         assert self._full is not None

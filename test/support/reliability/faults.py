@@ -83,8 +83,7 @@ def lost(robot: FaultyStandingRobot, sensor: str, revives: str = '') -> Fault:
 
 def suite_faults(system: System) -> list[Fault]:
     """Faults of the process that all estimators share."""
-    return [Fault('suite: kill -9', _sent(system, 'suite', signal.SIGKILL), 1.9, (ZERO,),
-                  revives='zmp_monitor', limit=_RESPAWN)]
+    return [_ended('suite: kill -9', system, 'suite', signal.SIGKILL, ZERO, 'zmp_monitor')]
 
 
 def node_faults(node: str, system: System, outcome: str) -> list[Fault]:
@@ -93,8 +92,7 @@ def node_faults(node: str, system: System, outcome: str) -> list[Fault]:
     for words, number in (('kill -9', signal.SIGKILL), ('restart (SIGINT)', signal.SIGINT)):
         # What commands ramps down before it ends.
         end = ZERO if outcome == HELD and number == signal.SIGINT else outcome
-        faults.append(Fault(f'{node}: {words}', _sent(system, node, number), 1.9, (end,),
-                            revives=node, limit=_RESPAWN))
+        faults.append(_ended(f'{node}: {words}', system, node, number, end, node))
     return [*faults, Fault(f'{node}: SIGSTOP for 3 s', _stopped(system, node), 3.0, (outcome,),
                            revives=node)]
 
@@ -134,12 +132,19 @@ def simulator_faults(simulator: Simulator) -> list[Fault]:
             Fault('simulator: SIGSTOP for 3 s', stopped, 3.0, (ZERO,))]
 
 
-def _sent(system: System, node: str, number: signal.Signals) -> _Context:
+def _ended(name: str, system: System, process: str, number: signal.Signals, outcome: str,
+           revives: str) -> Fault:
+    """Return the end of a process, which is started again."""
+    ended = 0
+
     @contextmanager
     def inject() -> Iterator[None]:
-        system.send(node, number)
+        nonlocal ended
+        ended = system.pid(process)
+        system.send(process, number)
         yield
-    return inject
+    return Fault(name, inject, 1.9, (outcome,), revives=revives, limit=_RESPAWN,
+                 is_back=lambda: system.pid(process) != ended)
 
 
 def _stopped(system: System, node: str) -> _Context:
