@@ -30,7 +30,8 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from support.ros_rig import NodeRig
 
-TOPICS = {'joint_states': RecordedTopic(JointState), 'phase': RecordedTopic(String, True)}
+TOPICS = {'joint_states': RecordedTopic(JointState), 'phase': RecordedTopic(String, True),
+          'description': RecordedTopic(String, True, 1_000_000)}
 MODEL = RobotModel.load('biped')
 #: Of the nodes: one of the same name may stay in the graph for a while.
 NUMBERS = itertools.count()
@@ -121,6 +122,19 @@ def test_a_megabyte_does_not_drive_the_others_out(make):
     robot.rig.until(lambda: robot.publish(0.02) or len(robot.last_minute.snapshot()) > before,
                     timeout=10.0, what='more messages')
     assert robot.last_minute.size < 100_000
+
+
+def test_of_latched_texts_only_descriptions_may_be_long(make, tmp_path):
+    robot = make(600.0)
+    robot.begin()
+    robot.phase.publish(String(data='x' * 100_000))
+    description = robot.rig.peer.create_publisher(String, 'description', LATCHED)
+    description.publish(String(data='y' * 100_000))
+    robot.rig.until(lambda: robot.publish(0.02) or any(
+        len(kept.raw) > 100_000 for kept in robot.last_minute.latched), what='the description')
+    texts = {name.rpartition('/')[2]: message.data for name, _, message in read(
+        robot.last_minute.snapshot().write(str(tmp_path))) if hasattr(message, 'data')}
+    assert texts == {'phase': 'double', 'description': 'y' * 100_000}
 
 
 def test_nothing_is_kept_without_a_page(make):

@@ -321,9 +321,9 @@ class _Controller:
 
     def request(self, again: bool) -> None:
         """
-        Ask for the joints; a request to a node that has ended meanwhile gets no response.
+        Request the joints; a request to a node that has ended meanwhile gets no response.
 
-        Asked `again`, it may be another node than before, and earlier responses no longer count.
+        Requested `again`, they may be of another node, and earlier responses no longer count.
         Else the first one does, however many requests were sent since: a busy computer may take
         longer for one than there is between two of them.
         """
@@ -336,8 +336,8 @@ class _Controller:
         self._node.destroy_client(self._client)
         self._node.destroy_subscription(self._subscription)
 
-    def _on_response(self, asked_in: int, future: Future) -> None:
-        if asked_in != self._round:  # of a node that may have been replaced since
+    def _on_response(self, requested_in: int, future: Future) -> None:
+        if requested_in != self._round:  # of a node that may have been replaced since
             return
         response: Any = future.result()
         self.values = values = response.values

@@ -52,11 +52,14 @@ class RecordedTopic:
         Type of its messages.
     is_latched
         Whether the last message counts, however old it is.
+    longest
+        Longer messages are not kept, bytes: one would drive thousands of others out.
 
     """
 
     kind: type
     is_latched: bool = False
+    longest: int = LONGEST_MESSAGE
 
 
 class _Kept(NamedTuple):
@@ -80,12 +83,13 @@ def recorded_topics(config: RobotConfig) -> dict[str, RecordedTopic]:
     topics |= {f'wrench_aggregator/{foot}/wrench': WrenchStamped for foot in config.feet}
     if config.torso is not None:
         topics |= {'tendon_states': JointState, 'torso_controller/shape': Vector3Stamped}
-    latched = {'robot_description': String, CALIBRATED_TOPIC: String,
-               'zmp_monitor/support_phase': String, 'gait_player/state': String,
+    descriptions = {name: RecordedTopic(String, True, LARGEST_TEXT)
+                    for name in ('robot_description', CALIBRATED_TOPIC)}
+    latched = {'zmp_monitor/support_phase': String, 'gait_player/state': String,
                'com_calibrator/progress': String,
                **{f'wrench_aggregator/{foot}/contact': Bool for foot in config.feet}}
     return {**{name: RecordedTopic(kind) for name, kind in topics.items() if name},
-            **{name: RecordedTopic(kind, True) for name, kind in latched.items()}}
+            **{name: RecordedTopic(kind, True) for name, kind in latched.items()}, **descriptions}
 
 
 class LastMinute:
@@ -120,6 +124,11 @@ class LastMinute:
         self.size = 0
 
     @property
+    def latched(self) -> list[_Kept]:
+        """The last messages of latched topics."""
+        return list(self._latched.values())
+
+    @property
     def is_running(self) -> bool:
         """Whether messages are received."""
         return bool(self._subscriptions)
@@ -129,8 +138,9 @@ class LastMinute:
         if self._subscriptions:
             return
         for name, topic in self._topics.items():
-            def keep(raw: bytes, name: str = name, is_latched: bool = topic.is_latched) -> None:
-                self._keep(_Kept(time.time_ns(), name, raw), is_latched)
+            def keep(raw: bytes, name: str = name, topic: RecordedTopic = topic) -> None:
+                if len(raw) <= topic.longest:
+                    self._keep(_Kept(time.time_ns(), name, raw), topic.is_latched)
             self._subscriptions.append(self._node.create_subscription(
                 topic.kind, name, keep, LATCHED if topic.is_latched else SENSOR_INPUT, raw=True))
 
@@ -143,8 +153,6 @@ class LastMinute:
         self.size = 0
 
     def _keep(self, message: _Kept, is_latched: bool) -> None:
-        if len(message.raw) > (LARGEST_TEXT if is_latched else LONGEST_MESSAGE):
-            return  # as in all nodes; it would drive thousands of others out
         if is_latched:
             self._latched[message.topic] = message
             return
@@ -162,7 +170,7 @@ class LastMinute:
         begin = self._kept[0].received_ns
         # What was latched earlier holds at the beginning, too.
         latched = [message._replace(received_ns=max(message.received_ns, begin))
-                   for message in self._latched.values()]
+                   for message in self.latched]
         resolve = self._node.resolve_topic_name
         return Recording(
             {name: (resolve(name), topic.kind) for name, topic in self._topics.items()},
