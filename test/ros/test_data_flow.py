@@ -22,6 +22,7 @@ arrives to where the result is published.
 from contextlib import contextmanager
 from pathlib import Path
 import sys
+import time
 
 import biped_com_ros
 from biped_com_ros.core.model.robot import RobotModel
@@ -46,14 +47,15 @@ class Walk:
     Attributes
     ----------
     visited
-        The stations that were passed.
+        The stations that were passed, in their order; what comes before its turn is another
+        walk: a watchdog's, where the computer is busy.
     files
         The files on the way, in order.
 
     """
 
     def __init__(self, topic, stations):
-        self._topic, self._stations = topic, stations
+        self._topic, self._stations = topic, list(stations)
         self._frames, self._marked, self._publishes = [], set(), False
         self.visited, self.is_complete = [], False
 
@@ -62,16 +64,19 @@ class Walk:
         if self.is_complete or event != 'call' or PACKAGE not in path.parents:
             return
         self._frames.append(frame)
-        name, subject = frame.f_code.co_qualname, frame.f_locals.get('self')
+        name, subject = qualified_name(frame), frame.f_locals.get('self')
         if name.endswith('.publish') and getattr(subject, 'topic', '') == self._topic:
-            self._publishes = True
+            self._publishes = self.visited == self._stations[:-1]
         for station in self._stations:
             if station in (name, '/'.join(path.parts[-2:])) and (
                     station != 'Template.serialize' or self._publishes):
                 self._visit(station, frame)
 
     def _visit(self, station, frame):
-        self.visited += [station] * (station not in self.visited)
+        if station not in self.visited:
+            if station != self._stations[len(self.visited)]:
+                return
+            self.visited.append(station)
         self.is_complete = station == self._stations[-1]
         while frame is not None:
             self._marked.add(id(frame))
@@ -87,6 +92,21 @@ class Walk:
         """Count the changes between `core` and what imports ROS (`ros` and `nodes`)."""
         sides = [file.startswith('core/') for file in self.files]
         return sum(one != other for one, other in zip(sides, sides[1:]))
+
+
+def qualified_name(frame):
+    """Return 'Class.method', or 'function': code objects of Python 3.10 do not know the class."""
+    code = frame.f_code
+    for owner in type(frame.f_locals.get('self')).__mro__:
+        if getattr(vars(owner).get(code.co_name), '__code__', None) is code:
+            return f'{owner.__name__}.{code.co_name}'
+    return code.co_name
+
+
+def spin_until_complete(rig, walk):
+    end = time.monotonic() + 5.0
+    while not walk.is_complete and time.monotonic() < end:
+        rig.spin(0.01)
 
 
 @contextmanager
@@ -113,7 +133,7 @@ def wrench_walk():
             rig.spin(0.02)
         send['right']()
         with walking(f'{rig.space}/zmp_monitor/zmp', ZMP_STATIONS) as walk:
-            rig.spin(0.1)
+            spin_until_complete(rig, walk)
     finally:
         rig.close()
     return walk
@@ -122,12 +142,13 @@ def wrench_walk():
 @pytest.fixture(scope='module')
 def joints_walk():
     """Joint states arrive at `gravity_compensation`."""
-    rig = GravityRig(RobotModel.load('talos'))
+    rig = GravityRig(RobotModel.load('talos'), input_timeout=10.0)  # however busy the computer is
     try:
         rig.play(0.5)
         rig.missing = {'imu', 'left', 'right'}
         with walking(rig.node.get_fully_qualified_name() + '/effort', EFFORT_STATIONS) as walk:
-            rig.step(0.05)
+            rig.step()
+            spin_until_complete(rig, walk)
     finally:
         rig.close()
     return walk

@@ -114,7 +114,7 @@ def test_one_file_only_touches_private_parts_of_ros(part):
 
 
 def test_private_parts_are_found(tmp_path):
-    assert len(private_parts_of(PACKAGE.parent / COMPAT)) == 4
+    assert len(private_parts_of(PACKAGE.parent / COMPAT)) == 5
     path = tmp_path / 'file.py'
     path.write_text("""
 from rclpy.experimental import EventsExecutor

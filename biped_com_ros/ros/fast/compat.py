@@ -32,6 +32,7 @@ from rclpy.executors import Executor, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
+from rclpy.subscription import Subscription
 
 
 def plain_requested() -> bool:
@@ -128,6 +129,18 @@ def wrap_callbacks(node: Node, wrap: Callable[..., Any],
                     or (entities is subscriptions and not _takes_a_message(callback))):
                 continue
             entity.callback = make(callback)
+
+
+def replace_callback(subscription: Subscription, callback: Callable[..., Any]) -> bool:
+    """
+    Let a subscription call something else from now on, and return whether it does.
+
+    Saves making another one, which gets no messages until DDS has connected it.
+    """
+    if not hasattr(subscription, 'callback'):
+        return False
+    subscription.callback = callback
+    return True
 
 
 def _takes_a_message(callback: Callable[..., Any]) -> bool:

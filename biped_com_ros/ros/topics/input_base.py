@@ -22,6 +22,7 @@ from typing import Any
 import weakref
 
 from biped_com_ros.core.constants import nanoseconds, NEVER_NS, SECOND_NS
+from biped_com_ros.ros.fast.compat import replace_callback
 from biped_com_ros.ros.fast.message_reader import MessageReader, ReadSpec
 from biped_com_ros.ros.fast.subscription_pool import pool_of
 from biped_com_ros.ros.node.callback_errors import Throttle
@@ -209,9 +210,7 @@ class Input:
         self.subscription: Subscription
         if self._pool is None:
             self.reader = spec.make()
-            self.subscription = self.node.create_subscription(
-                spec.message_type, self._name, self._receive, copy_of(self._qos),
-                raw=True, qos_overriding_options=overridable())
+            self.subscription = self._subscribe()
         else:
             self.reader, self.subscription = self._pool.subscribe(
                 self.node, self._name, self._qos, spec)
@@ -219,9 +218,11 @@ class Input:
         self._count_offset -= self.reader.count  # messages of other inputs before
         self.reader.add(self)
 
-    def _receive(self, raw: bytes) -> None:
-        """Pass a message on to the present reader."""
-        self.reader.receive(raw)
+    def _subscribe(self) -> Subscription:
+        """Return a subscription of this input alone, for its present reader."""
+        return self.node.create_subscription(
+            self.reader.spec.message_type, self._name, self.reader.receive, copy_of(self._qos),
+            raw=True, qos_overriding_options=overridable())
 
     def _read_differently(self, **changes: Any) -> None:
         """
@@ -240,6 +241,9 @@ class Input:
         spec = replace(before.spec, **changes)
         if self._pool is None:
             self.reader = spec.make()
+            if not replace_callback(self.subscription, self.reader.receive):
+                self.node.destroy_subscription(self.subscription)
+                self.subscription = self._subscribe()
         else:
             self.reader, self.subscription = self._pool.subscribe(
                 self.node, self._name, self._qos, spec)

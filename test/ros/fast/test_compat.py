@@ -24,13 +24,17 @@ from biped_com_ros.ros.fast.codec import Template
 from biped_com_ros.ros.fast.subscription_pool import (
     pool_of, shared_subscriptions, SubscriptionPool)
 from biped_com_ros.ros.node.parameters import declare_parameters, parameter
+from biped_com_ros.ros.topics import input_base
+from biped_com_ros.ros.topics.inputs import PointInput
 from biped_com_ros.ros.topics.outputs import bool_publisher
+from biped_com_ros.ros.topics.stamp import now_ns, stamp_to_msg
+from geometry_msgs.msg import Point, PointStamped
 import pytest
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.serialization import serialize_message
-from std_msgs.msg import Bool
+from std_msgs.msg import Bool, Header
 from std_srvs.srv import Trigger
 
 PLAIN = 'BIPED_COM_PLAIN'
@@ -219,3 +223,38 @@ def test_callbacks_stay_as_they_are_where_they_cannot_be_wrapped(served):
     compat.wrap_callbacks(hidden, Wrapped, Wrapped)
     assert wrapped_callbacks(made.plain, made.timer) == [True, False]
     assert not any(hasattr(entity, 'callback') for entity in (*hidden.timers, *hidden.services))
+
+
+class Hidden:
+    """An object of rclpy that does not show its callback."""
+
+    def __init__(self, subscription):
+        self.topic_name = subscription.topic_name
+
+
+def test_a_subscription_gets_another_callback_where_it_shows_its_own(served):
+    _, made = served
+    assert compat.replace_callback(made.raw, lambda raw: raw.title())
+    assert made.raw.callback(b'a') == b'A'
+    assert not compat.replace_callback(Hidden(made.raw), len)
+
+
+@pytest.mark.parametrize('shows_callback', [True, False])
+def test_an_input_is_read_differently_in_both_ways(rig, monkeypatch, shows_callback):
+    if not shows_callback:
+        monkeypatch.setattr(input_base, 'replace_callback', lambda *_: False)
+    received = []
+    source = PointInput(
+        rig.node, 'point', '', lambda stamp, values: received.append(values[0]), max_age=0.5)
+    publisher = rig.publisher(PointStamped, 'point')
+
+    def send(x):
+        publisher.publish(PointStamped(
+            header=Header(stamp=stamp_to_msg(now_ns(rig.node) - 10 ** 9)), point=Point(x=x)))
+
+    rig.until(publisher.get_subscription_count)
+    send(1.0)
+    rig.until(lambda: source.refused, what='the old one')
+    source.max_age = 5.0
+    rig.until(lambda: send(2.0) or received, what='messages of any age')
+    assert set(received) == {2.0}
