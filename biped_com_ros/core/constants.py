@@ -24,6 +24,9 @@ SECOND_NS = 1_000_000_000
 LONGEST_STEP_NS = 500_000_000
 """Filters restart after a longer gap between stamps, ns, or a step back in time."""
 
+STEP_CAP = 0.05
+"""Where a rate limits a change, a longer time since the last one counts as this long, s."""
+
 NEVER_NS = -2 ** 62
 """Stamp, ns, of what has not happened yet: earlier than any other."""
 

@@ -224,6 +224,76 @@ def test_each_constant_is_defined_once(number, places):
             and node.value == number} == places
 
 
+WRENCHES = 'core/geometry/wrench.py'
+
+
+def is_centre_of_pressure(parts):
+    """Return whether expressions are, in this order, like ``-my / fz, ..., mx / fz``."""
+    quotients = [part for part in parts
+                 if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Div)]
+    return any(isinstance(first.left, ast.UnaryOp) and isinstance(first.left.op, ast.USub)
+               and ast.dump(first.right) == ast.dump(second.right)
+               for i, first in enumerate(quotients) for second in quotients[i + 1:])
+
+
+def wrench_formulas_of(text):
+    """Return the lines in which a text computes what `core/geometry/wrench.py` does."""
+    found = set()
+    for node in ast.walk(ast.parse(text)):
+        parts = getattr(node, 'elts', None) or getattr(node, 'args', None)
+        if isinstance(parts, list) and is_centre_of_pressure(parts):
+            found.add(node.lineno)
+        # What is written to two blocks on the diagonal of an adjoint.
+        if isinstance(node, ast.Assign) and len(node.targets) == 2 and all(
+                isinstance(target, ast.Subscript) for target in node.targets) and (
+                ':3, :3]' in ast.unparse(node) and '3:, 3:]' in ast.unparse(node)):
+            found.add(node.lineno)
+        if isinstance(node, ast.Attribute) and ast.unparse(node) == 'pin.skew':
+            found.add(node.lineno)
+    return sorted(found)
+
+
+def test_one_centre_of_pressure_one_adjoint_and_one_skew_matrix():
+    """The simulator is an oracle of its own; normals of edges look like centres of pressure."""
+    found = {f'{path.relative_to(PACKAGE)}:{line}' for path in modules().values()
+             if path.relative_to(PACKAGE).parts[0] != 'sim' and path.name != 'polygon.py'
+             for line in wrench_formulas_of(path.read_text())}
+    assert found and {place.split(':')[0] for place in found} == {WRENCHES}, (
+        f'use cop_on_sole, centre_of_pressure, wrench_adjoint and skew of {WRENCHES}: {found}')
+
+
+def test_formulas_of_wrenches_are_found():
+    assert wrench_formulas_of("""
+x, y = -my / fz, mx / fz
+cops = [(-w[4] / w[2], w[3] / w[2]) for w in wrenches]
+line = ComLine(-my / fz, fx / fz, mx / fz, fy / fz)
+blocks[:, :3, :3] = blocks[:, 3:, 3:] = axes
+jacobian -= pin.skew(p) @ jacobian
+x, y = -my / fz, mx / fx
+x, y = my / fz, mx / fz
+""") == [2, 3, 4, 5, 6]
+
+
+STEPS = ('LONGEST_STEP', 'MAX_STEP', 'STEP_CAP')
+
+
+def test_one_longest_time_step():
+    """Private constants of other meanings have names that say what is limited."""
+    found = collections.defaultdict(set)
+    for module, path in modules().items():
+        if path.relative_to(PACKAGE).parts[0] != 'core':
+            continue
+        for node in ast.parse(path.read_text()).body:
+            targets = node.targets if isinstance(node, ast.Assign) else (
+                [node.target] if isinstance(node, ast.AnnAssign) else [])
+            for target in targets:
+                name = ast.unparse(target).strip('_').removesuffix('_NS')
+                if name in STEPS:
+                    found[name].add(module)
+    assert found == {'LONGEST_STEP': {'biped_com_ros.core.constants'},
+                     'STEP_CAP': {'biped_com_ros.core.constants'}}
+
+
 def test_every_package_describes_itself():
     packages = sorted(PACKAGE.rglob('__init__.py'))
     texts = {path.parent: ast.get_docstring(ast.parse(path.read_text())) for path in packages}

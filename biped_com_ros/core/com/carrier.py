@@ -18,11 +18,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from biped_com_ros.core.geometry.pose import Array, cross, Pose
+from biped_com_ros.core.geometry.wrench import skew
 from biped_com_ros.core.model.frames import FrameSet, ROOT
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.state.stance import Twist
 import numpy as np
-import pinocchio as pin
 
 
 class Carrier(NamedTuple):
@@ -82,7 +82,7 @@ class CarrierFrame:
         velocity += twist.linear
         velocity += linear
         rotation = R_world_base.dot(rows[:3].T)
-        turning = pin.skew(R_world_base.dot(twist.angular + angular)).dot(rotation)
+        turning = skew(R_world_base.dot(twist.angular + angular)).dot(rotation)
         return Carrier(rotation, turning, state.base.apply(rows[3]), R_world_base.dot(velocity))
 
 

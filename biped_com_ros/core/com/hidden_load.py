@@ -45,11 +45,11 @@ from biped_com_ros.core.com.link_errors import LinkEffects, LinkErrors
 from biped_com_ros.core.com.momentum import Momentum
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Array, cross
+from biped_com_ros.core.geometry.wrench import skew
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.signals.filters import Differentiator, NoiseMeter
 from biped_com_ros.core.state.stance import Twist
 import numpy as np
-import pinocchio as pin
 
 SETTLED = 5.0
 """Number of delays of the filter after which its start has no influence."""
@@ -303,7 +303,7 @@ class LoadWrench:
         linear, angular = sample[_LINEAR].reshape(3, 4), sample[_ANGULAR].reshape(3, 4)
         linear[:, 0], linear[:, 1:] = velocity, turning
         angular[:, 0] = cross(point, velocity)
-        angular[:, 1:] = pin.skew(point).dot(turning) - pin.skew(velocity).dot(rotation)
+        angular[:, 1:] = skew(point).dot(turning) - skew(velocity).dot(rotation)
 
     def _required_moment(self, filtered: Array, rate: Array, com: Array) -> tuple[Array, float]:
         """Return the moment about the centre of mass that the model's motion requires, (3,)."""
@@ -321,7 +321,7 @@ class LoadWrench:
         moment[1, 0] -= g * x
         moment[0, 1:] += g * axes[1]
         moment[1, 1:] -= g * axes[0]
-        about_com = moment - pin.skew(com).dot(force)
+        about_com = moment - skew(com).dot(force)
         return about_com[:2, (1, 2, 3, 0)]
 
 

@@ -29,8 +29,8 @@ import numpy as np
 
 #: Positions beyond a limit by no more than this are only clamped, rad or m.
 _LIMIT_TOLERANCE = 0.01
-#: For the velocity limit, one update counts as this time at most, s.
-_LONGEST_STEP = 0.1
+#: Updates that come less often than this, s, let joints move slower than the velocity limit.
+_SLOWEST_PERIOD = 0.1
 #: Stands for no limit of a velocity; infinity times a step of zero would be NaN, rad/s or m/s.
 _UNLIMITED = 1e9
 
@@ -246,7 +246,7 @@ class PositionReference:
         """
         positions, velocities = self.at(time + ahead)
         self._finish(time)
-        dt = min(max(time - self._time, 0.0), _LONGEST_STEP)
+        dt = min(max(time - self._time, 0.0), _SLOWEST_PERIOD)
         step, before, self._time = self._max_velocity * dt, self._commanded, time
         # Always and last: whatever was asked for, no position jumps or leaves the limits.
         limited = np.clip(positions, before - step, before + step)

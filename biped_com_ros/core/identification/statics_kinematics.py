@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Array, BoolArray, IndexArray, Pose
-from biped_com_ros.core.geometry.wrench import wrench_adjoint
+from biped_com_ros.core.geometry.wrench import inverse_wrench_adjoint, wrench_adjoint
 from biped_com_ros.core.identification.captures import Capture
 from biped_com_ros.core.model.frames import FrameSet
 from biped_com_ros.core.model.robot import RobotModel
@@ -127,10 +127,7 @@ class StaticsKinematics:
         is_prismatic = self.is_prismatic[:, np.newaxis]
         moment = -np.where(is_prismatic, 0.0, poses.axes)
         force = np.where(is_prismatic, -poses.axes, np.cross(poses.axes, poses.origins))
-        to_base = poses.sensor_adjoints().swapaxes(2, 3)
-        to_sensors = np.zeros_like(to_base)  # the inverse: blocks are transposed in place
-        to_sensors[:, :, :3, :3] = to_sensors[:, :, 3:, 3:] = to_base[:, :, :3, :3]
-        to_sensors[:, :, 3:, :3] = to_base[:, :, :3, 3:]
+        to_sensors = inverse_wrench_adjoint(poses.sensor_adjoints())
         return np.concatenate((force, moment), axis=2), to_sensors
 
 

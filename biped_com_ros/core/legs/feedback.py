@@ -19,10 +19,11 @@ from collections.abc import Sequence
 import math
 from typing import NamedTuple
 
-from biped_com_ros.core.constants import GRAVITY
+from biped_com_ros.core.constants import GRAVITY, STEP_CAP
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.polygon import convex_hull
 from biped_com_ros.core.geometry.pose import Array, Pose, rotation_about, yaw_of
+from biped_com_ros.core.geometry.wrench import cop_on_sole
 from biped_com_ros.core.legs.balance import (
     BalanceSettings, ComAdmittance, desired_zmp, GroundTilt, SoleAdmittance)
 from biped_com_ros.core.legs.footsteps import Footprint
@@ -31,8 +32,6 @@ from biped_com_ros.core.legs.robot_legs import legs_of
 from biped_com_ros.core.legs.stance_ik import pose_of
 import numpy as np
 
-#: Longer times between two updates count as this long, s: after a gap nothing jumps.
-_MAX_STEP = 0.05
 #: Share of the weight from which a sole counts as loaded.
 _LOADED = 0.1
 
@@ -135,7 +134,7 @@ class GaitFeedback:
             At that time; None if stale: the increments fade out.
 
         """
-        dt = min(max(dt, 0.0), _MAX_STEP)
+        dt = min(max(dt, 0.0), STEP_CAP)
         time = min(max(time, 0.0), self._gait.duration)
         values = self._gait.motion(time)[0]
         if measured is None or not all(np.isfinite(value).all() for value in measured):
@@ -153,8 +152,8 @@ class GaitFeedback:
         if not loaded.any():
             return None
         forces = np.where(loaded, wrenches[:, 2], 0.0)
-        cops = np.array([(-w[4] / w[2], w[3] / w[2]) if touches else (0.0, 0.0)
-                         for w, touches in zip(wrenches.tolist(), loaded.tolist())])
+        cops = np.array([cop_on_sole(wrench) if touches else (0.0, 0.0)
+                         for wrench, touches in zip(wrenches.tolist(), loaded.tolist())])
         return _Contact(forces / forces.sum(), cops)
 
     def _follow(self, dt: float, time: float, values: Array, measured: WalkMeasurement,

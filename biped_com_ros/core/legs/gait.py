@@ -35,6 +35,7 @@ from typing import NamedTuple
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Array, Pose
+from biped_com_ros.core.geometry.wrench import cop_on_sole
 from biped_com_ros.core.legs.footsteps import Footstep, forward_steps, Phase, StepPlan, StepTiming
 from biped_com_ros.core.legs.keyframes import minimum_jerk
 from biped_com_ros.core.legs.stance_ik import pose_of, StanceIk
@@ -486,8 +487,7 @@ def zmp_of_motion(model: RobotModel, knots: Array) -> Array:
         q = model.configuration(values)
         q[:3], q[3:7] = pose.position, pose.quaternion
         wrench = data.liMi[1].act(pin.Force(pin.rnea(pin_model, data, q, v[i], a[i])[:6]))
-        moment, force = wrench.angular, wrench.linear
-        zmp[i] = -moment[1] / force[2], moment[0] / force[2]
+        zmp[i] = cop_on_sole(wrench.vector)
     return zmp
 
 

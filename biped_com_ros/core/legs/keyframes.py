@@ -22,6 +22,7 @@ from types import MappingProxyType
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Array, IndexArray, Pose
+from biped_com_ros.core.geometry.wrench import skew
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pinocchio as pin
@@ -77,7 +78,7 @@ class LegChain:
         """
         jacobian: Array = self.columns(data.J).copy()
         # From the origin of the base to that of the sole: v + w x p.
-        jacobian[:3] -= pin.skew(self.sole(data).translation) @ jacobian[3:]
+        jacobian[:3] -= skew(self.sole(data).translation) @ jacobian[3:]
         return jacobian
 
     def columns(self, matrix: Array) -> Array:

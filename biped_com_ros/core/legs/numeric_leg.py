@@ -38,8 +38,8 @@ _KNEE = 3
 #: The error after a step as short as this, rad, is that of rounding: convergence is quadratic.
 _LAST_STEP = 1e-6
 _MAX_STEPS = 100
-#: Longest step of a joint, rad.
-_LONGEST_STEP = 0.3
+#: Largest turn of a joint in one step, rad.
+_LARGEST_TURN = 0.3
 _LEAST_DAMPING = 1e-14
 #: Smaller errors, m and rad, are none.
 _REACHED = 1e-9
@@ -191,7 +191,7 @@ class NumericLeg:
             normal[np.diag_indices(JOINT_COUNT)] += damping
             step = np.linalg.solve(normal, jacobian.T @ error)
             longest = float(np.abs(step).max())
-            step *= min(1.0, _LONGEST_STEP / max(longest, _LAST_STEP))
+            step *= min(1.0, _LARGEST_TURN / max(longest, _LAST_STEP))
             next_jacobian, next_error = self._linearize(positions + step, target)
             if next_error @ next_error < error @ error or longest < _LAST_STEP:
                 positions, jacobian, error = positions + step, next_jacobian, next_error

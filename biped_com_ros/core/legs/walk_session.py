@@ -33,8 +33,8 @@ import numpy as np
 _LONGEST_PERIOD = 0.1
 """Between two increments in a trajectory, s."""
 
-MAX_STEP = 1.0
-"""Longer time steps count as this long, s."""
+_LARGEST_ADVANCE = 1.0
+"""A gait goes on by no more than this in one update, s."""
 
 
 class ZmpDeviation:
@@ -219,7 +219,7 @@ class WalkSession:
         if self.is_resting:
             return None
         world = self.player.origin  # before it moves on to the next gait
-        dt = min(max(dt, 0.0), MAX_STEP)
+        dt = min(max(dt, 0.0), _LARGEST_ADVANCE)
         sample = self.player.advance(dt)
         assert sample is not None
         increments = self._correct(dt, balance)

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import math
 from typing import NamedTuple
 
-from biped_com_ros.core.constants import NEVER_NS
+from biped_com_ros.core.constants import NEVER_NS, STEP_CAP
 from biped_com_ros.core.errors import check_positive, InputError
 from biped_com_ros.core.geometry.pose import Array, cross
 from biped_com_ros.core.model.frames import FrameSet
@@ -35,8 +35,6 @@ import numpy as np
 
 #: A first moment moves as fast as a mass this far away, m.
 _LEVER = 0.2
-#: One update counts as so much time at most, s.
-_LONGEST_STEP = 0.05
 #: Largest distance from the frame of its link, m.
 FARTHEST = 1.0
 
@@ -183,7 +181,7 @@ class CarriedPayload:
         distance = max(abs(float(difference[0])), math.hypot(*difference[1:].tolist()) / _LEVER)
         if not distance:
             return False
-        limit = self.settings.rate * min(max(step, 0.0), _LONGEST_STEP)
+        limit = self.settings.rate * min(max(step, 0.0), STEP_CAP)
         self._now = goal.copy() if distance <= limit else (
             self._now + difference * (limit / distance))
         self._use()

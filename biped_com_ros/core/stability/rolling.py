@@ -31,6 +31,7 @@ import math
 from biped_com_ros.core.constants import LONGEST_STEP_NS, nanoseconds
 from biped_com_ros.core.geometry.polygon import Point
 from biped_com_ros.core.geometry.pose import Placement, Vector
+from biped_com_ros.core.geometry.wrench import cop_on_sole
 
 #: What touches: some corners of a sole; None for all of it.
 Part = Sequence[Point] | None
@@ -160,10 +161,9 @@ class RollingSoles:
     def _touching(self, outline: Sequence[Point], box: Box, sole: Placement, touches: bool,
                   wrench: Sequence[float], inside: Box) -> Part:
         """Return the lowest corners of a sole, if it rolls over them by its wrench."""
-        _, _, fz, mx, my, _ = wrench
-        if not (touches and fz >= self._least_force) or _is_inside(wrench, inside):
+        if not (touches and wrench[2] >= self._least_force) or _is_inside(wrench, inside):
             return None
-        x, y = -my / fz, mx / fz
+        x, y = cop_on_sole(wrench)
         (a, b, c), (d, e, f), _, _ = sole
         sx, sy = self.slope
         along_x, along_y = c - sx * a - sy * b, f - sx * d - sy * e

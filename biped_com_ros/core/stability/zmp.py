@@ -38,6 +38,7 @@ from biped_com_ros.core.com.momentum import Momentum
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array, cross
+from biped_com_ros.core.geometry.wrench import cop_on_sole
 from biped_com_ros.core.model.frames import ROOT
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.payload.carried import LoadMotion
@@ -170,12 +171,12 @@ def zmp_of_motion(model: RobotModel, positions: Array, velocities: Array, accele
     links = link_motion(model.pin_model, *motion)
     forces = links.masses[:, np.newaxis] * (links.accelerations + gravity * direction)
     moment = (np.cross(links.coms, forces) + links.momentum_rates).sum(axis=0)
-    z = float(forces.sum(axis=0)[2])
-    if not z > 0.0:
+    force = forces.sum(axis=0)
+    if not force[2] > 0.0:
         raise InputError(
-            f'the motion requires {z:.1f} N normal to the sole: the ground would have to pull, so '
-            'there is no zero-moment point')
-    return np.array((-moment[1] / z, moment[0] / z, 0.0))
+            f'the motion requires {force[2]:.1f} N normal to the sole: the ground would have to '
+            'pull, so there is no zero-moment point')
+    return np.array((*cop_on_sole((*force, *moment)), 0.0))
 
 
 class LinkMotion(NamedTuple):

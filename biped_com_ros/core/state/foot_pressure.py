@@ -19,6 +19,7 @@ from collections.abc import Sequence
 
 from biped_com_ros.core.geometry.polygon import Point
 from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.geometry.wrench import cop_on_sole
 import numpy as np
 
 #: Share of the weight below which the centre of pressure stays where it was.
@@ -84,6 +85,5 @@ class FootPressure:
 def _within(wrench: Sequence[float], least: Sequence[float],
             largest: Sequence[float]) -> tuple[float, float]:
     """Return the centre of pressure of a wrench between limits."""
-    _, _, fz, mx, my, _ = wrench
-    x, y = -my / fz, mx / fz
+    x, y = cop_on_sole(wrench)
     return min(max(x, least[0]), largest[0]), min(max(y, least[1]), largest[1])

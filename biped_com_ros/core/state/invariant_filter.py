@@ -44,7 +44,6 @@ import pinocchio as pin
 ATTITUDE, VELOCITY, POSITION = slice(0, 3), slice(3, 6), slice(6, 9)
 _FIRST_ANCHOR = 9
 #: Of the axes; a product with it writes the matrices of several vectors at once.
-_SKEW = skew(np.eye(3)).reshape(3, 9)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,7 +199,7 @@ class InvariantFilter:
         Phi, G, variances = self._transition, self._spread, self._variances
         biases = self.gyro_bias_rows.start
         G[:3] = R
-        np.dot(vectors.dot(_SKEW).reshape(-1, 3), R, out=G[3:])
+        np.dot(skew(vectors).reshape(-1, 3), R, out=G[3:])
         Phi[:biases, self.gyro_bias_rows] = -dt * G
         Phi[VELOCITY, self._accelerometer_bias_rows] = -dt * R
         Phi[POSITION, self._accelerometer_bias_rows] = (-0.5 * dt * dt) * R

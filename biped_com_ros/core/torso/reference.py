@@ -30,7 +30,7 @@ import numpy as np
 BRAKING_SHARE = 0.8
 """Share of the acceleration with which stops are planned; the rest prevents overshooting."""
 
-MAX_STEP = 0.005
+_INTEGRATION_STEP = 0.005
 """Longer time steps are divided, s."""
 
 SETTLED = 1e-12
@@ -108,7 +108,7 @@ class BendReference:
         """Advance the motion towards `target`, rad, by `dt` seconds."""
         if not self._speed and self.motion == (target, 0j, 0j):
             return
-        steps = math.ceil(dt / MAX_STEP)
+        steps = math.ceil(dt / _INTEGRATION_STEP)
         for _ in range(steps):
             self._step(target, dt / steps)
 

@@ -69,6 +69,10 @@ add_drawn(wrench.sum_wrenches, st.tuples(v.lists_of(_wrenches, v.placements), v.
     lambda drawn: (*drawn[0], drawn[1])))
 add(wrench.centre_of_pressure, _wrenches, v.rotations.map(lambda R: R[2].tolist()), v.lengths,
     v.credible, calls=40)
+add(wrench.cop_on_sole, st.tuples(_wrenches, v.positive).map(
+    lambda drawn: (*drawn[0][:2], drawn[1], *drawn[0][3:])))
+add(wrench.inverse_wrench_adjoint, st.builds(wrench.wrench_adjoint, v.rotations, v.vectors()))
+add(wrench.set_wrench_adjoint, st.builds(np.zeros, st.just((6, 6))), v.rotations, v.vectors())
 add(wrench.com_line, v.vectors(6, v.anything), st.none() | v.vectors(3, v.anything), calls=40)
 add(wrench.weight_matrix, v.positive, v.vectors())
 add(wrench.set_weight_matrix, st.builds(np.zeros, st.just((6, 3))), v.positive, v.vectors())

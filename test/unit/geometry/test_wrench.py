@@ -19,8 +19,8 @@ import math
 
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.wrench import (
-    about_origin, centre_of_pressure, com_line, skew, sum_wrenches, transform_wrench,
-    weight_matrix, wrench_adjoint)
+    about_origin, centre_of_pressure, com_line, cop_on_sole, inverse_wrench_adjoint,
+    set_wrench_adjoint, skew, sum_wrenches, transform_wrench, weight_matrix, wrench_adjoint)
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -89,6 +89,20 @@ def test_adjoints_chain_and_invert(rng):
         np.linalg.inv(x_ab), wrench_adjoint(m_ba.rotation, m_ba.translation), atol=1e-13)
 
 
+def test_an_adjoint_is_inverted_by_its_blocks(rng):
+    adjoints = wrench_adjoint(*arrays(random_placements(rng, 20)))
+    np.testing.assert_allclose(
+        inverse_wrench_adjoint(adjoints), np.linalg.inv(adjoints), rtol=1e-12, atol=1e-12)
+
+
+def test_an_adjoint_is_written_to_any_memory_and_the_same_for_one_frame(rng):
+    rotations, origins = arrays(random_placements(rng, 5))
+    memory = np.zeros((5, 6, 6))
+    set_wrench_adjoint(memory.transpose(0, 2, 1), rotations, origins)  # of twists
+    expected = [wrench_adjoint(*each).T for each in zip(rotations, origins)]
+    np.testing.assert_allclose(memory, expected, rtol=0.0, atol=1e-15)
+
+
 def test_power_does_not_depend_on_the_frame(rng):
     """Wrench times twist is the same number in every frame: pins the adjoint's duality."""
     (m,) = random_placements(rng, 1)
@@ -127,6 +141,11 @@ def test_centre_of_pressure_is_the_mean_of_the_pressure(rng):
         normal = placement.rotation[:, 2]
         found = centre_of_pressure(wrench, normal, float(normal @ placement.translation))
         np.testing.assert_allclose(found, centre, atol=1e-12)
+
+
+def test_the_centre_of_pressure_on_a_sole_is_that_of_the_plane_of_its_frame(rng):
+    for wrench in (rng.normal(size=(50, 6)) + [0.0, 0.0, 9.0, 0.0, 0.0, 0.0]).tolist():
+        assert (*cop_on_sole(wrench), 0.0) == centre_of_pressure(wrench)
 
 
 def test_centre_of_pressure_with_friction_has_only_a_moment_along_the_normal(rng):

@@ -19,6 +19,7 @@ from dataclasses import replace
 
 from biped_com_ros.core.com.settings import ComFilterSettings
 from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.geometry.wrench import wrench_adjoint
 from biped_com_ros.core.model.config import DrivesConfig, ImuConfig
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.wrench.dynamics import by_joint
@@ -163,6 +164,24 @@ def test_a_tilted_sole_stands_on_its_lowest_edge(model, weight):
         np.array([0.0, 0.0, 1.0, 0.0, -value, 0.0]) for value in x)]
     length = corners[:, 0].max() - corners[:, 0].min()
     assert x[int(np.argmax(likelihood))] > corners[:, 0].max() - 0.1 * length
+
+
+def test_the_prior_is_that_of_independent_forces_and_moments_about_a_point_of_the_sole(model):
+    sensors = VirtualFootWrenches(model, VirtualWrenchSettings())
+    ups = np.array([[-0.1, 0.05, 0.9], [0.02, -0.2, 0.9]])
+    information = sensors._prior(ups / np.linalg.norm(ups, axis=1)[:, None])
+    assert not information[:6, 6:].any() and not information[6:, :6].any()
+    for foot, corners in zip((0, 6), (each.polygon for each in model.config.feet.values())):
+        block = information[foot:foot + 6, foot:foot + 6]
+        x, y = block[2, 4] / block[4, 4], -block[2, 3] / block[3, 3]
+        assert (np.min(corners, axis=0) < (x, y)).all() and (
+            (x, y) < np.max(corners, axis=0)).all()
+        assert min(abs(x), abs(y)) > 5e-4
+        to_sole = wrench_adjoint(np.eye(3), np.array([x, y, 0.0]))
+        precisions = to_sole.T @ block @ to_sole
+        assert (precisions.diagonal() > 0.0).all()
+        np.testing.assert_allclose(
+            precisions, np.diag(precisions.diagonal()), atol=1e-12 * precisions.max())
 
 
 def test_the_imu_may_be_on_any_link(model, weight):
