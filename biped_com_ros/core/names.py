@@ -15,7 +15,7 @@
 The likeliest meaning of a name that does not exist.
 
 Names of frames and joints are made of words (``root_link_imu_frame``). Words that name a device or
-part of the body tell what is meant; *link*, *frame* and the like tell little, and left and right
+part of the body identify what is meant; *link*, *frame* and the like hardly do, and left and right
 are never confused. Edit distance alone would suggest ``root_link`` for the frame of an IMU.
 """
 
@@ -28,11 +28,11 @@ import math
 import re
 
 _WORD = re.compile(r'[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+')
-#: Words that only tell which kind of thing a name belongs to.
+#: Words that only name which kind of thing a name belongs to.
 _GENERIC = frozenset(('link', 'frame', 'joint', 'body', 'base', 'root', 'sensor', 'origin', 'mesh',
                       'of', 'to', 'in', 'fixed', 'virtual', 'std'))
 _GENERIC_WEIGHT = 0.2
-#: Words that tell what a thing is, by one of them.
+#: Words of which one names what a thing is.
 _MEANINGS = {
     'imu': 'imu accelerometer gyro gyroscope inertial ahrs',
     'ft': 'ft force torque wrench loadcell',

@@ -114,7 +114,7 @@ class Measurements:
         self.running = True
 
     def pause(self) -> None:
-        """Forget what was measured, and measure nothing until the next start."""
+        """Clear what was measured, and measure nothing until the next start."""
         self._period, self._all = Period(), Period()
         self._start_ns, self.running = sys.maxsize, False
 

@@ -47,9 +47,9 @@ class Slope(Chapter):
     name = 'slope'
     title = 'Down a slope, without and with feedback'
     description = (
-        'The floor tilts, and the gait knows nothing of it. First the robot walks as planned, '
-        'leaning with the slope. Then gait_player turns the soles to the ground and answers '
-        'the measured zero-moment point. In slow motion, so that no message is late.')
+        'The floor tilts, and the gait is planned for a level one. First the robot '
+        'walks as planned, leaning with the slope. Then gait_player turns the soles to the '
+        'ground and reacts to the measured zero-moment point. In slow motion, so that no message is late.')
 
     def missing_for(self, model: RobotModel) -> str:
         """Return whether there is no gait, nothing to feed back, or too stiff an ankle."""

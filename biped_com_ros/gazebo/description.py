@@ -20,7 +20,7 @@ ros2_control and with a little mass where Gazebo needs some. The *simulated* rob
 gets: hidden masses, soles as in the YAML, damping of joints, sensors and plugins.
 
 Conversion to SDF drops moving links without mass with all that hangs on them, and keeps of fixed
-joints only those that are asked for: so such links get mass, and the joints above force-torque
+joints only those that are requested: so such links get mass, and the joints above force-torque
 sensors are kept.
 """
 

@@ -40,7 +40,7 @@ class Console:
 
     Names and levels are coloured on a terminal, unless NO_COLOR is set. The log file is in a new
     directory under ``ROS_LOG_DIR`` or ``~/.ros/log``, line by line: what a killed launch has
-    printed is in it. If it cannot be written, as on a full disk, that is said once.
+    printed is in it. If it cannot be written, as on a full disk, that is reported once.
     """
 
     def __init__(self) -> None:

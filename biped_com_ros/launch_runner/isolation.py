@@ -74,10 +74,10 @@ class Isolation:
             self.environment[DOMAIN] = str(domain)
 
     def describe(self) -> str:
-        """Say who can see the processes, and how to look at them."""
+        """Return who can reach the processes, and how to inspect them."""
         domain, discovery = self.environment[DOMAIN], self.environment[RANGE]
         where = 'on this machine only' if discovery == 'LOCALHOST' else f'{RANGE}={discovery}'
-        return (f'ROS domain {domain}, {where} (NETWORK=1: as your ROS environment says).\n'
+        return (f'ROS domain {domain}, {where} (NETWORK=1: as your ROS environment sets it).\n'
                 'To use ros2 in another terminal:\n'
                 f'  export {DOMAIN}={domain} {RANGE}={discovery}')
 
@@ -88,7 +88,7 @@ class Isolation:
 
 
 def _shuffled(domains: Iterable[int]) -> list[int]:
-    """Return them in random order: also what cannot be seen from here rarely has the same one."""
+    """Return them in random order: also what is not visible from here rarely has the same one."""
     shuffled = list(domains)
     random.SystemRandom().shuffle(shuffled)
     return shuffled

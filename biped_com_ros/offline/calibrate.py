@@ -87,7 +87,7 @@ def parser() -> argparse.ArgumentParser:
                         'as measurements: com, sd or covariance, positions or capture, frame')
     result.add_argument('--poses', action='store_true',
                         help='also print what the poses determine of the first moments with the '
-                             "URDF's masses, and what they cannot tell apart")
+                             "URDF's masses, and what they cannot distinguish")
     result.add_argument('--namespace', default='', help='of the topics in the bag')
     result.add_argument('--still', type=float, default=1.0, metavar='SECONDS',
                         help='time for which the robot must be still to be captured')

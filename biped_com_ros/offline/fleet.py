@@ -141,7 +141,7 @@ def calibrate_unit(job: argparse.Namespace) -> str:
     try:
         result = estimate(job, Console(quiet=True))
         unit = unit_result(job.unit, result.model, result.found)
-        # Last, since it says that the unit is done.
+        # Last, since it marks the unit as done.
         write_atomically(job.out / RESULT, json.dumps(
             {'fingerprint': fingerprint(job), **unit.to_plain()}))
     except BipedComError as error:

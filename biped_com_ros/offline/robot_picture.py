@@ -93,7 +93,7 @@ class _Robot:
             try:
                 self.outlines.append(_in_base(sole, sole_polygon(model, foot)))
             except BipedComError:
-                pass  # the check says why
+                pass  # the check reports why
 
     def draw(self, place: Place) -> Iterator[str]:
         """Yield the view that `place` projects points into."""

@@ -63,7 +63,7 @@ def started_workers(scheduler: str, count: int) -> Iterator[Workers]:
     Raises
     ------
     ConfigurationError
-        If there is a scheduler but no Dask, or it does not answer.
+        If there is a scheduler but no Dask, or it does not respond.
 
     """
     if count < 1:
@@ -87,7 +87,7 @@ def _dask_client(distributed: Any, scheduler: str, count: int) -> Iterator[Any]:
             client = distributed.Client(scheduler, timeout='10s')
         except (OSError, ValueError) as error:
             raise ConfigurationError(
-                f"Dask scheduler '{scheduler}' does not answer: {error}") from None
+                f"Dask scheduler '{scheduler}' does not respond: {error}") from None
         with client:
             yield client
         return

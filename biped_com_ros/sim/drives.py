@@ -92,7 +92,7 @@ class Drives:
         self._tendon_delay = Delay(steps_of(o.tendon_delay, dt, 'tendon_delay'), tendons)
 
     def clear(self) -> None:
-        """Forget earlier commands."""
+        """Drop earlier commands."""
         self._speed.clear()
         self._winches.clear()
         self._tendon_delay.clear()

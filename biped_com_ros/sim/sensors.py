@@ -79,7 +79,7 @@ class Delay:
         return len(self._buffer) - 1
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Reset all estimates."""
         self._is_empty, self._next = True, 0
 
     def push(self, values: Array) -> Array:
@@ -117,7 +117,7 @@ class DelayedSensors:
         self._noise, self._delay = Noise(sigma, shape, seed), Delay(steps, self.values.size)
 
     def clear(self) -> None:
-        """Forget delayed values."""
+        """Drop delayed values."""
         self._delay.clear()
 
     def read(self) -> Array:

@@ -15,7 +15,7 @@
 Converts commands to setpoints of the drives, as ros2_control's controllers do.
 
 A filter smooths positions, so that commands at 100 Hz give smooth motions and velocities. The
-setpoints obey the URDF's velocity limits.
+setpoints keep to the URDF's velocity limits.
 """
 
 from __future__ import annotations

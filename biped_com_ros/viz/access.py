@@ -14,7 +14,7 @@
 """
 Who may open the page: a decision for each request, from its headers alone.
 
-A browser carries out what any page that is open in it asks for. So requests count as those of the
+A browser carries out what any page that is open in it requests. So requests count as those of the
 page itself only if they are made to a name of this computer (not to a name of somebody else's that
 was pointed here: DNS rebinding), and by the page of that name (not by another site). On a network
 they need a token as well, which the address to open has.

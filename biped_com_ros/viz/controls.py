@@ -193,7 +193,7 @@ class Controls:
         with gui.add_folder('Foot sensors'):
             self._button(gui, 'tare', 'Tare', 'With the feet in the air: measure the offsets of '
                          'the force sensors, and subtract them from now on')
-            self._button(gui, 'untare', 'Forget the tare', 'Use the readings without a tare',
+            self._button(gui, 'untare', 'Clear the tare', 'Use the readings without a tare',
                          main=False)
             self._note(gui, 'sensors')
 

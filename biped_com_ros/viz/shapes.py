@@ -28,7 +28,7 @@ from biped_com_ros.core.plain_xml import check_no_document_type
 import numpy as np
 
 FORMATS = ('.stl', '.dae', '.obj', '.ply', '.glb', '.gltf')
-"""Suffixes of mesh files that are drawn; trimesh knows more, among them archives."""
+"""Suffixes of mesh files that are drawn; trimesh reads more, among them archives."""
 LARGEST_MESH = 256 * 1024 ** 2
 """Bytes of the largest mesh file."""
 

@@ -214,7 +214,7 @@ def headline(view: View) -> str:
 
 
 def _weight(view: View, total: float, age: float) -> list[tuple[str, str]]:
-    """Return rows that compare the weight above the sensors, and say what is only assumed."""
+    """Return rows that compare the weight above the sensors, and name what is only assumed."""
     urdf = 'the calibrated URDF' if view.is_calibrated else 'the URDF'
     below = view.weight_below_sensors
     weights = (f'{number(total - below, "N", age=age)} / '

@@ -301,7 +301,7 @@ def test_a_tare_is_refused_standing_and_done_hanging(live):
     browser, robot = live
     browser.press('Tare')
     browser.until(lambda: re.search('stands|carries|touch|ground|weight', browser.text.split(
-        'Forget the tare')[1].split('Gravity')[0]), 'a refusal in words')
+        'Clear the tare')[1].split('Gravity')[0]), 'a refusal in words')
     before, height = robot.last.get('wrench_aggregator/offsets'), robot.height()
     browser.tick('hangs in the air')
     browser.until(lambda: robot.height() > height + 0.01, 'a robot in the air')
@@ -312,7 +312,7 @@ def test_a_tare_is_refused_standing_and_done_hanging(live):
                              ) is not before
     browser.until(tared, 'offsets')
     assert np.abs(robot.last['wrench_aggregator/offsets'].data).max() < 5.0
-    browser.press('Forget the tare')
+    browser.press('Clear the tare')
     browser.until(lambda: not np.any(robot.last['wrench_aggregator/offsets'].data), 'no offsets')
     browser.press('Put it on its feet again')
     browser.until(lambda: robot.height() < height + 0.005, 'a robot on the ground')

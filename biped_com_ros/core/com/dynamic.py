@@ -24,19 +24,19 @@ first moment h that is fixed to the root:
 This is linear in (m, h): least squares with a prior, low-passed rows and an exponential window.
 Joint offsets and the mounting of the IMU move the line of action of each foot's force, above all
 forwards or backwards, where three joints of a leg add up. So an offset of each foot along x of
-the root is estimated with the load; what the feet have in common, and cannot be told from a load,
-is in the covariance. (Sideways offsets alternate with the sway, and would be taken for height:
-they are left out.) The estimator needs no rest and no assumption on momentum, as the filter for
-standing robots does (:mod:`biped_com_ros.core.com.filter`). The height of the load is observed as
-soon as the robot accelerates horizontally. What the forces have beside is an external force. Its
-noise is that of differences, which a low-pass of second order takes away better than one of first
-order. While the feet's load changes fast, as at impacts, delays and soft ground make forces that
-are none: then the cut-off is lower.
+the root is estimated with the load; what the feet have in common, and cannot be distinguished from
+a load, is in the covariance. (Sideways offsets alternate with the sway, and would be taken for
+height: they are left out.) The estimator needs no rest and no assumption on momentum, as the
+filter for standing robots does (:mod:`biped_com_ros.core.com.filter`). The height of the load is
+observed as soon as the robot accelerates horizontally. What the forces have beside is an external
+force. Its noise is that of differences, which a low-pass of second order takes away better than
+one of first order. While the feet's load changes fast, as at impacts, delays and soft ground make
+forces that are none: then the cut-off is lower.
 
 Wrenches are late; the rows of the motion wait for them. Assumptions: the load is fixed to the root
 link, and nothing but the feet touches. Instants with a horizontal external force are left out. A
 lasting vertical force is taken for weight. Wrenches of virtual feet contain the model's own weight
-and motion, and tell nothing of a load: with them it stays that of the prior, and no external force
+and motion, and do not measure a load: with them it stays that of the prior, and no external force
 is computed.
 """
 
@@ -68,7 +68,7 @@ _GROUNDED, _PUSHED = 0.3, 0.06
 #: Time constant of the variance of residuals, s, and least deviation, as a share of the first.
 _LEARNING, _LEAST = 2.0, 0.03
 #: Change of the feet's load at which the cut-off of the external force is halved, weights per
-#: second, and the time constant with which it is forgotten, s.
+#: second, and the time constant with which it decays, s.
 _IMPACT, _IMPACT_TIME = 25.0, 0.02
 #: Instants between two steps of the least squares.
 _EVERY = 4
@@ -164,7 +164,7 @@ class DynamicCom:
         self._R_root_base, self._root = placement[:3], placement[3]
 
     def reset(self) -> None:
-        """Forget everything, the load too."""
+        """Reset all estimates, the load too."""
         count = len(self._prior)
         self._information, self._found = np.zeros((count, count)), np.zeros(count)
         self._variances = self._first_variances.copy()

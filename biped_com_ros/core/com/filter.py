@@ -327,7 +327,7 @@ class ComFilter:
         return self._mass / (1.0 - self.state.item(S))
 
     def reset(self) -> None:
-        """Forget everything, the load too."""
+        """Reset all estimates, the load too."""
         self.is_started = False
         self._motion = None
         self.velocity_change = [0.0] * 3
@@ -398,8 +398,8 @@ class ComFilter:
         self._acceleration = share * acting.force + self.state[F] / self._mass
         self._acceleration[2] -= self._gravity
         if acting.by_sensors is not None:
-            # Linear in these errors and in s together, as it has to be: what cannot be told apart
-            # must stay so.
+            # Linear in these errors and in s together, as it has to be: what cannot be
+            # distinguished must stay so.
             self._next_by_sensors = acting.by_sensors.transpose(1, 0, 2).reshape(3, -1)
             self._next_by_sensors *= -1.0 / self._mass
 
@@ -466,7 +466,8 @@ class ComFilter:
                 self._before_by_sensors = self._next_by_sensors
             noise = self._force_noise.update(force, dt, count).max().item()
             rough = s.acceleration ** 2 * _MEAN_OVER / dt + noise * share ** 2
-            # The same force as for the errors of the sensors: what cannot be told apart stays so.
+            # The same force as for the errors of the sensors: what cannot be distinguished stays
+            # so.
             alike = force if self._acting is None or before is None else (
                 0.5 * (before + self._acting))
             A[V, S] = (-dt / self._mass) * alike

@@ -167,7 +167,7 @@ class FusedCom:
         return is_credible_mass(mass, self._mass) and math.isfinite(sum(position) + sum(velocity))
 
     def reset(self) -> None:
-        """Forget everything."""
+        """Reset all estimates."""
         self.filter.reset()
         self._load.reset()
         self._restart()

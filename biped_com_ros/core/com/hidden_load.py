@@ -177,7 +177,7 @@ class LoadWrench:
         self.link_effects: LinkEffects | None = None
 
     def reset(self) -> None:
-        """Forget the past."""
+        """Drop what came before."""
         self._filter.reset()
         self._noise.reset()
         if self._links is not None:

@@ -105,7 +105,7 @@ class LinkErrors:
         self._axes = self._sample[6 * (count + 1):].reshape(-1, 3, 3)
 
     def reset(self) -> None:
-        """Forget the past."""
+        """Drop what came before."""
         self._filter.reset()
 
     def update(self, state: RobotState, twist: Twist, carrier: Carrier, com: Array,
@@ -193,7 +193,7 @@ class LinkErrorEstimate:
 
     def reset(self, mass: int) -> float:
         """
-        Forget everything.
+        Reset all estimates.
 
         Parameters
         ----------

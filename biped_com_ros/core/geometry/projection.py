@@ -18,7 +18,7 @@ Where the combinations ``values @ coefficients`` of non-negative coefficients th
 equations lie in two dimensions, is a convex polygon. Its corner furthest in one direction is the
 solution of a linear programme; the simplex method then turns the direction once around, and passes
 all corners in order, with one exchange of the basis from a corner to the next one. That takes a
-few hundred microseconds where a solver asked for one direction after the other takes tens of
+few hundred microseconds where a solver called with one direction after the other takes tens of
 milliseconds.
 """
 

@@ -224,7 +224,7 @@ def com_line(wrench: ArrayLike, joint_torque_sum: ArrayLike | None = None) -> Co
     the origin, ``alpha = -M_Y / F_Z``, ``beta = F_X / F_Z``, ``gamma = M_X / F_Z`` and
     ``delta = F_Y / F_Z`` (Muscolo et al. 2017, equations (8)-(15), for any number of contacts
     anywhere; their (8)-(9) are two contacts at (0, -l, 0) and (0, l, 0)). On level ground beta
-    and delta vanish, so a single pose says nothing about the height of the CoM.
+    and delta vanish, so a single pose does not determine the height of the CoM.
 
     The paper adds the sum of the joint torques to M. Joint torques are internal and cancel;
     adding them moves X by ``-M_Y2 / F_Z``, up to 0.1 m. They are left out here.

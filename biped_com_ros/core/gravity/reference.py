@@ -221,7 +221,7 @@ class PositionReference:
             accelerations=prepend(np.zeros(len(index)), trajectory.accelerations))
 
     def at(self, time: float) -> tuple[Array, Array]:
-        """Return the wanted positions and velocities, (n,) each, at a time, s."""
+        """Return the reference positions and velocities, (n,) each, at a time, s."""
         positions, velocities = self._rest.copy(), np.zeros(len(self._rest))
         for motion in self.motions:
             motion.write(time, positions, velocities)
@@ -248,7 +248,7 @@ class PositionReference:
         self._finish(time)
         dt = min(max(time - self._time, 0.0), _SLOWEST_PERIOD)
         step, before, self._time = self._max_velocity * dt, self._commanded, time
-        # Always and last: whatever was asked for, no position jumps or leaves the limits.
+        # Always and last: whatever the request, no position jumps or leaves the limits.
         limited = np.clip(positions, before - step, before + step)
         np.clip(limited, self._least, self._most, out=limited)
         self._commanded = limited

@@ -15,9 +15,9 @@
 Approaches a pose from both sides, so that friction shows with both signs.
 
 A joint that comes to rest is held by friction against the direction it came from: its torque is
-off by up to the Coulomb friction. From one side this cannot be told from mass, from both sides
-it can. Both sides of a pose are placements a little beside it: every joint ends its way with a
-move in one direction, and next time in the other.
+off by up to the Coulomb friction. From one side this cannot be distinguished from mass, from both
+sides it can. Both sides of a pose are placements a little beside it: every joint ends its way with
+a move in one direction, and next time in the other.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TRIES = 20
 them with half of the angle, for poses with little room."""
 
 ENOUGH = 0.25
-"""A joint that moves by this share of the angle that is asked for comes from that side."""
+"""A joint that moves by this share of the requested angle comes from that side."""
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ def check_measurement(model: RobotModel, measurement: ComMeasurement) -> None:
     Raises
     ------
     InputError
-        If it does not fit the robot, knows no axis, or has no valid covariance.
+        If it does not fit the robot, has no axis, or has no valid covariance.
     UnknownNameError
         If the URDF does not have its frame.
 

@@ -12,9 +12,9 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Which unknowns the poses cannot tell apart, and what would.
+Which unknowns the poses cannot distinguish, and what would.
 
-An unknown about which the data say much if all others were known, but little as it is, is
+An unknown that the data would determine if all others were known, but do not as it is, is
 confounded: the data determine a combination of it and others, and the priors divide it.
 """
 
@@ -65,7 +65,7 @@ def describe_instrument(e: InstrumentEstimate) -> str:
 def confounded(covariance: Array, estimates: Sequence[InstrumentEstimate],
                links: Sequence[str]) -> tuple[str, ...]:
     """
-    Return descriptions of what cannot be told apart, with the remedy.
+    Return descriptions of what cannot be distinguished, with the remedy.
 
     Parameters
     ----------

@@ -224,13 +224,13 @@ class Identifiability:
 
 class DataInformation(NamedTuple):
     """
-    What the data alone say of the links, without any prior of them.
+    What the data alone determine of the links, without any prior of them.
 
     Attributes
     ----------
     matrix
-        Inverse covariance of masses and first moments, (4 L, 4 L), singular where the data say
-        nothing; the errors of the instruments are integrated over.
+        Inverse covariance of masses and first moments, (4 L, 4 L), singular where the data
+        determine nothing; the errors of the instruments are integrated over.
     vector
         The matrix times their maximum-likelihood deviation from the URDF's, (4 L,).
     instrument_spread
@@ -280,9 +280,9 @@ class Identification:
         Residuals of captures that were left out, over what is predicted for them; near 1 when
         the stated uncertainty is right.
     data
-        What the data alone say.
+        What the data alone determine.
     ambiguities
-        What the captures cannot tell apart, with what would.
+        What the captures cannot distinguish, with what would.
     warnings
         Problems with remedies.
 

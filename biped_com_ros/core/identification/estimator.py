@@ -22,8 +22,8 @@ estimated jointly: where the weight disagrees with the URDF, fixing or scaling m
 the disagreement into the centres of mass.
 
 No instrument is perfect. Offsets, gains, cross-talk, frames and friction
-(:mod:`instrument_parameters`) are unknowns as well, each kind with a spread that the data tell, so
-that the uncertainty of masses contains them. How much sensors scatter is estimated, too
+(:mod:`instrument_parameters`) are unknowns as well, each kind with a spread estimated from the
+data, so that the uncertainty of masses contains them. How much sensors scatter is estimated, too
 (:mod:`noise_scales`), and the unknown spread of the links is integrated over (:mod:`posterior`).
 The equations are not linear in all of that: :mod:`problem` solves them.
 """

@@ -14,7 +14,7 @@
 """
 Many units of one robot: what their CAD has wrong in all, how much they differ, who is an outlier.
 
-Each unit is calibrated alone. What its data say of masses and first moments, without the prior
+Each unit is calibrated alone. Its information on masses and first moments, without the prior
 (:class:`estimates.DataInformation`), and of its instruments enters a population
 (:mod:`population`): its mean is an error of the CAD, its scatter is made in production. Mean and
 scatter together are the prior of the next unit, which then needs fewer poses (empirical Bayes).
@@ -45,7 +45,7 @@ import numpy as np
 FORMAT = 1
 LARGEST_SPREAD = (0.6, 0.05)
 """Of masses, as a share, and of centres of mass, m, about the URDF's: units that were calibrated
-with a prior of the fleet do not tell how far the URDF is off."""
+with a prior of the fleet do not show how far the URDF is off."""
 
 SHOWN = 10
 """Number of links, instruments and units that a report names."""
@@ -54,7 +54,7 @@ SHOWN = 10
 @dataclass(frozen=True, kw_only=True)
 class UnitResult:
     """
-    What the calibration of one unit says.
+    The result of the calibration of one unit.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ class UnitResult:
 
 
 def unit_result(name: str, model: RobotModel, found: Identification) -> UnitResult:
-    """Return what the calibration of a unit says."""
+    """Return the result of the calibration of a unit."""
     return UnitResult(
         name=name, robot=found.robot, poses=len(found.pose_misfit),
         links=tuple(model.link_names), cad=parameters_of(model), matrix=found.data.matrix,
@@ -181,7 +181,7 @@ class Deviation(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class FleetReport:
     """
-    What many units say.
+    The result of many units.
 
     Attributes
     ----------

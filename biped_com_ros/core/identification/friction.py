@@ -16,12 +16,12 @@ Friction of joints of which it is not known from which side they came to rest.
 
 The error of a joint's torque is then +F or -F, as likely the one as the other, and scatters about
 that: a mixture of two normal distributions. F and the scatter of each joint are learned from the
-data. Where the other equations of a pose say which sign it is, friction is subtracted; where they
+data. Where the other equations of a pose determine the sign, friction is subtracted; where they
 do not, it is noise of variance F^2 as well. Friction that lies anywhere between -F and F is
 learned as one with much scatter, which is nearly the normal noise of the same variance.
 
 The mixture enters the normal equations by expectation propagation (T. Minka 2001, section 3.2):
-for each torque as the normal distribution that has the same effect, given what all else says of
+for each torque as the normal distribution that has the same effect, given all other information on
 its error.
 """
 
@@ -38,7 +38,7 @@ FEWEST = 8
 """Friction of a joint is learned from at least this many torques."""
 
 LEAST_SHARE = 0.02
-"""Torques of whose error the other equations determine less than this share say nothing."""
+"""Torques of whose error the other equations determine less than this share do not count."""
 
 FRICTIONS = np.geomspace(0.05, 8.0, 20)
 SCATTERS = np.geomspace(0.5, 100.0, 20)
@@ -46,7 +46,7 @@ SCATTERS = np.geomspace(0.5, 100.0, 20)
 they are refined."""
 
 STEP = FRICTIONS[1] / FRICTIONS[0]
-"""Friction is refined within this factor, so that data that say little leave what is assumed."""
+"""Friction is refined within this factor: data with little information change it little."""
 
 REFINEMENTS = 15
 """Number of steps of expectation maximisation that refine friction and scatter."""
@@ -93,7 +93,7 @@ class UnknownFriction:
 
     def update(self, errors: Array, shares: Array, variances: Array, noise: Array) -> float:
         """
-        Learn from what the equations say about the errors of torques.
+        Learn from what the equations imply for the errors of torques.
 
         Parameters
         ----------

@@ -24,8 +24,8 @@ What is measured is related to what is true by
   sensor really is, shifted by ``shift`` and turned by the rotation vector ``turn`` from its frame
   in the URDF, and t from -1/2 at the first to 1/2 at the last capture.
 
-From statics alone shift and turn of a sensor cannot be told from the skew parts of E: the priors
-divide the error between them, and what is used, the product of both, is known much better.
+From statics alone shift and turn of a sensor cannot be distinguished from the skew parts of E: the
+priors divide the error between them, and what is used, the product of both, is known much better.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ class InstrumentEstimate:
 
     @property
     def is_significant(self) -> bool:
-        """Whether the data say that it is not zero."""
+        """Whether it differs from zero significantly."""
         return abs(self.estimate) > SIGNIFICANT * self.sd
 
     @property

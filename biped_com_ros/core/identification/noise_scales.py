@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-How much sensors scatter, by what their readings say.
+How much sensors scatter, by their readings.
 
 Each kind of input (encoders, direction of gravity, each wrench sensor's forces and moments, each
 joint's torque) has a scale of its noise. Given a posterior of the unknowns, the scales are updated
@@ -135,7 +135,7 @@ class NoiseScales:
         with np.errstate(divide='ignore', invalid='ignore'):
             normal = np.where(share > 1e-3, errors ** 2 / share, np.nan) * self._inputs
         bound = OUTLIER ** 2 * self._usual(normal[kept])
-        # An outlier tells its bound about its group, no more; a wrong pose tells nothing.
+        # An outlier counts for its group up to its bound; a wrong pose does not count.
         squares = self._sum(np.minimum(errors ** 2 * self._inputs, bound * share)[kept])
         counts = self._sum(share[kept])
         # In units of the group's present noise, without what was added for an outlier.
@@ -167,7 +167,7 @@ class NoiseScales:
 
     @property
     def overall(self) -> float:
-        """Return the scale of all inputs together, each by what the data tell of it."""
+        """Return the scale of all inputs together, each weighted by its information."""
         total = self._counts.sum()
         return float(np.sqrt((self._counts * self.squares).sum() / total)) if total else 1.0
 

@@ -14,8 +14,8 @@
 """
 Mean and scatter of a population of units, each of which is known from its own data only in part.
 
-Unit k has unknowns x_k about which its data say ``-x^T G_k x / 2 + g_k^T x``; G_k may be singular.
-The population is hierarchical and normal:
+Unit k has unknowns x_k with the log-likelihood of its data ``-x^T G_k x / 2 + g_k^T x``; G_k may
+be singular. The population is hierarchical and normal:
 
     x_k ~ N(mu, diag(s^2)),    mu ~ N(0, (1 - SHARE) sigma^2),
 
@@ -78,7 +78,7 @@ class Population:
         By how many units the scatter of each unknown is determined, (d,).
     scores
         Deviation of each unit from the mean in robust standard deviations, (N, d); NaN where its
-        data say too little.
+        data determine too little.
     members
         Units that mean and scatter are of, (N,): all but outliers.
 
@@ -122,7 +122,7 @@ def estimate_population(information: Array, vectors: Array, sigma: Array) -> Pop
     if not len(information):
         raise InputError('there is no unit')
     if not (np.isfinite(information).all() and np.isfinite(vectors).all()):
-        raise InputError('what the data of a unit say is not finite: calibrate it again')
+        raise InputError('the information of a unit is not finite: calibrate it again')
     G = information * np.outer(sigma, sigma)
     g, members = vectors * sigma, np.ones(len(vectors), dtype=bool)
     for _ in range(3):

@@ -109,7 +109,7 @@ class CandidateSampler:
 
     def standing(self, progress: Progress = no_progress) -> list[Candidate]:
         """
-        Return candidates that stand: as many as are asked for, or what is found.
+        Return candidates that stand: as many as requested, or what is found.
 
         Raises
         ------
@@ -346,7 +346,7 @@ def compress(A: Array) -> Array:
 
 def project(rows: Sequence[Array], smallest: float = 0.05) -> list[Array]:
     """
-    Return rows in fewer dimensions, (k, d') each, those that any of them tell of.
+    Return rows in fewer dimensions, (k, d') each, those in which any of them differs.
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ import numpy as np
 
 
 FEWEST = 0.5
-"""A plan with fewer poses than this share of those asked for is an error."""
+"""A plan with fewer poses than this share of those requested is an error."""
 
 
 @dataclass(frozen=True)
@@ -329,7 +329,7 @@ class PoseDesigner:
         return kept, sum(not value for value in reachable.values())
 
     def _is_reachable(self, placement: Placement) -> bool:
-        """Whether a safe path leads there, and from both sides if that is asked for."""
+        """Whether a safe path leads there, and from both sides if that is requested."""
         is_sided = (self.options.approach != 'both' or not placement.standing
                     or self._approaches.sides(placement) is not None)
         return is_sided and self._paths.is_reachable(placement)

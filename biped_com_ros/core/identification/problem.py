@@ -195,7 +195,7 @@ class CalibrationProblem:
         return np.asarray(posterior.covariance / np.outer(sigma, sigma))
 
     def data_information(self, spread: Spread) -> DataInformation:
-        """Return what the data alone say of masses and first moments, and their spread."""
+        """Return what the data alone determine of masses and first moments, and their spread."""
         inverse, equations = np.linalg.inv(self.T), self.normal_equations()
         return DataInformation(inverse.T @ equations.G @ inverse, inverse.T @ equations.g,
                                self.instruments.sigma * self.at.scales, np.array(

@@ -337,7 +337,7 @@ class LowStateEvents:
         self._problem: InputError | None = None
 
     def events(self, raw: bytes, recorded_ns: int, share: float) -> Iterator[Event]:
-        """Yield what a message says."""
+        """Yield the values of a message."""
         try:
             stamp_ns, stream = self._stream.update(raw, recorded_ns), self._stream
         except InputError as error:

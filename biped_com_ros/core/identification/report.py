@@ -164,7 +164,7 @@ def _instrument_table(found: Identification) -> str:
     ambiguities = ''.join(f'<p>{escape(text)}</p>' for text in found.ambiguities)
     shown = _table(header, rows[0]) if rows[0] else '<p>None is significant.</p>'
     return (shown + _folded(f'{len(rows[1])} more that may well be zero', header, rows[1])
-            + (f'<p>The data say little about {silent} more.</p>' if silent else '')
+            + (f'<p>The data determine little about {silent} more.</p>' if silent else '')
             + ambiguities)
 
 
@@ -189,17 +189,17 @@ def _noise_table(found: Identification) -> str:
 
 
 def _is_prior(link: LinkEstimate) -> bool:
-    """Return whether the data say next to nothing about a link."""
+    """Return whether the data determine next to nothing about a link."""
     return float(link.data_share.max()) < PRIOR_SHARE
 
 
 def _link_tables(found: Identification) -> str:
-    """Return the links that the data say something about, and the others folded."""
+    """Return the links that the data determine, and the others folded."""
     header = 'Link', 'URDF kg', 'kg', 'x mm', 'y mm', 'z mm', 'by data'
     known = [_link_row(link) for link in found.links if not _is_prior(link)]
     others = [_link_row(link) for link in found.links if _is_prior(link)]
     return _table(header, known) + _folded(
-        f'{len(others)} more links, about which the data say nothing: as in the URDF',
+        f'{len(others)} more links, about which the data determine nothing: as in the URDF',
         header, others)
 
 

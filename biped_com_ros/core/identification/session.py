@@ -264,7 +264,7 @@ class CalibrationSession:
             self._capture_if_arrived()
 
     def stop(self) -> None:
-        """Give up planning."""
+        """Cancel planning."""
         self._is_stopped = True
 
     # -- what a user requests; each returns a description, and raises InputError if it cannot

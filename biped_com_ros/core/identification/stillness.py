@@ -62,7 +62,7 @@ class StillnessOptions:
 
 class MotionDirections:
     """
-    Directions in which joints moved last, as friction remembers them.
+    Directions in which joints moved last, on which friction depends.
 
     A joint drags a follower with play along: noise within the play moves nothing, and a turn
     counts from twice the play on.
@@ -114,7 +114,7 @@ class CaptureWindow:
                  options: StillnessOptions | None = None) -> None:
         self.model, self.up_frame = model, up_frame
         self.options = options or StillnessOptions()
-        #: Sensors whose noise tells of hands on the robot.
+        #: Sensors whose noise shows hands on the robot.
         self._trusted = [not s.deviation for s in model.config.wrench_sensors.values()]
         # Time, positions, torques, wrenches, up.
         self._samples: deque[tuple[float, Array, Array, Array, Array]] = deque()

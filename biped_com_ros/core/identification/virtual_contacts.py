@@ -17,7 +17,7 @@ Calibration of robots without foot sensors: the wrenches on their feet are unkno
 A virtual foot gets a sensor at its sole whose readings may be wrong by the weight of the robot.
 The wrench then explains whatever the equations of the whole and of the leg have in common, and
 what remains of them are equations of joint torques alone: those of the other leg, of the arms, and
-of how a stance leg's torques change from pose to pose. What joint torques and the model say about
+of how a stance leg's torques change from pose to pose. What joint torques and the model imply for
 the wrench is used for deciding which feet stand, not as a measurement, since it depends on the
 masses that are sought.
 """

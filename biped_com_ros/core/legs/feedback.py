@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Increments of the legs' joints by which a walking robot answers what it measures."""
+"""Increments of the legs' joints by which a walking robot reacts to what it measures."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ class WalkSession:
         self._on_motion(ns)
 
     def reset_results(self) -> None:
-        """Forget problem and deviation of the last walk."""
+        """Clear problem and deviation of the last walk."""
         self.problem, self.deviation = '', ZmpDeviation()
 
     def pause(self) -> None:

@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-What a robot's configuration and URDF say about each other, where it cannot or hardly be right.
+Contradictions between a robot's configuration and URDF, and values that are hardly right.
 
 What cannot be right is an error. What may be right, but hardly ever is, becomes a question: a
 sentence for the log that names the value and the remedy.

@@ -139,7 +139,7 @@ class CarriedPayload:
     def receive(self, link: str, mass: float, com_in_link: Sequence[float] | Array,
                 stamp_ns: int) -> None:
         """
-        Take the payload of a message; a mass of zero says that nothing is carried.
+        Take the payload of a message; a mass of zero: nothing is carried.
 
         Raises
         ------

@@ -17,7 +17,7 @@ Finds a payload in a hand: when it is taken, its mass and place, and when it is 
 A model that is not exact, friction and biases leave residuals without any payload. So a payload is
 looked for in their *change*: from a baseline, the mean of the time before. What may change it
 besides is in the weights of the rows: their noise, friction that turns round, a share of what
-the model requires otherwise in the new posture, and the changes that were seen without a payload.
+the model requires otherwise in the new posture, and the changes measured without a payload.
 
     d = value - baseline        |(d - Phi x) / s|^2 + |x|^2_P -> min        x = (m, h)
 
@@ -26,7 +26,8 @@ anything else does, for some time. Then the baseline is kept, and x follows its 
 has left when the mass falls to a small part. Taking and setting down may each last a second.
 
 Assumptions: one payload in one hand; the hands are empty at the start; apart from the feet nothing
-else touches the robot for long. A hand that is pulled down cannot be told from one that carries.
+else touches the robot for long. A hand that is pulled down cannot be distinguished from one that
+carries.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ import numpy as np
 _MASS, _DISTANCE = 5.0, 0.1
 #: The distance counts for so much mass at least, kg.
 _LEAST_MOMENT = 0.3
-#: Time constants, s: of the baseline, of learnt variances, and of a payload that changes or stays.
+#: Time constants, s: of the baseline, of learned variances, and of a payload that changes or
+#: stays.
 _BASELINE, _LEARNING, _QUICK, _SLOW = 2.0, 5.0, 0.1, 1.0
 #: The baseline is as old as taking a payload lasts, s; so often it is updated, s.
 _AGE, _STEP = 1.0, 0.1
@@ -64,7 +66,7 @@ _LEFT, _LEAST = 0.4, 0.7
 _REFERENCE = 2.0
 #: Largest share of what a payload explains that may remain.
 _UNEXPLAINED = 0.7
-#: Largest change that is learnt from, in standard deviations.
+#: Largest change that is learned from, in standard deviations.
 _OUTLIER = 3.0
 #: Squared deviations at which an estimate counts as another payload, and not as noise.
 _CHANGED = 4.0
@@ -187,7 +189,7 @@ class PayloadEstimator:
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew, with empty hands; what was learnt stays."""
+        """Begin anew, with empty hands; what was learned stays."""
         self.payload: Payload | None = None
         self._is_lifted, self._lifted_for = False, 0.0
         self.residuals.reset()

@@ -161,7 +161,7 @@ class PayloadResiduals:
         self._set_deviations(settings)
 
     def reset(self) -> None:
-        """Forget the last instant: the next one only begins."""
+        """Drop the last instant: the next one only begins."""
         self._forces.reset()
 
     def update(self, dt: float, measured: PayloadMeasurement) -> bool:

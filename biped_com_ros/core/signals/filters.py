@@ -61,7 +61,7 @@ class LowPass:
         self._started = False
 
     def reset(self) -> None:
-        """Forget the past: the next sample passes as it is."""
+        """Drop what came before: the next sample passes as it is."""
         self._started = False
 
     def update(self, sample: Array, dt: float) -> Array:
@@ -145,7 +145,7 @@ class Differentiator:
         return math.sqrt(2.0) / (2.0 * math.pi * self.cutoff)
 
     def reset(self) -> None:
-        """Forget the past: the next sample counts as the end of a constant signal."""
+        """Drop what came before: the next sample counts as the end of a constant signal."""
         self._started = False
 
     def update(self, sample: Array, dt: float) -> tuple[Array, Array]:
@@ -216,7 +216,7 @@ class NoiseMeter:
         self.reset()
 
     def reset(self) -> None:
-        """Forget the past."""
+        """Drop what came before."""
         self._samples, self._differences, self._elapsed = 0, 0, 0.0
         self._count = 1
         self._variance[:] = 0.0

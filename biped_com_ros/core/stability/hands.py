@@ -116,7 +116,7 @@ class Hands:
         return {name: hand for name, hand in config.hands.items() if hand.wrench_sensors}
 
     def reset(self) -> None:
-        """Forget which hands touch."""
+        """Reset which hands touch."""
         self.touching = ()
         for detector in self._detectors:
             detector.reset()

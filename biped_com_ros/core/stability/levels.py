@@ -20,7 +20,7 @@ support polygon no torque brings the robot to rest without a step), the tilt of 
 lean: the tilt that it will have soon if it goes on turning as it does.
 
 While the robot walks by steps that catch it (:mod:`.steps`), both margins vanish all the time and
-say nothing. Then tilt and lean alone decide.
+mean nothing. Then tilt and lean alone decide.
 """
 
 from __future__ import annotations

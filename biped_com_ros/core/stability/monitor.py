@@ -151,14 +151,14 @@ class StabilityReport:
 
     @cached_property
     def com_region(self) -> SupportPolygon | None:
-        """Where the centre of mass can be at rest, seen from above; None if nowhere."""
+        """Where the centre of mass can be at rest, from above; None if nowhere."""
         if self.support is None or not self.contacts:
             return self.support
         return com_region(self.contacts, self.weight, self.support.plane.origin[2])
 
     @property
     def com_margin(self) -> float | None:
-        """Distance of the centre of mass, seen from above, from the edge of it, m."""
+        """Distance of the centre of mass, from above, from the edge of it, m."""
         region = self.com_region
         if region is None:
             return None
@@ -295,7 +295,7 @@ class StabilityMonitor:
         return self._model_wrench.delay
 
     def update(self, located: LocatedState) -> StabilityReport:
-        """Evaluate the next instant; after a step back in time the past is forgotten."""
+        """Evaluate the next instant; after a step back in time the past is dropped."""
         step_ns, self._last_ns = located.stamp_ns - self._last_ns, located.stamp_ns
         if step_ns < 0:
             self._restart()

@@ -15,10 +15,11 @@
 Which part of a sole touches: a foot that lands on its heel or leaves from its toes has an edge.
 
 A rigid sole whose centre of pressure (CoP) lies well inside its outline is flat on the ground; its
-normal is the ground's. These normals are learnt, each axis as well as the width of the sole across
-it permits. A sole whose CoP is near its outline and that is tilted against the learnt normal rolls
-over an edge or a corner: it touches with its lowest corners only. Where the CoP is not near those
-it is the normal that is wrong, as on other ground than before, and the whole sole counts.
+normal is the ground's. These normals are learned, each axis as well as the width of the sole
+across it permits. A sole whose CoP is near its outline and that is tilted against the learned
+normal rolls over an edge or a corner: it touches with its lowest corners only. Where the CoP is
+not near those it is the normal that is wrong, as on other ground than before, and the whole sole
+counts.
 
 Tilt alone would take soles on a slope for rolling ones, and the CoP alone a robot that leans.
 """
@@ -45,7 +46,7 @@ _FLAT, _NEAR, _SHOWS = 0.75, 0.25, 0.2
 #: Standard deviation of the slope of ground that has not been stood on, and how it changes along
 #: the way, per square root of a second.
 _FIRST_SLOPE, _CHANGE = 0.05, 0.022
-#: Time between two instants that are learnt from, and between those that count as independent: a
+#: Time between two instants that are learned from, and between those that count as independent: a
 #: sole that gives way is tilted by about the same all the time that it stands.
 _STEP_NS, _CORRELATION_NS = nanoseconds(0.01), nanoseconds(0.25)
 #: For how long a sole must have shown the ground, ns.
@@ -91,7 +92,7 @@ class RollingSoles:
         self.reset()
 
     def reset(self) -> None:
-        """Forget the ground."""
+        """Reset the estimate of the ground."""
         self.slope = 0.0, 0.0
         #: xx, xy and yy of the covariance of the slope.
         self._covariance = _FIRST_SLOPE ** 2, 0.0, _FIRST_SLOPE ** 2

@@ -50,7 +50,7 @@ class SupportPolygon:
     plane
         The plane.
     corners
-        Counter-clockwise seen against the normal, along the axes of the plane, m; two corners are
+        Counter-clockwise about the normal, along the axes of the plane, m; two corners are
         a line, one is a point.
     soles
         Placement of each sole in contact, and its outline: what spans it.

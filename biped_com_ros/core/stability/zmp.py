@@ -280,7 +280,7 @@ class ModelWrench:
         return self._filter.delay
 
     def reset(self) -> None:
-        """Forget the past; the next instant counts as rest."""
+        """Drop what came before; the next instant counts as rest."""
         self._filter.reset()
 
     def update(self, state: RobotState, twist: Twist, dt: float,

@@ -226,7 +226,7 @@ class BaseFilter:
         stamp_ns
             Its time, ns; samples of the IMU up to then have been added.
         state
-            The robot seen from its base.
+            The robot in the frame of its base.
         in_contact
             Which feet are on the ground.
         wrenches
@@ -287,7 +287,7 @@ class BaseFilter:
         return velocity
 
     def _attitude(self) -> tuple[Array, float]:
-        """Return the attitude by the IMU's orientation, or else by what it says is up."""
+        """Return the attitude by the IMU's orientation, or else by its accelerometer."""
         quaternion, up = self._readings.orientation, self._readings.values[3:]
         # Drivers without an orientation send zeros, or no rotation.
         if abs(quaternion.dot(quaternion) - 1.0) < 0.05 and quaternion.item(3) != 1.0:

@@ -71,7 +71,7 @@ class SynchronizedSettings:
     thresholds, body_weight
         When a foot is in contact, by its wrench; the weight in N.
     wrench_delay
-        By how much wrenches are later than their stamps say, s: they belong to joints of that much
+        By how much wrenches are later than their stamps, s: they belong to joints of that much
         earlier, and located states wait for them.
 
     """
@@ -166,7 +166,7 @@ class StateEstimator:
     # -- samples
 
     def add_joints(self, stamp_ns: int, state: RobotState) -> Sequence[LocatedState]:
-        """Take the robot seen from its base, at joint positions of this time (ns)."""
+        """Take the robot in the frame of its base, at joint positions of this time (ns)."""
         if self._synchronizer is None:
             if not self.base.may_wait:
                 located = self._locate_latest(stamp_ns, state)

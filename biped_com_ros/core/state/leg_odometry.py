@@ -118,7 +118,7 @@ class LegOdometry:
         self.reset()
 
     def reset(self) -> None:
-        """Forget where the robot is; the next update starts at the origin again."""
+        """Drop where the robot is; the next update starts at the origin again."""
         count = len(self._feet)
         self.sole_placements = np.zeros((count, 4, 3))
         stance = Stance(self.sole_placements[:, 3], (False,) * count)

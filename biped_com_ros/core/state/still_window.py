@@ -31,7 +31,7 @@ class StillWindow:
     """
     Compares the gyroscope with the joint positions over windows of half a second.
 
-    Soles in contact neither move nor turn, so the joints tell how far the IMU has turned in
+    Soles in contact neither move nor turn, so the joints give how far the IMU has turned in
     between; what the gyroscope measures more is its bias. Only standing still counts, where soles
     are flat.
     """

@@ -424,7 +424,7 @@ class TargetInput:
         self.is_enabled = self.is_frozen = False
 
     def enable(self, enabled: bool) -> None:
-        """Enable or disable all sources, and forget the last one."""
+        """Enable or disable all sources, and drop the last one."""
         self.is_enabled, self.source, self._is_holding = enabled, '', False
 
     def freeze(self, frozen: bool) -> None:

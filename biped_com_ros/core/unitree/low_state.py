@@ -78,7 +78,7 @@ FIELDS: Mapping[str, tuple[Field, ...]] = {
 @dataclass(frozen=True)
 class LowState:
     """
-    What a message says.
+    The values of a message.
 
     Attributes
     ----------
@@ -133,7 +133,7 @@ class LowStateDecoder:
     motors
         Number of motors in a message, M.
     errors_are_counts
-        Whether `LowState.errors` counts lost packets instead of telling errors.
+        Whether `LowState.errors` counts lost packets instead of reporting errors.
 
     """
 
@@ -157,7 +157,7 @@ class LowStateDecoder:
 
     def decode(self, raw: bytes) -> LowState:
         """
-        Return what a serialized message says; `crc` is not checked.
+        Return the values of a serialized message; `crc` is not checked.
 
         Raises
         ------

@@ -17,7 +17,7 @@ With what probability each foot is in contact: by force, kinematics and the IMU'
 A hidden Markov model per foot with two states. The force of a foot in the air is zero up to its
 uncertainty; that of a foot in contact may have any value up to 1.5 times the weight. A foot whose
 lowest corner is above that of another foot in contact is unlikely to touch, too; uneven ground
-limits what that says.
+limits its weight.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _CERTAIN = 8.0
 @dataclass(frozen=True, kw_only=True)
 class ContactProbabilitySettings:
     """
-    What tells a foot in contact from one in the air.
+    What distinguishes a foot in contact from one in the air.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ class ContactProbabilities:
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything."""
+        """Reset all estimates."""
         count = len(self._corners)
         self.probabilities = np.full(count, 0.5)
         self.in_contact: tuple[bool, ...] = (False,) * count

@@ -94,7 +94,7 @@ class ExternalForces:
         self.reset()
 
     def reset(self) -> None:
-        """Forget the past: the next step only begins."""
+        """Drop what came before: the next step only begins."""
         self._steps = 0
         self._imu.reset()
 
@@ -242,7 +242,7 @@ class _ImuInRoot:
         self.reset()
 
     def reset(self) -> None:
-        """Forget the past."""
+        """Drop what came before."""
         self._known = False
 
     def update(self, state: RobotState, dt: float) -> _ImuInRoot:

@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Sensors of contacts that died, froze or were turned, told from feet that are lifted.
+Sensors of contacts that stopped, froze or were turned, distinguished from lifted feet.
 
 A lifted foot carries nothing, but then the others carry the weight. What contradicts that:
 
@@ -104,7 +104,7 @@ class WeightBalance:
         self.reset()
 
     def reset(self) -> None:
-        """Forget the past."""
+        """Drop what came before."""
         self.doubtful, self.problem, self.suspect = False, '', -1
         self._since_ns: int | None = None
         self._is_missing = False
@@ -157,7 +157,7 @@ class WeightBalance:
 
 class RepeatedReadings:
     """
-    Notices that a sensor repeats one reading.
+    Detects that a sensor repeats one reading.
 
     Parameters
     ----------

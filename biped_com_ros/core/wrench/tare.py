@@ -18,8 +18,8 @@ The sensors of a robot that hangs with its feet in the air do not read zero: eac
 weight of its foot. So the bias is the mean reading minus the weight of what the sensor carries
 (:func:`biped_com_ros.core.geometry.wrench.weight_matrix`), while the robot is at rest.
 
-The mean is over the readings just before the request, so that a tare is answered at once and no
-node has to wait.
+The mean is over the readings just before the request, so that the response to a tare comes at once
+and no node has to wait.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class JointStillness:
 
 class RecentReadings:
     """
-    The last readings of a sensor, from which a tare is answered at once.
+    The last readings of a sensor, from which a tare is computed at once.
 
     Parameters
     ----------

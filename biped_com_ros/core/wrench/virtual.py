@@ -20,10 +20,10 @@ feet at once, by weighted least squares with a prior:
 
     min |x - J^T f|^2_S + |f|^2_P
 
-The rows of the root say what the feet carry together (centroidal dynamics), those of a leg what
-its foot carries. What they cannot tell, as the internal forces of two feet, is left to the prior:
-a foot that carries much may transmit much, and its CoP is inside the sole, on the lowest edge if
-the sole is tilted.
+The rows of the root give what the feet carry together (centroidal dynamics), those of a leg what
+its foot carries. What they cannot determine, as the internal forces of two feet, is left to the
+prior: a foot that carries much may transmit much, and its CoP is inside the sole, on the lowest
+edge if the sole is tilted.
 
 S is learned while the robot moves (expectation maximization): noise, friction that the model lacks
 and wrong masses appear as residuals, above all in swing, and widen the covariance.
@@ -123,10 +123,10 @@ class VirtualFootWrenches:
     wrenches
         Of the environment on the robot at and along the soles, (F, 6), N and N m.
     covariance
-        Of all of them, foot by foot, (6 F, 6 F); its blocks beside the diagonal tell what is
+        Of all of them, foot by foot, (6 F, 6 F); its blocks beside the diagonal are what is
         common to two feet.
     row_deviations
-        Learnt standard deviation of each row of :attr:`forces`, (m,), N and N m.
+        Learned standard deviation of each row of :attr:`forces`, (m,), N and N m.
     forces
         The measured external forces.
 

@@ -129,7 +129,7 @@ class SensorVerdict:
 
 class SensorComparison:
     """
-    Compares the sensors of a foot with what joint torques say.
+    Compares the sensors of a foot with estimates from joint torques.
 
     Parameters
     ----------

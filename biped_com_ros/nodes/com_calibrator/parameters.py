@@ -75,7 +75,8 @@ class ComCalibratorParameters(RobotNodeParameters):
         0.8, "Largest share of a motor's torque that is used", '', 0.05, 1.0)
     approach: str = parameter(
         'both', 'With move: whether each pose is visited once (shortest) or twice, and its joints '
-        'come to rest from opposite sides (both), so that their friction can be told from mass',
+        'come to rest from opposite sides (both), so that their friction can be distinguished '
+        'from mass',
         options=APPROACHES)
     approach_angle: float = parameter(
         0.05, 'By how much joints come from that side', 'rad', 0.005, 0.2)

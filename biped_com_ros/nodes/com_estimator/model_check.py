@@ -43,8 +43,8 @@ class ModelCheck:
     """
     Reports ``weight`` and ``centre of mass`` on ``/diagnostics``, with the remedy.
 
-    A robot without wrench sensors has neither line: what its joint torques say of the feet depends
-    on the model.
+    A robot without wrench sensors has neither line: what its joint torques imply for the feet
+    depends on the model.
 
     Parameters
     ----------

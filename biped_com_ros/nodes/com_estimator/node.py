@@ -78,7 +78,7 @@ if TYPE_CHECKING:
 
 class ComEstimator(RobotNode[ComEstimatorParameters]):
     """
-    Located states in, centre of mass out, as the module says.
+    Located states in, centre of mass out, see the module.
 
     Attributes
     ----------

@@ -52,7 +52,7 @@ joint_trajectory              JointTrajectory
 ============================= ============================ =======================================
 
 Planning takes from a tenth of a second to some seconds, in a thread of its own: ``~/walk``
-answers before it is done; errors of planning are logged and on ``/diagnostics``. The thread
+responds before it is done; errors of planning are logged and on ``/diagnostics``. The thread
 competes for the interpreter with other nodes in the same process.
 """
 

@@ -59,7 +59,7 @@ class GaitPlayerParameters(RobotNodeParameters):
         0.0, 'Height to which a foot is lifted; 0: that of the pattern', 'm', 0.0, 0.3)
     crouch: float = parameter(
         -1.0, 'By how much the hips are lowered, as a share of the length of a leg; negative: as '
-        "the robot's YAML says", '', -1.0, 0.5)
+        "in the robot's YAML", '', -1.0, 0.5)
     ramp: float = constant(
         0.5, 'Duration of slowing down for a pause or stop, and of speeding up again', 's', 0.05,
         5.0)
@@ -76,7 +76,7 @@ class GaitPlayerParameters(RobotNodeParameters):
         0.03, "Largest distance of the measured centre of mass from the URDF's with which the"
         ' robot may walk', 'm', 0.0, 0.5)
     feedback: bool = parameter(
-        False, 'Whether walks answer the measured tilt of the ground, centre of mass and foot '
+        False, 'Whether walks react to the measured tilt of the ground, centre of mass and foot '
         'wrenches')
     feedback_timeout: float = parameter(
         0.1, 'Age from which its inputs are stale: increments of the joints then fade out', 's',

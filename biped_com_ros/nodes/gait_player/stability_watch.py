@@ -53,7 +53,7 @@ class StabilityWatch:
     def __init__(self, node: Node, monitor: str, timeout: float,
                  on_error: Callable[[str], None]) -> None:
         self._node, self._monitor, self._on_error = node, monitor, on_error
-        # With its namespace: another robot's monitor says nothing about this robot.
+        # With its namespace: another robot's monitor does not monitor this robot.
         event_topic = node.resolve_topic_name(f'{monitor}/event')
         self._status_prefix = f'{event_topic.rpartition("/")[0].lstrip("/")}: '
         self.gate, self._dcm_margin = StabilityGate(monitor, timeout), None

@@ -88,7 +88,7 @@ class ControllerWatch:
     A controller is a subscriber whose node has that parameter. All are compared whenever a
     subscriber comes or goes, since a controller may be loaded again with other joints. A
     controller that is inactive applies nothing, and begins anew when it is activated: it announces
-    both on its topic ``transition_event``. Before that, controller_manager is asked. Where it is
+    both on its topic ``transition_event``. Before that, controller_manager is called. Where it is
     not there, or its messages are not installed, a controller that was there before this node
     counts as active until it announces something, one that is loaded later as inactive for 2 s.
     Inactive ones do not count beside one that applies the commands.
@@ -181,7 +181,7 @@ class ControllerWatch:
             self._check()
 
     def _check(self, again: bool = False) -> None:
-        """Find the controllers, and ask those whose joints are not known, or all `again`."""
+        """Find the controllers, and request the joints that are not known, or all `again`."""
         self._checked_at = time.monotonic()
         found = self.subscribers.find(self._required)
         # One that has another subscription than before was started anew under its name.
@@ -221,7 +221,7 @@ class ControllerWatch:
         self._update()
 
     def _on_state(self, name: str, is_active: bool) -> None:
-        """Take what controller_manager says of a controller that has announced nothing yet."""
+        """Take from controller_manager the state of a controller that announced nothing yet."""
         controller = self._controllers.get(name)
         if controller is not None and not controller.is_state_known:
             controller.set_state(is_active)
@@ -311,7 +311,7 @@ class _Controller:
 
     @property
     def may_wait_for_state(self) -> bool:
-        """Whether its state may still be answered in time."""
+        """Whether the response with its state may still be in time."""
         return not self.is_state_known and (
             time.monotonic() < self._found_at + _ACTIVATION_TIME)
 

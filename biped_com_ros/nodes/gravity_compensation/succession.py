@@ -62,7 +62,7 @@ class CommandSuccession:
         self._is_pending, self._pending_since = False, 0.0
 
     def start(self) -> None:
-        """Ask to command from now on."""
+        """Request to command from now on."""
         self._acquire()
         if self.record.problem:
             self._node.get_logger().warning(

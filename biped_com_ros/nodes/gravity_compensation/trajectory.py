@@ -154,7 +154,7 @@ class TrajectoryOutput(ControllerOutput):
         self._goals.abort(_INACTIVE)
 
     def interrupt(self, reason: str) -> None:
-        """Forget all positions, since nothing is commanded; the next ones are read anew."""
+        """Drop all positions, since nothing is commanded; the next ones are read anew."""
         if reason not in (self._refusal, _AWAITED):
             self._commanded.clear()  # the controller may have begun anew since
         self._refusal = reason

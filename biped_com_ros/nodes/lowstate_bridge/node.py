@@ -55,7 +55,7 @@ _HOT = 90
 
 
 class LowstateBridge(RobotNode[LowstateBridgeParameters]):
-    """LowState in, joint states and IMU out, as the module says."""
+    """LowState in, joint states and IMU out, see the module."""
 
     takes_inertials = False
 

@@ -84,7 +84,7 @@ class _Mean:
 
 
 class PayloadEstimation(RobotNode[PayloadEstimatorParameters]):
-    """Sensors in, payload out, as the module says."""
+    """Sensors in, payload out, see the module."""
 
     def __init__(self, **node_kwargs: Any) -> None:
         super().__init__('payload_estimator', PayloadEstimatorParameters, **node_kwargs)

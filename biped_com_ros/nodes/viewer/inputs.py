@@ -125,7 +125,7 @@ class PageInputs:
         return self.view
 
     def _update_texts(self, now: float) -> None:
-        """Believe latched texts, which stay when their node has ended, while it reports."""
+        """Show latched texts only while their node reports: they outlast it."""
         reported_at: dict[str, float] = {}
         for line, at in self._health.values():
             name = node_of(line.name)

@@ -66,7 +66,7 @@ class ViewerParameters(RobotChoice):
 
     host: str = constant(
         '127.0.0.1', 'Address to serve: 127.0.0.1 for this computer only, 0.0.0.0 for the whole '
-        'network, where whoever knows the printed token can use the buttons, too')
+        'network, where anybody with the printed token can use the buttons, too')
     port: int = constant(
         8080, 'Port of the page; if it is in use, the next free one; 0: any', '', 0, 65535)
     rate: float = constant(20.0, 'Frames per second', 'Hz', 1.0, 60.0)

@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Virtual foot sensors: what joint torques and the IMU say about the wrenches of feet.
+Virtual foot sensors: wrenches of feet from joint torques and the IMU.
 
 Published for all feet, whatever their source: the covariance of the wrenches, and the
 probabilities of contact. Feet with ``source: virtual`` have no other wrench; those with ``source:

@@ -73,7 +73,7 @@ from biped_com_ros.ros.topics.state_inputs import hand_wrench_topics, StateInput
 
 
 class ZmpMonitor(RobotNode[ZmpMonitorParameters]):
-    """Located states in, stability out, as the module says."""
+    """Located states in, stability out, see the module."""
 
     def __init__(self, **node_kwargs: Any) -> None:
         super().__init__('zmp_monitor', ZmpMonitorParameters, **node_kwargs)

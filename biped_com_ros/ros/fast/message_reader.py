@@ -75,14 +75,14 @@ class ReadSpec:
     reset_after_ns
         A stamp that goes back by more than this means that the clock was reset.
     plain
-        Whether to use rclpy's own conversion; None: as the environment says.
+        Whether to use rclpy's own conversion; None: by `BIPED_COM_PLAIN`.
     simulated
         Whether the clock is simulated.
     period_ns
         Least time between messages that are used.
     largest
         Messages with a larger value, in its own unit, are refused; `credible` has lower limits
-        for what it knows.
+        for what it has.
     frame_prefix
         Frames may have this before their names.
 
@@ -267,7 +267,7 @@ class StampedReader(MessageReader):
         raise NotImplementedError
 
     def _reset(self) -> None:
-        """Forget data from before a reset of the clock."""
+        """Drop data from before a reset of the clock."""
 
     def _check_stamp(self, ns: int, structure: Structure) -> None:
         """Raise RefusedMessage for a bad stamp; else trust those that follow within 50 ms."""

@@ -26,7 +26,7 @@ _ROS_FLAGS = ('-p', '-r', '-e', '--param', '--params-file', '--remap', '--enclav
 
 
 def needs_help(words: Sequence[str]) -> bool:
-    """Return whether the words before ``--ros-args`` ask for help."""
+    """Return whether the words before ``--ros-args`` request help."""
     return any(word in ('-h', '--help') for word in _before_ros(words))
 
 

@@ -28,7 +28,7 @@ _ACTIVE = 'active'
 
 class ControllerStates:
     """
-    Asks ``<namespace>/controller_manager/list_controllers``, where controller_manager_msgs is.
+    Calls ``<namespace>/controller_manager/list_controllers``, where controller_manager_msgs is.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class ControllerStates:
         return client is not None and client.service_is_ready()
 
     def request(self, controller: str) -> None:
-        """Ask for the states of all controllers in the namespace of this one."""
+        """Request the states of all controllers in the namespace of this one."""
         client = self._client(controller)
         if client is not None and client.service_is_ready():
             client.call_async(self._type.Request()).add_done_callback(

@@ -51,7 +51,7 @@ from rclpy.task import Future
 #: Period of checks for shutdown, s. The SingleThreadedExecutor misses a signal that comes just
 #: before it waits; the EventsExecutor does not.
 _SLICE_SINGLE, _SLICE_EVENTS = 0.4, 2.0
-#: The same while a signal has to be noticed by Python, s.
+#: The same while a signal has to be handled by Python, s.
 _SLICE_SOFT = 0.1
 #: A node that commands something gets so long to end softly, s, or its `stopping_time` and this.
 _LONGEST_SOFT_END = 5.0

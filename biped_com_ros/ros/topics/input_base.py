@@ -76,7 +76,7 @@ class Input:
     required
         Whether a stale input is an ERROR in diagnostics, or only a WARN.
     plain
-        Use rclpy's own conversion; default: as the environment says.
+        Use rclpy's own conversion; default: by `BIPED_COM_PLAIN`.
 
     Attributes
     ----------

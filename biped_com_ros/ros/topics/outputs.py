@@ -59,7 +59,7 @@ class TemplatePublisher:
     qos
         Quality of service; users override it with ``qos_overrides.<topic>.publisher.*``.
     plain
-        Use rclpy's own serialization; default: as the environment says.
+        Use rclpy's own serialization; default: by `BIPED_COM_PLAIN`.
     later
         Create the publisher 20 ms after the node's start, or when it is first used. One takes
         0.5 ms to create, the first one of a message package several, since its libraries are

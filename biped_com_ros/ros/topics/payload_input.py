@@ -53,7 +53,7 @@ class PayloadInput:
     def __init__(self, node: RobotNodeMixin[Any], params: PayloadParameters) -> None:
         self.carried = CarriedPayload(node.model, _settings(params))
         self._prefix = frame_prefix(cast(Node, node))
-        # Usually there is none: no line on /diagnostics asks for it.
+        # Usually there is none: no line on /diagnostics reports it.
         self.input: VectorInput | None = None
         if params.payload_topic:
             self.input = VectorInput(

@@ -56,7 +56,7 @@ def _respond(node: Node, response: Any, action: Callable[[], str | None]) -> Any
     except BipedComError as error:
         response.message, response.success = str(error), False
         node.get_logger().error(str(error))
-    except Exception as error:  # noqa: B902 - the client gets an answer
+    except Exception as error:  # noqa: B902 - the client gets a response
         response.message, response.success = f'failed; see the log of {node.get_name()}', False
         log_exception(node, error)
     return response

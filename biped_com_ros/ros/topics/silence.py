@@ -29,7 +29,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.task import Future
 from rclpy.topic_endpoint_info import TopicEndpointInfo
 
-#: The graph is read, and states are asked for, at most once in this time, s.
+#: The graph is read, and states are requested, at most once in this time, s.
 _PERIOD = 0.5
 #: So many publishers are named.
 _NAMED = 3
@@ -40,15 +40,15 @@ _CONTROLLER_MANAGER = 'controller_manager/list_controllers'
 
 class NodeStates:
     """
-    What other nodes answered when they were asked whether they are active.
+    What other nodes responded when their lifecycle state was requested.
 
     Lifecycle nodes have a service for that. Controllers of ros2_control have not (their nodes are
-    made without, controller_interface_base.cpp): their controller manager is asked.
+    made without, controller_interface_base.cpp): their controller manager is called.
 
     Parameters
     ----------
     node
-        The node that asks.
+        The node that subscribes.
 
     """
 
@@ -62,7 +62,7 @@ class NodeStates:
         """
         Return why a node publishes nothing, with a remedy; '' if it does, or none is known.
 
-        Also asks it again; the answer is that of the next call.
+        Also requests it again; the response is used by the next call.
         """
         node = self._node()
         if node is None:
@@ -110,7 +110,7 @@ class NodeStates:
 
 class Silence:
     """
-    Tells why nothing arrives from the publishers of a topic.
+    Finds why nothing arrives from the publishers of a topic.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@
 """
 Subscriptions from which the state of the robot is estimated; see `core.state`.
 
-`StateInputs` subscribes to what the parameters of a node ask for, and hands what arrives to one or
+`StateInputs` subscribes to what the parameters of a node require, and hands what arrives to one or
 several `StateEstimator` objects. Stamps, frames and values have been checked before (see
 `inputs`).
 """

@@ -71,7 +71,7 @@ def subscribe(node: Node, message_type: type, topic: str, callback: Callable[[An
             return
         try:
             message = deserialize_message(raw, message_type)
-        except Exception:  # noqa: B902 - rclpy raises various types, which tell no more
+        except Exception:  # noqa: B902 - rclpy raises various types, which have no more in common
             refuse(f'its {len(raw)} bytes are no {message_type.__name__}')
             return
         try:

@@ -16,9 +16,9 @@ The n + 1 poses of Muscolo et al. 2017: first moments of links from total centre
 
 With known masses, the horizontal centre of mass of each pose, from the foot wrenches or known
 otherwise (:mod:`com_measurements`), is linear in the first moments of the links. Some combinations
-of them no pose can tell apart; of the others the poses determine as many as :func:`rank_of` says.
-The solution changes the URDF's first moments by as little as explains the measurements, so that
-the total centre of mass is right in every pose whose combinations are determined.
+of them no pose can distinguish; of the others the poses determine as many as :func:`rank_of`
+gives. The solution changes the URDF's first moments by as little as explains the measurements, so
+that the total centre of mass is right in every pose whose combinations are determined.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ def moments_from_com(regressor: StaticsRegressor, captures: Sequence[Capture],
 def describe_poses(regressor: StaticsRegressor, captures: Sequence[Capture],
                    noise: SensorNoise, known: Sequence[ComMeasurement] = ()) -> str:
     """
-    Return in words what poses determine, what they do not tell apart, and the last one's CoM.
+    Return in words what poses determine, what they do not distinguish, and the last one's CoM.
 
     Raises
     ------
@@ -286,7 +286,7 @@ def _in_words(combination: Array, links: Sequence[str]) -> str:
 
 def _helpful_joints(regressor: StaticsRegressor, positions: Array, feet: Sequence[int],
                     unseen: Array) -> tuple[str, ...]:
-    """Return the joints that show most of what is not seen if they alone are moved."""
+    """Return the joints that show most of what is not observable if they alone are moved."""
     if not len(unseen):
         return ()
     gains = []

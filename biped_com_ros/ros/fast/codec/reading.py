@@ -170,7 +170,7 @@ class Decoder:
         Called with the deserialized message whenever a structure is new (on the plain path:
         for each message); returns the `Selection`.
     plain
-        Use rclpy's own conversion; default: as the environment says.
+        Use rclpy's own conversion; default: by `BIPED_COM_PLAIN`.
 
     Examples
     --------
@@ -225,7 +225,7 @@ class Decoder:
     def _new(self, raw: bytes) -> AnyPlan:
         try:
             message = deserialize_message(raw, self._message_type)
-        except Exception:  # noqa: B902 - rclpy raises various types, which tell no more
+        except Exception:  # noqa: B902 - rclpy raises various types, which have no more in common
             raise DecodeError(
                 f'its {len(raw)} bytes are no {self._message_type.__name__}') from None
         selection = self._select(message)

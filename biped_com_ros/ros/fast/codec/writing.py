@@ -79,7 +79,7 @@ class Template:
         ``point``; ``'poses[*].position'`` those of all poses, shape (n, 3);
         ``'markers[2].points'`` those of one marker, shape (k, 3).
     plain
-        Use rclpy's own conversion; default: as the environment says.
+        Use rclpy's own conversion; default: by `BIPED_COM_PLAIN`.
 
     Attributes
     ----------
