@@ -11,4 +11,8 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Centre-of-mass, gravity and balance tools for ROS 2 humanoids."""
+"""
+Centre-of-mass, gravity and balance tools for ROS 2 humanoids.
+
+Mathematics is in `core`, what nodes share of ROS in `ros`, the executables in `nodes`.
+"""

@@ -11,4 +11,8 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The mathematics: NumPy and Pinocchio only, no ROS import anywhere below."""
+"""
+The mathematics, a folder per capability: NumPy and Pinocchio only.
+
+No ROS import anywhere below; messages are converted in `ros`, parameters declared in `nodes`.
+"""

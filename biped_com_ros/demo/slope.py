@@ -49,7 +49,8 @@ class Slope(Chapter):
     description = (
         'The floor tilts, and the gait is planned for a level one. First the robot '
         'walks as planned, leaning with the slope. Then gait_player turns the soles to the '
-        'ground and reacts to the measured zero-moment point. In slow motion, so that no message is late.')
+        'ground and reacts to the measured zero-moment point. In slow motion, so that no '
+        'message is late.')
 
     def missing_for(self, model: RobotModel) -> str:
         """Return whether there is no gait, nothing to feed back, or too stiff an ankle."""

@@ -12,7 +12,11 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-"""A robot for Gazebo, from its YAML: its URDF, controllers with gains, and the bridge."""
+"""
+A robot for Gazebo, from its YAML: its URDF, controllers with gains, and the bridge.
+
+It only writes files; Gazebo is started by ``launch/gazebo.launch.xml``.
+"""
 
 from biped_com_ros.interrupts import end_quietly
 

@@ -11,7 +11,11 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The executables: each package has a `node.py`, which wires messages to ``core`` and back."""
+"""
+The executables: each package has a `node.py`, which wires messages to ``core`` and back.
+
+Beside it is what that node alone uses; what several nodes use is in ``ros``.
+"""
 
 from __future__ import annotations
 

@@ -11,7 +11,11 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Work on recordings, without a robot."""
+"""
+Commands that need no running robot: `calibrate` from recordings, and `check` of a robot's file.
+
+The mathematics is in `core.identification`; the calibration of a running robot is a node.
+"""
 
 from biped_com_ros.interrupts import end_quietly
 

@@ -82,7 +82,8 @@ def describe(entry: Entry) -> str:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog='check', description="Check a robot's file: what it gives, what runs, what to do.")
+        prog='check', description="Check a robot's YAML file: what it has, which nodes run, and "
+        'what to correct.')
     parser.add_argument('robot', help='path of a robot YAML, or name of a robot of this package')
     parser.add_argument('urdf', nargs='?', default='',
                         help="overrides the robot's URDF: a path or a package:// URI")

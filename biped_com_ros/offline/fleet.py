@@ -110,8 +110,8 @@ def calibrate_fleet(options: argparse.Namespace, console: Console) -> None:
     write_prior(options.out / 'prior.json', report)
     print(describe_fleet(report))
     if failed:
-        print(f'{len(failed)} of {len(jobs)} units failed, and are tried again with the same '
-              f'command: {", ".join(failed)}')
+        print(f'{len(failed)} of {len(jobs)} units failed; run the same command to retry '
+              f'them: {", ".join(failed)}')
     for what in ('fleet', 'prior'):
         print(f'{what}: {options.out / what}.json')
 

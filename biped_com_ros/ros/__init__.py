@@ -11,4 +11,8 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What several nodes need from ROS: messages, parameters, QoS, TF, diagnostics, executors."""
+"""
+What several nodes need from ROS: messages, parameters, QoS, TF, diagnostics, executors.
+
+No mathematics, and nothing that one node alone uses: see `core` and `nodes`.
+"""

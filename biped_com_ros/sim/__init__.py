@@ -11,7 +11,11 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Simulated robot in MuJoCo: ground truth that shares no code with the estimators."""
+"""
+Simulated robot in MuJoCo: ground truth that shares no code with the estimators.
+
+No ROS: topics and services are in `nodes.simulator`.
+"""
 
 from __future__ import annotations
 

@@ -11,4 +11,8 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The page in the browser: widgets, 3-D scene, charts and its server. Imports no ROS."""
+"""
+The page in the browser: widgets, 3-D scene, charts and its server.
+
+No ROS: what it shows is received, and what its buttons call is called, in `nodes.viewer`.
+"""

@@ -156,7 +156,7 @@ def legend(view: View) -> str:
     others = (dot(palette.LINK_COM) + 'CoM of a link',
               _line(palette.FORCE) + 'force on a foot or hand',
               _line(palette.GOOD) + 'support polygon, by margin',
-              _line(palette.MARKS['com'].colour) + 'where the CoM can rest, if elsewhere')
+              _line(palette.MARKS['com'].colour) + 'CoM region at rest (uneven ground, hands)')
     head = [f'<span style="{_FAINT}">{column}</span>'
             for column in ('what is drawn', 'x, y, z [mm]', 'error [mm]')]
     return box(_table([head, *rows]) + '<div style="display:flex;flex-wrap:wrap;gap:2px 14px;'

@@ -147,7 +147,7 @@ def fit_warnings(captures: Sequence[Capture], misfit: Array,
     usual = max(1.0, float(np.median(misfit)))
     warnings = [
         f"capture '{capture.name}' does not fit the others ({math.sqrt(value):.1f} times the "
-        'noise): the robot moved or touched something; it counts less; capture it again'
+        'noise): the robot moved or touched something; its weight is reduced; capture it again'
         for capture, value in zip(captures, misfit) if value > 6.0 * usual]
     # More than sampling explains, and more than a careful guess of the noise.
     loud = [n for n in noise if n.scale > max(1.5, 1.0 + 4.0 / math.sqrt(2.0 * n.count))]
@@ -171,4 +171,4 @@ def _contradiction(n: NoiseEstimate) -> str:
         'moment': (f"moments of sensor '{n.name}'", 'check its mounting and cables, and tare it'),
     }[n.kind]
     return (f'{what} contradict the other sensors: they scatter by {n.estimated:.2g} {n.unit}, '
-            f'{n.scale:.1f} times the assumed noise, and count less; {remedy}')
+            f'{n.scale:.1f} times the assumed noise, and their weight is reduced; {remedy}')

@@ -133,7 +133,7 @@ class PoseDesign:
     def summary(self) -> str:
         """Return the number of poses and the predicted gain over random ones as text."""
         gain = 1.0 - self.com_std / self.random_com_std
-        return (f'{len(self.poses)} poses, {self.information:.0f} nats of information (random '
+        return (f'{len(self.poses)} poses, information gain {self.information:.0f} nat (random '
                 f'{self.random_information:.0f}); predicted uncertainty of the centre of mass '
                 f'{1e3 * self.com_std:.2f} mm (random {1e3 * self.random_com_std:.2f}, '
                 f'{100.0 * gain:.0f} % better)'

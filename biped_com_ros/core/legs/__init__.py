@@ -11,4 +11,8 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Legs: their kinematics, the centre of mass over standing feet, and stepping."""
+"""
+Legs: their kinematics, the centre of mass over standing feet, and stepping.
+
+Plans and increments only: `nodes.gait_player` sends them to the controller.
+"""

@@ -376,7 +376,7 @@ class LimitedJoints(Protocol):
 
 def describe_outside(leg: LimitedJoints, solution: LegSolution) -> str:
     """Return which joints would be outside their limits, and by what position."""
-    return 'outside its limits would be ' + ', '.join(
+    return 'joints would exceed their limits: ' + ', '.join(
         f'{leg.joint_names[i]} at {solution.positions[i]:.4f} rad (limits '
         f'{leg.lower[i]:.4f} to {leg.upper[i]:.4f})' for i in solution.outside
     ) + '; step shorter, or lower the hips less (crouch)'

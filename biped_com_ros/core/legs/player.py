@@ -290,7 +290,7 @@ class WalkPlayer:
 
         """
         if self.state not in (WalkState.PAUSED, WalkState.PAUSING):
-            raise InputError(f'the robot is {self.state.value}, there is nothing to go on with')
+            raise InputError(f'the robot is {self.state.value}, there is nothing to resume')
         assert self._playback is not None
         self._playback.start(self._lead)
 

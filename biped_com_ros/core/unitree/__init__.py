@@ -11,6 +11,10 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Unitree's message LowState: its layout, its checks, and recordings of it."""
+"""
+Unitree's message LowState: its layout, its checks, and recordings of it.
+
+The subscription, and what becomes of the values, are in `nodes.lowstate_bridge`.
+"""
 
 from __future__ import annotations

@@ -141,8 +141,8 @@ class ComCalibratorParameters(RobotNodeParameters):
         0.02, "Standard deviation of the gain errors of a wrench sensor's axes, as shares", '',
         0.0, 0.5)
     cross_talk: float = parameter(
-        0.01, 'Standard deviation of what of one axis of a wrench sensor enters another, as '
-        'shares; 1 N m counts as 10 N', '', 0.0, 0.2)
+        0.01, 'Standard deviation of the cross-talk of a wrench sensor: the share of one axis '
+        'that another one measures; 1 N m counts as 10 N', '', 0.0, 0.2)
     sensor_shift: float = parameter(
         0.003, "Standard deviation of the misplacement of wrench sensors' frames, per axis", 'm',
         0.0, 0.1)
@@ -162,8 +162,8 @@ class ComCalibratorParameters(RobotNodeParameters):
         0.005, 'Standard deviation of the bias of the direction of gravity', 'rad', 0.0, 0.1)
     noise_at_mass: float = parameter(
         0.0, 'Mass of the robot for which noise and bias of forces, moments and torques, and '
-        'still_force_deviation, are given; they are scaled by the mass of this robot over it. 0: '
-        'not scaled', 'kg', 0.0,
+        'still_force_deviation, are given; they are scaled by the ratio of this '
+        "robot's mass to it. 0: not scaled", 'kg', 0.0,
         1000.0)
     offsets_topic: str = constant(
         'wrench_aggregator/offsets', 'Topic of the offsets that a tare found, which are '

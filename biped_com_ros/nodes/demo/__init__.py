@@ -11,4 +11,8 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The node `demo`: runs the chapters of :mod:`biped_com_ros.demo`."""
+"""
+The node `demo`: runs the chapters of :mod:`biped_com_ros.demo`.
+
+Its parameters and clients only; the chapters, their order and the table are in that package.
+"""

@@ -203,7 +203,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
             return 'planning is cancelled'
         if self._state() == SHIFTING:
             self._interrupt_shift()
-            return 'holding the joints; shift_back leads back'
+            return 'holding the joints; call ~/shift_back to return'
         if session.is_resting:
             return 'the robot is already standing'
         session.stop()

@@ -79,7 +79,7 @@ class GaitPlayerParameters(RobotNodeParameters):
         False, 'Whether walks react to the measured tilt of the ground, centre of mass and foot '
         'wrenches')
     feedback_timeout: float = parameter(
-        0.1, 'Age from which its inputs are stale: increments of the joints then fade out', 's',
+        0.1, 'Age from which inputs of the feedback are stale: its increments then fade out', 's',
         0.01, 10.0)
     max_ground_tilt: float = parameter(
         0.2, 'Largest tilt of the ground that feedback follows', 'rad', 0.0, 0.35)

@@ -33,4 +33,4 @@ class LowstateBridgeParameters(RobotChoice):
     check_crc: bool = constant(
         True, 'Whether to refuse messages with a wrong checksum; simulators leave it at 0')
     sensor_timeout: float = constant(
-        0.5, 'Time without messages after which the robot counts as silent', 's', 0.001, 60.0)
+        0.5, 'Time without messages after which the input is stale', 's', 0.001, 60.0)

@@ -14,5 +14,5 @@
 """
 The node `payload_estimator`: what a hand carries.
 
-Its parameters, and the node.
+Its parameters and wiring; the estimate is in `core.payload`.
 """

@@ -150,7 +150,7 @@ class PayloadEstimation(RobotNode[PayloadEstimatorParameters]):
 
     def _reset(self) -> str:
         self.estimator.reset()
-        return 'the hands are taken to be empty'
+        return 'estimate reset: assuming empty hands'
 
     # -- on every message
 
@@ -202,8 +202,8 @@ class PayloadEstimation(RobotNode[PayloadEstimatorParameters]):
             return
         self._reported = hand
         self.get_logger().info(
-            'the hands are empty again' if payload is None else
-            f"the hand '{hand}' has taken a payload of about {payload.mass:.1f} kg")
+            'payload removed: the hands are empty' if payload is None else
+            f"payload of about {payload.mass:.1f} kg in hand '{hand}'")
 
     def _report(self) -> Report:
         payload, problem = self.estimator.payload, self.estimator.problem

@@ -35,8 +35,8 @@ class PayloadEstimatorParameters(RobotNodeParameters):
     smoothing: float = constant(
         0.08, 'Time constant of the low-pass of the residuals', 's', 0.01, 5.0)
     evidence: float = constant(
-        25.0, 'What a payload has to explain to be reported, in squared standard deviations; more '
-        'means fewer false reports and later ones', '', 4.0, 1e4)
+        25.0, 'Decrease of chi-squared by a payload from which it is reported: with a larger one '
+        'fewer reports are false, and all come later', '', 4.0, 1e4)
     force_deviation: float = constant(
         0.001, 'Standard deviation of the sum of the foot forces, as a share of body weight', '',
         1e-5, 1.0)

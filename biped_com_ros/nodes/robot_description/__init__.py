@@ -11,4 +11,8 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The command `robot_description`: prints the URDF of a robot."""
+"""
+The command `robot_description`: prints the URDF of a robot.
+
+No node; robot_state_publisher publishes what it prints.
+"""

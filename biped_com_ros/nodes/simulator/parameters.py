@@ -69,7 +69,7 @@ class SimulatorParameters(RobotChoice):
         [], "Further hidden errors, each '<link> <kg> <x m> <y m> <z m>'")
     errors_at_mass: float = constant(
         0.0, 'Mass of the robot for which errors in N and N m are given; they are scaled by the '
-        "mass of this robot's URDF over it. 0: not scaled", 'kg', 0.0, 1000.0)
+        "ratio of this robot's mass to it. 0: not scaled", 'kg', 0.0, 1000.0)
     encoder_noise: float = _sigma("the joint positions' noise", 'rad', 0.5)
     encoder_offset: float = _sigma("the joint positions' constant errors", 'rad', 0.5)
     velocity_noise: float = _sigma("the joint velocities' noise", 'rad/s', 10.0)
@@ -90,8 +90,8 @@ class SimulatorParameters(RobotChoice):
     wrench_gain: float = _sigma(
         "the gain errors of the force-torque sensors' axes, as shares", '', 0.5)
     cross_talk: float = _sigma(
-        "the force-torque sensors' cross-talk: of how much of each axis the others read, as "
-        'shares; 1 N m counts as 10 N', '', 0.2)
+        "the force-torque sensors' cross-talk: the share of each axis that another one "
+        'measures; 1 N m counts as 10 N', '', 0.2)
     force_drift: float = _sigma("the drift of the force sensors' biases", 'N/h', 1000.0)
     torque_drift: float = _sigma("the drift of the torque sensors' biases", 'N m/h', 100.0)
     force_temperature: float = _sigma(

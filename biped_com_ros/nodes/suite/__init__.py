@@ -11,4 +11,8 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The node `suite`: runs several nodes of the package in one process."""
+"""
+The node `suite`: runs several nodes of the package in one process.
+
+The executor that they share is in `ros.node.executor`.
+"""

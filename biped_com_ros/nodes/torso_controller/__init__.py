@@ -14,5 +14,5 @@
 """
 The node `torso_controller`: bends the tendon-driven torso to a target.
 
-Its parameters and outputs.
+Its parameters and outputs; the control law is in `core.torso.controller`.
 """

@@ -11,4 +11,8 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The node `torso_teleop`: moves the torso from the keyboard."""
+"""
+The node `torso_teleop`: moves the torso from the keyboard.
+
+It publishes ``joy``, as a joystick does; `torso_controller` subscribes to it.
+"""

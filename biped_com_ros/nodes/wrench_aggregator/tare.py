@@ -198,8 +198,8 @@ class Tare:
                        if bias.refused_in_row >= _REFUSED]
             if refused:
                 return WARN, (
-                    f'the readings of {", ".join(refused)} in the air were not those of their '
-                    f'biases in the last {_REFUSED} times or more: the feet carry a load then, or '
+                    f'in the air, {", ".join(refused)} measured other values than the estimated '
+                    f'biases, {_REFUSED} times or more in a row: something touches the feet, or '
                     'the biases have jumped; hang the robot freely, and call ~/tare'), values
         missing = [channel.name for channel in self._channels
                    if channel.name not in self._offsets]

@@ -135,6 +135,6 @@ def _estimator(model: RobotModel, params: WrenchAggregatorParameters) -> Virtual
 def _report(comparison: SensorComparison) -> Report:
     verdict = comparison.verdict()
     if verdict is None:
-        return OK, 'sensors not compared with joint torques: one of them is missing', {}
+        return OK, 'not compared: no recent reading of a sensor or of joint torques', {}
     return (OK if verdict.plausible else WARN), verdict.message, {
         'Fz of sensors minus joint torques [N]': float(verdict.difference[2])}

@@ -127,7 +127,8 @@ class StabilityHealth:
         if not instants:
             return ('the stamps of joint states, IMU and wrenches never match: check that all '
                     'drivers use the same clock')
-        return 'no ground reaction force: the robot is in the air, or see the entry weight'
+        return ('no ground reaction force: the robot is in the air, or a sensor is wrong (see '
+                'weight)')
 
     def _report_support(self) -> Report:
         last = self._last

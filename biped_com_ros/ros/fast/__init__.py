@@ -11,4 +11,8 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What is written for speed: raw messages and shared subscriptions."""
+"""
+What is written for speed: raw messages and shared subscriptions.
+
+`compat` is the only file that uses private parts of rclpy; ``BIPED_COM_PLAIN=1`` turns all off.
+"""

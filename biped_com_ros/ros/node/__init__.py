@@ -11,4 +11,8 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What every node is made of: parameters, lifecycle, diagnostics, executor, start-up."""
+"""
+What every node is made of: parameters, lifecycle, diagnostics, executor, start-up.
+
+Parameters are declared here, from the dataclass in ``nodes/<name>/parameters.py``.
+"""

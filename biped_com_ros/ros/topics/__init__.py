@@ -11,4 +11,8 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What goes in and out of a node: subscribers, publishers, TF, QoS, stamps, services."""
+"""
+What goes in and out of a node: subscribers, publishers, TF, QoS, stamps, services.
+
+Names of outputs are set in ``nodes/<name>``, those of common inputs in `state_inputs`.
+"""

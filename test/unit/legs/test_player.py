@@ -255,7 +255,7 @@ def test_the_true_centre_of_mass_is_what_is_moved(player, model, options, tolera
 def test_requests_in_another_state_are_refused(player, model):
     with pytest.raises(InputError, match='standing, there is nothing to pause'):
         player.pause()
-    with pytest.raises(InputError, match='nothing to go on with'):
+    with pytest.raises(InputError, match='nothing to resume'):
         player.resume()
     with pytest.raises(InputError, match='stands up after a stop'):
         player.plan_standing_up()
