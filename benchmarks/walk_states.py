@@ -28,6 +28,7 @@ import time
 
 from benchmarks.common import print_table
 from benchmarks.recorded_walk import Walk
+from benchmarks.walk_contacts import contact_errors, ContactErrors
 from biped_com_ros.core.com.estimate import ComEstimate
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Array, quaternion_from_rotation
@@ -43,6 +44,7 @@ import pinocchio as pin
 _STEP_NS = 2_000_000
 _STANDING = 1000  # instants
 _SETTLED = 250  # instants of a walk after which errors count
+_THRESHOLDS = ContactThresholds(engage_dwell=0.0)
 _START = 450  # the robots are dropped to the ground at the beginning of the recordings
 
 
@@ -61,6 +63,8 @@ class StateErrors:
         Mean normalised squared errors for three degrees of freedom; NaN without a covariance.
     zmp, zmp_difference
         Root mean squares of the measured ZMP, and of the model's minus the measured one, m.
+    contacts
+        Of the contacts of the feet.
     unstable, outside
         Share of time at level UNSTABLE or worse, and with the DCM outside the support.
     seconds
@@ -79,13 +83,15 @@ class StateErrors:
     zmp_difference: float
     unstable: float
     outside: float
+    contacts: ContactErrors
     seconds: float
 
 
 class _Feeder:
     """Feeds samples to an estimator and measures its CPU time."""
 
-    def __init__(self, walk: Walk, source: str, floor: float, delay: float) -> None:
+    def __init__(self, walk: Walk, source: str, floor: float, delay: float,
+                 thresholds: ContactThresholds, has_probabilities: bool) -> None:
         self.walk, self.seconds, self._has_all = walk, 0.0, source == 'filter'
         model = walk.model
         self._frames = [model.config.sole_frame(foot) for foot in model.config.feet]
@@ -93,10 +99,11 @@ class _Feeder:
             model, BaseSettings(source=source, base_filter=FilterSettings(floor_deviation=floor)),
             synchronized=SynchronizedSettings(
                 wrenches=True, body_weight=GRAVITY * model.mass,
-                thresholds=ContactThresholds(engage_dwell=0.0), wrench_delay=delay))
+                thresholds=thresholds, wrench_delay=delay,
+                probabilities=(True,) * len(self._frames) if has_probabilities else ()))
 
     def add(self, ns: int, positions: Array, velocities: Array, imu: Sequence[Array],
-            wrenches: Array) -> LocatedState | None:
+            wrenches: Array, probabilities: Array | None = None) -> LocatedState | None:
         state, located = self.walk.model.state(positions, velocities), []
         sample = imu if self._has_all else imu[:2]
         begin = time.process_time()
@@ -104,13 +111,16 @@ class _Feeder:
         self._estimator.add_base(ns, *sample)
         for foot, (wrench, frame) in enumerate(zip(wrenches, self._frames)):
             located += self._estimator.add_wrench(foot, ns, wrench, frame)
+        if probabilities is not None:
+            located += self._estimator.add_contact_probabilities(ns, probabilities.tolist())
         self.seconds += time.process_time() - begin
         return located[0] if located else None
 
 
 def locate(walk: Walk, source: str = 'filter', floor: float = 0.005, bias: float = 0.003,
            wrenches: Array | None = None, seed: int = 0, delay: float = 0.0,
-           ) -> tuple[list[tuple[int, LocatedState]], float]:
+           thresholds: ContactThresholds = _THRESHOLDS,
+           probabilities: Array | None = None) -> tuple[list[tuple[int, LocatedState]], float]:
     """
     Return the located states of a walk by their instants, and the CPU time per instant, s.
 
@@ -128,24 +138,30 @@ def locate(walk: Walk, source: str = 'filter', floor: float = 0.005, bias: float
         Of the random numbers while the robot stands.
     delay
         Known delay of the wrenches, s; see :class:`SynchronizedSettings`.
+    thresholds
+        Of the forces of feet in contact.
+    probabilities
+        Of contact, (T, F), which decide instead.
 
     """
     random, model = np.random.default_rng(seed), walk.model
-    feeder, count = _Feeder(walk, source, floor, delay), len(model.joint_names)
+    feeder = _Feeder(walk, source, floor, delay, thresholds, probabilities is not None)
+    count, stands = len(model.joint_names), None if probabilities is None else np.ones(2)
     offset = bias * random.standard_normal(3)
     half_weight = np.array((0.0, 0.0, 0.5 * GRAVITY * model.mass, 0.0, 0.0, 0.0))
     for k in range(_STANDING if source == 'filter' else 0):
         feeder.add(k * _STEP_NS, 1e-4 * random.standard_normal(count), np.zeros(count),
                    (np.zeros(4), offset + 0.005 * random.standard_normal(3),
                     np.array((0.0, 0.0, GRAVITY)) + 0.05 * random.standard_normal(3)),
-                   half_weight + random.standard_normal((2, 6)))
+                   half_weight + random.standard_normal((2, 6)), stands)
     feeder.seconds, found = 0.0, []
     measured = walk.wrenches if wrenches is None else wrenches
     quaternions = [quaternion_from_rotation(R) for R in walk.true_rotations]
     for i in range(_START, len(measured)):
         located = feeder.add(
             10**10 + i * _STEP_NS, walk.positions[i], walk.velocities[i],
-            (quaternions[i], walk.angular_velocity[i] + offset, walk.acceleration[i]), measured[i])
+            (quaternions[i], walk.angular_velocity[i] + offset, walk.acceleration[i]), measured[i],
+            None if probabilities is None else probabilities[i])
         if located is not None:
             found.append(((located.stamp_ns - 10**10) // _STEP_NS, located))
     return found, feeder.seconds / (len(measured) - _START)
@@ -178,7 +194,9 @@ def state_errors(walk: Walk, source: str = 'filter', **options: object) -> State
         *(_mean(settled[:, k]) for k in (8, 9)),
         *(_rms(settled[:, columns]) for columns in (slice(10, 12), slice(12, 14))),
         float(np.mean(np.array(levels) >= Level.UNSTABLE)),
-        float(np.mean([margin is not None and margin < 0.0 for margin in margins])), seconds)
+        float(np.mean([margin is not None and margin < 0.0 for margin in margins])),
+        contact_errors(np.array([located.stance.in_contact for _, located in found[_SETTLED:]]),
+                       walk.true_contacts[[i for i, _ in found[_SETTLED:]]]), seconds)
 
 
 def _row(walk: Walk, i: int, report: StabilityReport, heading: Array, position: Array,
@@ -239,12 +257,15 @@ def _rms(errors: Array) -> float:
 
 
 def print_states(walks: Sequence[Walk], title: str, source: str = 'filter',
-                 **options: object) -> None:
-    """Print the errors of base, DCM, ZMP and level."""
+                 each: Sequence[dict[str, object]] = (), **options: object) -> list[StateErrors]:
+    """Print the errors of base, DCM, ZMP and level, and return all; `each`: options by walk."""
+    found = [state_errors(walk, source, **options, **own)
+             for walk, own in zip(walks, each or [{}] * len(walks))]
     print_table(title, (
         'walk', 'drift, %', 'height, mm/m', 'v, mm/s', 'NEES p, v', 'DCM, mm', 'ZMP, mm',
         'model, mm', 'UNSTABLE, %', 'outside, %', 'us'),
-        [state_row(walk.name, state_errors(walk, source, **options)) for walk in walks])
+        [state_row(walk.name, errors) for walk, errors in zip(walks, found)])
+    return found
 
 
 def state_row(name: str, found: StateErrors) -> tuple[str, ...]:

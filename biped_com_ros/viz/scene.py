@@ -51,14 +51,14 @@ _POSITION_HIGH, _LOOK_AT_HIGH = (2.9, -1.75, 0.71), (0.0, 0.0, -0.07)
 class SceneNode:
     """An object in the scene, which is sent only when it changes."""
 
-    def __init__(self, handle: Any, shown: bool = True) -> None:
-        self.handle, self.shown = handle, shown
+    def __init__(self, drawn: Any, shown: bool = True) -> None:
+        self.drawn, self.shown = drawn, shown
         self._wxyz, self._position = np.array(_IDENTITY_WXYZ), np.zeros(3)
 
     def show(self, shown: bool) -> None:
         """Show or hide it."""
         if shown != self.shown:
-            self.shown = self.handle.visible = shown
+            self.shown = self.drawn.visible = shown
 
     @property
     def pose(self) -> Pose:
@@ -68,9 +68,9 @@ class SceneNode:
     def move(self, position: Array, wxyz: Array | None = None) -> None:
         """Set its pose in its parent; the quaternion is (w, x, y, z)."""
         if np.abs(position - self._position).max() > _STILL:
-            self._position = self.handle.position = position.copy()
+            self._position = self.drawn.position = position.copy()
         if wxyz is not None and np.abs(wxyz - self._wxyz).max() > _STILL_TURN:
-            self._wxyz = self.handle.wxyz = wxyz.copy()
+            self._wxyz = self.drawn.wxyz = wxyz.copy()
 
 
 class Scene:
@@ -273,7 +273,7 @@ class Scene:
         node.move(point)
         if kind == 'com':
             ground = view.polygon[:, 2].mean() if len(view.polygon) else 0.0
-            self._plumb.handle.points = np.array(
+            self._plumb.drawn.points = np.array(
                 [[point, (point[0], point[1], ground)]], dtype=np.float32)
             self._plumb.show(True)
 
@@ -284,14 +284,14 @@ class Scene:
         self._links.show(True)
         if np.abs(positions - self._link_positions).max() > _STILL:
             self._link_positions = positions.copy()
-            self._links.handle.batched_positions = positions.astype(np.float32)
+            self._links.drawn.batched_positions = positions.astype(np.float32)
 
     def _draw_forces(self, view: View, state: RobotState | None) -> None:
         arrows = [] if state is None or 'forces' in self._hidden else list(
             self._force_arrows(view, state))
         self._arrows.show(bool(arrows))
         if arrows:
-            self._arrows.handle.points = np.array(arrows, dtype=np.float32)
+            self._arrows.drawn.points = np.array(arrows, dtype=np.float32)
 
     def _force_arrows(self, view: View, state: RobotState) -> Any:
         """Yield (start, end) of each foot's and each hand's force, in the world."""
@@ -331,9 +331,9 @@ class Scene:
             return
         self._corners, self._area_colour = corners.copy(), colour
         ring = corners + (0.0, 0.0, _GROUND)
-        self._edge.handle.points = np.stack(
+        self._edge.drawn.points = np.stack(
             (ring, np.roll(ring, -1, axis=0)), axis=1).astype(np.float32)
-        self._edge.handle.colors = np.array(colour, dtype=np.uint8)
+        self._edge.drawn.colors = np.array(colour, dtype=np.uint8)
         fan = np.arange(1, len(corners) - 1)
         self._area = self._scene.add_mesh_simple(
             '/marks/area', (ring - (0.0, 0.0, 0.5 * _GROUND)).astype(np.float32),
@@ -349,7 +349,7 @@ class Scene:
         self._region.show(shown)
         if shown:
             ring = corners + (0.0, 0.0, _GROUND)
-            self._region.handle.points = np.stack(
+            self._region.drawn.points = np.stack(
                 (ring, np.roll(ring, -1, axis=0)), axis=1).astype(np.float32)
 
 

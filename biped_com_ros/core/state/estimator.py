@@ -47,6 +47,8 @@ from biped_com_ros.core.state.base import (
 from biped_com_ros.core.state.contact_wrench import hand_wrench, sole_wrench
 from biped_com_ros.core.state.contacts import ContactHistory
 from biped_com_ros.core.wrench.contact import ContactThresholds, FootContacts
+from biped_com_ros.core.wrench.contact_probability import (
+    ContactDecision, ContactProbabilitySettings)
 
 #: Largest difference between the stamps of a wrench and of the joints, ns.
 _WRENCH_TOLERANCE_NS = 20_000_000
@@ -68,6 +70,9 @@ class SynchronizedSettings:
         silent.
     hands
         Names of the hands that have wrenches; these are None while their sensor is silent.
+    probabilities
+        For which feet the probabilities of contact that come with the wrenches decide, instead of
+        the wrenches; while there are none the wrenches decide for these, too. Empty: for none.
     thresholds, body_weight
         When a foot is in contact, by its wrench; the weight in N.
     wrench_delay
@@ -79,6 +84,7 @@ class SynchronizedSettings:
     wrenches: bool
     wrenches_required: bool = True
     hands: Sequence[str] = ()
+    probabilities: Sequence[bool] = ()
     thresholds: ContactThresholds = field(default_factory=ContactThresholds)
     body_weight: float = 0.0
     wrench_delay: float = 0.0
@@ -134,13 +140,17 @@ class StateEstimator:
         self._first_foot = 1 + self._has_base_samples
         self._synchronizer = ReferenceSynchronizer(
             [nanoseconds(base.timeout)] * self._has_base_samples
-            + [_WRENCH_TOLERANCE_NS] * (len(feet) + len(settings.hands)),
+            + [_WRENCH_TOLERANCE_NS] * (
+                len(feet) + len(settings.hands) + bool(settings.probabilities)),
             [False] * self._has_base_samples + [not settings.wrenches_required] * len(feet)
-            + [True] * len(settings.hands))
+            + [True] * (len(settings.hands) + bool(settings.probabilities)))
         self._contacts = [sole_wrench(self.model, foot) for foot in feet]
         self._contacts += [hand_wrench(self.model, hand) for hand in settings.hands]
         self._first_hand = self._first_foot + len(feet)
+        self._probabilities = self._first_hand + len(settings.hands)
         self._foot_contacts = FootContacts(settings.thresholds, settings.body_weight, len(feet))
+        self._by_probability = tuple(settings.probabilities)
+        self._decision = ContactDecision(ContactProbabilitySettings())
 
     def use(self, settings: BaseSettings, thresholds: ContactThresholds | None = None,
             body_weight: float = 0.0) -> None:
@@ -209,6 +219,12 @@ class StateEstimator:
             self._first_foot + foot, stamp_ns - self._wrench_delay_ns,
             self._contacts[foot].move(wrench, frame))
 
+    def add_contact_probabilities(self, stamp_ns: int, probabilities: Sequence[float],
+                                  ) -> Sequence[LocatedState]:
+        """Take the probability of contact of each foot, with the stamp of its wrench, ns."""
+        return self._complete(
+            self._probabilities, stamp_ns - self._wrench_delay_ns, probabilities)
+
     # -- locating
 
     def _locate_in_turn(self, stamp_ns: int, locate: Callable[[], LocatedState | None],
@@ -253,15 +269,30 @@ class StateEstimator:
         if stamp_ns < self._last_ns:  # the clock was set back
             self.base.reset()
             self._foot_contacts.reset()
+            self._decision.reset()
         self._last_ns = stamp_ns
         if self._has_base_samples and not self.base.takes_all_samples:
             self.base.set_sample(*samples[1])
         wrenches = samples[self._first_foot:self._first_hand]
         if not wrenches or None in wrenches:
             return self.base.locate(stamp_ns, state, None)
-        in_contact = self._foot_contacts.update([wrench[2] for wrench in wrenches], stamp_ns)
+        in_contact = self._in_contact(samples, wrenches, stamp_ns)
         located = self.base.locate(stamp_ns, state, in_contact, wrenches)
         if located is not None:
             located.wrenches = wrenches
-            located.hand_wrenches = samples[self._first_hand:]
+            located.hand_wrenches = samples[self._first_hand:self._probabilities]
         return located
+
+    def _in_contact(self, samples: Sequence[Any], wrenches: Sequence[Sequence[float]],
+                    stamp_ns: int) -> tuple[bool, ...]:
+        """Return which feet are in contact by their wrenches, or else by probabilities."""
+        in_contact = self._foot_contacts.update([wrench[2] for wrench in wrenches], stamp_ns)
+        if not self._by_probability:
+            return in_contact
+        probabilities = samples[self._probabilities]
+        if probabilities is None:
+            self._decision.reset()
+            return in_contact
+        probable = self._decision.update(probabilities)
+        return tuple([other if decides else touches for touches, other, decides in zip(
+            in_contact, probable, self._by_probability)])

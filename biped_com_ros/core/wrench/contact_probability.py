@@ -22,6 +22,7 @@ limits its weight.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 import math
 
@@ -67,6 +68,41 @@ class ContactProbabilitySettings:
         check_positive('contact probabilities', self)
 
 
+class ContactDecision:
+    """
+    Which feet count as in contact, by their probabilities: a hysteresis.
+
+    Parameters
+    ----------
+    settings
+        See there.
+
+    Attributes
+    ----------
+    in_contact
+        Whether each foot counts as in contact; empty before the first update.
+
+    """
+
+    def __init__(self, settings: ContactProbabilitySettings) -> None:
+        self._settings = settings
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything; the next probabilities decide by one half."""
+        self.in_contact: tuple[bool, ...] = ()
+
+    def update(self, probabilities: Sequence[float]) -> tuple[bool, ...]:
+        """Take the probabilities of an instant, and return which feet are in contact."""
+        engage, release = self._settings.engage, self._settings.release
+        if self.in_contact:
+            self.in_contact = tuple([p > (release if touches else engage)
+                                     for p, touches in zip(probabilities, self.in_contact)])
+        else:
+            self.in_contact = tuple([p > 0.5 for p in probabilities])
+        return self.in_contact
+
+
 class ContactProbabilities:
     """
     The probability of contact of each foot, and whether it counts as in contact.
@@ -93,6 +129,7 @@ class ContactProbabilities:
                  settings: ContactProbabilitySettings) -> None:
         self._settings, self._weight = settings, body_weight
         self._corners = [foot.polygon for foot in model.config.feet.values()]
+        self._decision = ContactDecision(settings)
         self.reset()
 
     def reset(self) -> None:
@@ -100,7 +137,7 @@ class ContactProbabilities:
         count = len(self._corners)
         self.probabilities = np.full(count, 0.5)
         self.in_contact: tuple[bool, ...] = (False,) * count
-        self._known = False
+        self._decision.reset()
 
     def update(self, dt: float, normal_forces: Array, deviations: Array,
                soles: Array) -> tuple[bool, ...]:
@@ -130,7 +167,7 @@ class ContactProbabilities:
                 self._by_force(force, deviation) + self._by_height(foot, heights, before))
             following.append(1.0 / (1.0 + math.exp(-max(-_CERTAIN, min(odds, _CERTAIN)))))
         self.probabilities = np.array(following)
-        self._decide(following)
+        self.in_contact = self._decision.update(following)
         return self.in_contact
 
     def _lowest_corners(self, soles: Array) -> list[float]:
@@ -156,11 +193,3 @@ class ContactProbabilities:
                 above = (heights[foot] - heights[other]) / self._settings.height_deviation
                 odds = min(odds, -min(0.5 * above * above, _HEIGHT_LIMIT) * probability)
         return odds
-
-    def _decide(self, probabilities: list[float]) -> None:
-        engage, release = ((self._settings.engage, self._settings.release) if self._known
-                           else (0.5, 0.5))
-        self._known = True
-        self.in_contact = tuple([
-            p > (release if touches else engage)
-            for p, touches in zip(probabilities, self.in_contact)])

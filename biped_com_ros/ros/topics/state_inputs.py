@@ -131,6 +131,7 @@ class StateInputs:
             callbacks.append(callback)
             return estimator
         topics, hands = _wrench_topics(self._model, params), hand_topics or {}
+        probabilities = () if params.wrench_topics else _virtual_feet(self._model)
         if params.base_source == 'filter' and not topics:
             raise ConfigurationError(
                 f"base_source 'filter' needs the wrenches of all feet of "
@@ -139,6 +140,7 @@ class StateInputs:
             self._model, self._base_settings(), lookup=self._lookup,
             synchronized=SynchronizedSettings(
                 wrenches=bool(topics), wrenches_required=wrenches_required, hands=tuple(hands),
+                probabilities=probabilities,
                 thresholds=_thresholds(self._model, thresholds), body_weight=body_weight,
                 wrench_delay=wrench_delay))
         self._consumers.append((estimator, [callback]))
@@ -155,6 +157,11 @@ class StateInputs:
                 self._node, topic, '', partial(self._on_wrench, index), **options)
             self.inputs[f'wrench of the {name} hand'] = source
             self.wrenches.append(source)
+        if probabilities:
+            feet = self._model.soles.names
+            self.inputs['contact probabilities'] = JointStateInput(
+                self._node, feet, self._on_probabilities,
+                'wrench_aggregator/contact_probabilities', required=False, **self._options)
         return estimator
 
     def _subscribe_to_base(self) -> dict[str, Input]:
@@ -220,6 +227,11 @@ class StateInputs:
         frame = self.wrenches[foot].frame
         for estimator, callbacks in self._wrench_consumers:
             _call(callbacks, estimator.add_wrench(foot, stamp_ns, wrench, frame))
+
+    def _on_probabilities(self, stamp_ns: int, values: Array, *_: Array) -> None:
+        probabilities = values.tolist()
+        for estimator, callbacks in self._wrench_consumers:
+            _call(callbacks, estimator.add_contact_probabilities(stamp_ns, probabilities))
 
 
 def _call(callbacks: Sequence[Callback], states: Sequence[LocatedState]) -> None:
@@ -324,9 +336,19 @@ def hand_wrench_topics(model: RobotModel, topics: Sequence[str]) -> dict[str, st
         f'wrench_aggregator/{config.hand_label(hand)}/wrench' for hand in hands]))
 
 
+def _virtual_feet(model: RobotModel) -> tuple[bool, ...]:
+    """Return which feet are virtual; empty if none is."""
+    virtual = tuple(foot.is_virtual for foot in model.config.feet.values())
+    return virtual if any(virtual) else ()
+
+
 def _thresholds(model: RobotModel, thresholds: ContactThresholds) -> ContactThresholds:
-    """Return the thresholds, above the noise of a virtual foot in the air if there is one."""
-    if not any(foot.is_virtual for foot in model.config.feet.values()):
+    """
+    Return the thresholds, above the noise of a virtual foot in the air if there is one.
+
+    They decide for such a foot only while no probabilities of contact are received.
+    """
+    if not _virtual_feet(model):
         return thresholds
     return replace(thresholds, engage=max(thresholds.engage, _VIRTUAL_ENGAGE),
                    release=max(thresholds.release, _VIRTUAL_RELEASE),

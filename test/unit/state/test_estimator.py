@@ -289,3 +289,57 @@ def test_another_delay_counts_from_the_next_wrench_on(motion):
     estimator.set_wrench_delay(0.004)
     assert len(first) == 20
     assert len(feed(estimator, found[80:])) in (18, 19)
+
+
+def probabilities(k):
+    """Return the probability of contact of each foot: a hysteresis decides, not one threshold."""
+    return (1.0, 0.7, 0.5, 0.3, 0.5)[k % 5], (0.1, 0.55, 0.9, 0.45, 0.2)[k % 5]
+
+
+def with_probabilities(motion, count):
+    return samples(motion, count) + [
+        ('probabilities', START + 4 * MS * k, (probabilities(k),)) for k in range(count)]
+
+
+def feed_probabilities(estimator, found):
+    located = []
+    for entry in sorted(found, key=lambda entry: entry[1]):
+        if entry[0] == 'probabilities':
+            located += estimator.add_contact_probabilities(entry[1], *entry[2])
+        else:
+            located += feed(estimator, [entry])
+    return located
+
+
+def test_probabilities_decide_on_the_contacts_of_the_feet_that_have_them(motion):
+    """The wrenches say that the left foot alone carries the robot."""
+    located = feed_probabilities(
+        synchronized(motion.model, probabilities=(True, True)), with_probabilities(motion, 10))
+    expected = [LEFT, LEFT, (True, True), RIGHT, (False, False)]
+    assert [state.stance.in_contact for state in located] == [
+        *expected, LEFT, LEFT, (True, True), RIGHT, (False, False)]
+    located = feed_probabilities(
+        synchronized(motion.model, probabilities=(False, True)), with_probabilities(motion, 5))
+    assert [state.stance.in_contact for state in located] == [
+        LEFT, LEFT, (True, True), (True, True), LEFT]
+
+
+def test_contacts_by_probabilities_do_not_depend_on_the_order_of_arrival(motion):
+    found = with_probabilities(motion, 40)
+    expected = feed_probabilities(synchronized(motion.model, probabilities=(True, True)), found)
+    for late in ('probabilities', 'wrench', 'base'):
+        shifted = sorted(found, key=lambda entry: entry[1] + 12 * MS * (entry[0] == late))
+        estimator, located = synchronized(motion.model, probabilities=(True, True)), []
+        for entry in shifted:
+            located += (estimator.add_contact_probabilities(entry[1], *entry[2])
+                        if entry[0] == 'probabilities' else feed(estimator, [entry]))
+        assert len(located) == len(expected) == 40
+        for state, same in zip(located, expected):
+            assert state.stance.in_contact == same.stance.in_contact
+            np.testing.assert_array_equal(state.state.base.position, same.state.base.position)
+
+
+def test_without_probabilities_the_wrenches_decide(motion):
+    located = feed(synchronized(motion.model, probabilities=(True, True)), samples(motion, 80))
+    assert len(located) > 40
+    assert {state.stance.in_contact for state in located} == {LEFT}
