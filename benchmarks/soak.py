@@ -20,25 +20,30 @@ Runs the suite for hours and draws what may grow: memory, file descriptors, thre
 
 The estimators share a process, gravity compensation has its own, and a standing robot publishes
 all of its sensors. Latency is from the stamp of the joint states to the arrival of the centre of
-mass that was computed from them; a message is lost if none arrives.
+mass that was computed from them; a message is lost if none arrives. Where it was lost follows from
+what com_estimator counts as received (``/diagnostics``), and from the numbers of its messages.
 """
 
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 import os
 from pathlib import Path
 import random
 import struct
 import sys
+import threading
 import time
 from typing import Any
 
 from benchmarks.common import machine, print_table
+from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PointStamped
 import numpy as np
 import rclpy
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
 # The harness is that of the tests.
@@ -66,31 +71,72 @@ class Sample:
     lost: int
 
 
+@dataclass(frozen=True)
+class Counts:
+    """Numbers of messages so far: joint states, and centres of mass from them."""
+
+    sent: int = 0
+    received: int = 0  # by com_estimator
+    published: int = 0
+    arrived: int = 0
+
+
 @dataclass
 class Traffic:
-    """Stamps of the joint states that were sent and not answered yet, and latencies."""
+    """
+    Stamps of the joint states that were sent and not processed yet, and latencies.
+
+    Attributes
+    ----------
+    counts
+        At the first and the last diagnostics of com_estimator, in which it counts.
+
+    """
 
     sent: dict[int, float] = field(default_factory=dict)
     latencies: list[float] = field(default_factory=list)
     count: int = 0
+    counts: list[Counts] = field(default_factory=list)
+    _sent = _published = _arrived = 0
 
-    def on_output(self, raw: bytes) -> None:
-        """Note an answer: the stamp is that of the joint states."""
+    def on_input(self, stamp_ns: int) -> None:
+        """Note that joint states are sent."""
+        self.sent[stamp_ns] = time.monotonic()
+        self.count += 1
+        self._sent += 1
+
+    def on_output(self, raw: bytes, info: Any) -> None:
+        """Note a centre of mass: the stamp is that of the joint states."""
         seconds, nanoseconds = struct.unpack_from('<iI', raw, 4)
         begun = self.sent.pop(seconds * 1_000_000_000 + nanoseconds, None)
+        self._published, self._arrived = info['publication_sequence_number'], self._arrived + 1
         if begun is not None:
             self.latencies.append(1e3 * (time.monotonic() - begun))
+
+    def on_diagnostics(self, message: Any) -> None:
+        """Note how many joint states com_estimator has received."""
+        for status in message.status:
+            if 'com_estimator: input' in status.name and status.name.endswith('/joint_states'):
+                received = next(int(v.value) for v in status.values if v.key == 'received')
+                now = Counts(self._sent, received, self._published, self._arrived)
+                self.counts = [*self.counts[:1], now]
+
+    def lost_where(self) -> tuple[int, int, int]:
+        """Return how many were lost before com_estimator, in it, and behind it."""
+        first, last = self.counts[0], self.counts[-1]
+        sent, received, published, arrived = (
+            getattr(last, f.name) - getattr(first, f.name) for f in fields(Counts))
+        return sent - received, received - published, published - arrived
 
     def take(self) -> tuple[tuple[float, float], int, int]:
         """Return latencies, and how many were sent and are lost since the last call."""
         old = time.monotonic() - 1.0
-        lost = [stamp for stamp, begun in self.sent.items() if begun < old]
-        for stamp in lost:
-            del self.sent[stamp]
-        p50, p99 = np.percentile(self.latencies or [np.nan], (50, 99))
+        late = [stamp for stamp, begun in self.sent.copy().items() if begun < old]
+        lost = sum(self.sent.pop(stamp, None) is not None for stamp in late)
+        latencies, self.latencies = self.latencies, []
+        p50, p99 = np.percentile(latencies or [np.nan], (50, 99))
         count, self.count = self.count, 0
-        self.latencies.clear()
-        return (float(p50), float(p99)), count, len(lost)
+        return (float(p50), float(p99)), count, lost
 
 
 def read(system: Any, begun: float, traffic: Traffic) -> Sample:
@@ -105,8 +151,30 @@ def read(system: Any, begun: float, traffic: Traffic) -> Sample:
         [int(status['Threads']) for status in statuses], *traffic.take())
 
 
-def run(seconds: float, rate: float, robot: str) -> list[Sample]:
-    """Run for some time; return the samples."""
+class Receiver:
+    """Receives centres of mass and diagnostics in a thread: a busy robot must not lose them."""
+
+    def __init__(self, namespace: str, traffic: Traffic) -> None:
+        self._node = Node('receiver', namespace=namespace)
+        self._node.create_subscription(
+            PointStamped, 'com_estimator/com', traffic.on_output, QoSProfile(depth=1000), raw=True)
+        self._node.create_subscription(
+            DiagnosticArray, '/diagnostics', traffic.on_diagnostics, 100)
+        # The EventsExecutor has no callbacks that get the number of a message.
+        self._executor = SingleThreadedExecutor()
+        self._executor.add_node(self._node)
+        self._thread = threading.Thread(target=self._executor.spin, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End it."""
+        self._executor.shutdown()
+        self._thread.join()
+        self._node.destroy_node()
+
+
+def run(seconds: float, rate: float, robot: str) -> tuple[list[Sample], Traffic]:
+    """Run for some time; return the samples, and what became of the messages."""
     from support.reliability.bench import FaultBench
     from support.reliability.robot import FaultyStandingRobot
     from support.reliability.system import System
@@ -116,15 +184,14 @@ def run(seconds: float, rate: float, robot: str) -> list[Sample]:
 
     def note(stamp_ns: int) -> None:
         if is_counted:
-            traffic.sent[stamp_ns] = time.monotonic()
-            traffic.count += 1
+            traffic.on_input(stamp_ns)
     standing.on_joint_states = note
-    standing.node.create_subscription(
-        PointStamped, 'com_estimator/com', traffic.on_output, QoSProfile(depth=1000), raw=True)
+    receiver = Receiver(namespace, traffic)
     system = System(namespace, robot, composed=True)
     samples: list[Sample] = []
     try:
         FaultBench(standing).until_running()
+        traffic.counts.clear()
         is_counted, begun = True, time.monotonic()
         while (now := time.monotonic()) < begun + seconds:
             while time.monotonic() < now + _PERIOD:
@@ -133,11 +200,12 @@ def run(seconds: float, rate: float, robot: str) -> list[Sample]:
             samples.append(read(system, begun, traffic))
     finally:
         system.close()
+        receiver.close()
         standing.close()
-    return samples
+    return samples, traffic
 
 
-def judge(samples: list[Sample]) -> list[tuple[str, str, str, bool]]:
+def judge(samples: list[Sample], traffic: Traffic) -> list[tuple[str, str, str, bool]]:
     """Return what was measured, its bound, and whether it is met, by name."""
     first, last = samples[int(_WARM_UP * len(samples))], samples[-1]
     rows = []
@@ -151,6 +219,10 @@ def judge(samples: list[Sample]) -> list[tuple[str, str, str, bool]]:
                          after <= before))
     sent, lost = sum(s.sent for s in samples), sum(s.lost for s in samples)
     rows.append(('messages lost', f'{lost} of {sent}', '0', lost == 0))
+    # A few are on their way at the first and last time.
+    for where, count in zip(('before com_estimator', 'in com_estimator', 'behind com_estimator'),
+                            traffic.lost_where()):
+        rows.append((f'of these {where}', f'{count}', '', True))
     half = len(samples) // 2
     p99 = [np.median([s.latency[1] for s in part]) for part in (samples[:half], samples[half:])]
     rows.append(('latency p99, first and second half', f'{p99[0]:.2f} -> {p99[1]:.2f} ms',
@@ -196,9 +268,9 @@ def main(arguments: Any = None) -> int:
     os.environ.setdefault('ROS_DOMAIN_ID', str(random.randint(1, 100)))
     os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
     rclpy.init()
-    samples = run(60.0 * options.minutes, options.rate, options.robot)
+    samples, traffic = run(60.0 * options.minutes, options.rate, options.robot)
     rclpy.try_shutdown()
-    rows = judge(samples)
+    rows = judge(samples, traffic)
     print(machine())
     print_table(f'{options.minutes:g} min at {options.rate:g} Hz', (
         'what', 'measured', 'bound', 'met'),

@@ -127,6 +127,7 @@ def test_a_megabyte_does_not_drive_the_others_out(make):
 def test_of_latched_texts_only_descriptions_may_be_long(make, tmp_path):
     robot = make(600.0)
     robot.begin()
+    robot.rig.until(lambda: robot.publish(0.02) or robot.last_minute.latched, what='the phase')
     robot.phase.publish(String(data='x' * 100_000))
     description = robot.rig.peer.create_publisher(String, 'description', LATCHED)
     description.publish(String(data='y' * 100_000))

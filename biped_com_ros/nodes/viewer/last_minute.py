@@ -125,7 +125,7 @@ class LastMinute:
 
     @property
     def latched(self) -> list[_Kept]:
-        """The last messages of latched topics."""
+        """Return the last messages of latched topics."""
         return list(self._latched.values())
 
     @property

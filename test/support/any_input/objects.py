@@ -77,7 +77,6 @@ add(RecentReadings, st.tuples(v.names, st.integers(1, 4)), add=(v.vectors(6), _s
     st.just(WrenchSensorConfig(frame='sensor', topic='wrench')), _stamps))
 
 
-
 def _by_keyword(kind):
     names = tuple(kind.__dataclass_fields__)
     add(lambda *values: kind(**dict(zip(names, values))), v.plain(len(names), v.anything),
