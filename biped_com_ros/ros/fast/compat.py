@@ -118,7 +118,7 @@ def wrap_callbacks(node: Node, wrap: Callable[..., Any],
         and subscriptions, and of services.
 
     """
-    wrappers = tuple(getattr(each, 'func', each) for each in (wrap, wrap_service))
+    wrappers: Any = tuple(getattr(each, 'func', each) for each in (wrap, wrap_service))
     subscriptions = [subscription for subscription in node.subscriptions if not subscription.raw]
     for entities, make in ((node.timers, wrap), (subscriptions, wrap),
                            (node.services, wrap_service)):

@@ -220,7 +220,7 @@ class _Guarded:
 
     def __init__(self, node: Node, substitute: Callable[..., Any],
                  callback: Callable[..., Any]) -> None:
-        update_wrapper(self, callback, updated=())  # type: ignore[arg-type]
+        update_wrapper(self, callback, updated=())
         self._node, self._substitute, self._callback = node, substitute, callback
 
     def __call__(self, *arguments: Any) -> Any:
@@ -247,7 +247,7 @@ def _node_of(error: BaseException, nodes: Sequence[Node]) -> Node:
     for frame, _ in traceback.walk_tb(error.__traceback__):
         owner = frame.f_locals.get('self')
         for candidate in (owner, getattr(owner, 'node', None), getattr(owner, '_node', None)):
-            if any(candidate is node for node in nodes):
+            if candidate is not None and any(candidate is node for node in nodes):
                 return candidate
     return nodes[0]
 
