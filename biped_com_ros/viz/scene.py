@@ -340,7 +340,6 @@ class Scene:
             np.stack((np.zeros_like(fan), fan, fan + 1), axis=1).astype(np.uint32),
             color=colour, opacity=0.28, side='double', cast_shadow=False, receive_shadow=False)
 
-
     def _draw_com_region(self, view: View) -> None:
         """Draw where the CoM may be at rest, if that is not the support polygon."""
         corners = view.com_region

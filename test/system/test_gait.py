@@ -43,7 +43,7 @@ def robot(tmp_path, request):
     factor = 0.4 if request.param else 0.6  # what is late delays positions, too, in trajectories
     params['/**/simulator']['ros__parameters'].update(SIMULATOR, real_time_factor=factor)
     (tmp_path / 'simulator.yaml').write_text(yaml.safe_dump(params))
-    with launched('gait_simulation.launch.xml', 'hidden:=masses',
+    with launched('gait_simulation.launch.xml', 'hidden:=masses', 'seed:=1',
                   *([f'trajectory_rate:={request.param}'] if request.param else []),
                   f'simulator_params:={tmp_path / "simulator.yaml"}') as process:
         yield process

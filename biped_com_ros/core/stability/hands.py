@@ -168,8 +168,9 @@ class Hands:
             # Without a force there is no direction; contact ends some milliseconds later.
             if wrench is not None and detector.update(force, stamp_ns) and force > 0.0:
                 contacts.append(self._contact(hand, np.array(placement), np.array(wrench[:3])))
+                x, y, z = placement[3]
                 touching.append(HandTouch(
-                    name, placement[3], combined(placement[:3], *wrench[:3])))
+                    name, (x, y, z), combined(placement[:3], *wrench[:3])))
         self.touching = tuple(touching)
         return contacts
 
