@@ -77,7 +77,7 @@ class Isolation:
         """Return who can reach the processes, and how to inspect them."""
         domain, discovery = self.environment[DOMAIN], self.environment[RANGE]
         where = 'on this machine only' if discovery == 'LOCALHOST' else f'{RANGE}={discovery}'
-        return (f'ROS domain {domain}, {where} (NETWORK=1: as your ROS environment sets it).\n'
+        return (f'ROS domain {domain}, {where} (NETWORK=1: as your environment sets it).\n'
                 'To use ros2 in another terminal:\n'
                 f'  export {DOMAIN}={domain} {RANGE}={discovery}')
 
