@@ -159,13 +159,9 @@ class Browser:
         self._click(self._find('button', name))
 
     def tick(self, name):
-        """Click a checkbox by the words before it."""
-        self._click(self._driver.execute_script("""
-            const label = [...document.querySelectorAll('*')].filter(
-                e => e.children.length === 0 && e.textContent.trim() === arguments[0])[0];
-            let e = label;
-            while (e && !e.querySelector('input[type=checkbox]')) e = e.parentElement;
-            return e && e.querySelector('input[type=checkbox]');""", name))
+        """Click a checkbox by the words before it, once it is there."""
+        self.until(lambda: self._checkbox(name), f'checkbox {name}')
+        self._click(self._checkbox(name))
 
     def slide(self, index, keys):
         """Move a slider by the keyboard; `keys` is how often right (or, negative, left)."""
@@ -254,6 +250,14 @@ class Browser:
         found = self._all(selector, words)
         assert found, f'no {selector} says {words!r}; the page says:\n{self.text}'
         return found[0]
+
+    def _checkbox(self, name):
+        return self._driver.execute_script("""
+            const label = [...document.querySelectorAll('*')].filter(
+                e => e.children.length === 0 && e.textContent.trim() === arguments[0])[0];
+            let e = label;
+            while (e && !e.querySelector('input[type=checkbox]')) e = e.parentElement;
+            return e && e.querySelector('input[type=checkbox]');""", name)
 
     def _click(self, element):
         assert element is not None
