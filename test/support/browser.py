@@ -146,8 +146,16 @@ class Browser:
         self.until(lambda: all(word in self.text for word in words), ' '.join(words), timeout)
 
     def tab(self, name):
-        """Turn to a tab."""
-        self._find('[role=tab]', name).click()  # by the mouse: tabs can be dragged, too
+        """Turn to a tab, by the mouse: tabs can be dragged, too."""
+        def is_open():
+            return self._find('[role=tab]', name).get_attribute('aria-selected') == 'true'
+
+        def click():
+            if not is_open():  # or missed, while the panels move to other places
+                self._find('[role=tab]', name).click()
+            return is_open()
+
+        self.until(click, f'tab {name}')
 
     def button(self, name):
         """Tell whether there is a button that can be pressed."""
