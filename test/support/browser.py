@@ -151,8 +151,9 @@ class Browser:
             return self._find('[role=tab]', name).get_attribute('aria-selected') == 'true'
 
         def click():
-            if not is_open():  # or missed, while the panels move to other places
+            if not is_open():
                 self._find('[role=tab]', name).click()
+            time.sleep(1.0)  # a page that was resized makes its tabs anew a little later
             return is_open()
 
         self.until(click, f'tab {name}')
