@@ -23,7 +23,8 @@ from biped_com_ros.viz.scene import Scene
 from biped_com_ros.viz.view import HandView, View
 import numpy as np
 import pytest
-import viser
+
+viser = pytest.importorskip('viser')
 
 MODEL = RobotModel.load('talos')
 SQUARE = np.array(((0.1, 0.1, 0.0), (-0.1, 0.1, 0.0), (-0.1, -0.1, 0.0), (0.1, -0.1, 0.0)))
