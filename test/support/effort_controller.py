@@ -25,8 +25,10 @@ and in rcl_lifecycle 9.2.0:
   controllers receive, too; a message with a value that is not finite is dropped; ``on_activate``
   forgets what was received before, and nothing is written until the next command; commands of
   another size are an error and not written.
-- ``forward_command_controller.cpp``: the parameter ``joints`` gives the order.
-- ``joint_group_effort_controller.cpp``: ``on_deactivate`` writes 0 to all joints.
+- ``forward_command_controller.cpp``: the parameter ``joints`` gives the order, ``interface_name``
+  what the values are.
+- ``joint_group_effort_controller.cpp``: ``on_init`` sets ``interface_name`` to ``effort``;
+  ``on_deactivate`` writes 0 to all joints.
 - ``controller_manager.cpp``: ``~/list_controllers`` has name and state of each controller; names
   are without the namespace, which is that of the manager.
 """
@@ -48,8 +50,8 @@ class EffortController:
     ----------
     rig
         The robot with the node under test.
-    joints, name
-        Parameter of the controller, and its name.
+    joints, name, interface
+        Parameter of the controller, its name, and what its commands are.
 
     Attributes
     ----------
@@ -61,11 +63,12 @@ class EffortController:
 
     """
 
-    def __init__(self, rig, joints, name='effort_controller'):
+    def __init__(self, rig, joints, name='effort_controller', interface='effort'):
         self.rig, self.joints, self.applied, self.is_active = rig, joints, [], False
         self.efforts = np.zeros(len(joints))
         self.node = Node(name, namespace=rig.namespace)
         self.node.declare_parameter('joints', joints)
+        self.node.declare_parameter('interface_name', interface)
         self._events = self.node.create_publisher(
             TransitionEvent, f'{name}/transition_event', 10)
         self.node.create_subscription(

@@ -19,7 +19,8 @@ As read in ros2_controllers (joint_trajectory_controller.cpp and trajectory.cpp,
 - ``topic_callback`` and ``goal_accepted_callback`` both replace the trajectory that is followed;
   a topic does not end the goal that is active.
 - ``validate_trajectory_msg`` refuses joints that are not its own, fewer than its own
-  (``allow_partial_joints_goal`` false), and a velocity in the end.
+  (``allow_partial_joints_goal`` false), a velocity in the end, and efforts if ``effort`` is none
+  of its ``command_interfaces``.
 - ``update``, with ``interpolate_from_desired_state``: cubic from the last commanded state to the
   first point, and between points; efforts are linear, and zero without any in the points.
 - A goal whose tolerances are 0, the default, is reached when the trajectory that is followed then
@@ -69,7 +70,8 @@ class TrajectoryController:
     """
 
     def __init__(self, executor, namespace, joints, positions, on_update=lambda q, tau: None,
-                 from_desired=True, publishes_state=True):
+                 from_desired=True, publishes_state=True, interfaces=('effort',)):
+        self._takes_efforts = 'effort' in interfaces
         self.joints, self.is_active = list(joints), False
         self.desired, self.velocities = np.array(positions), np.zeros(len(joints))
         self.efforts, self._last_efforts = np.zeros(len(joints)), np.zeros(len(joints))
@@ -79,6 +81,7 @@ class TrajectoryController:
         self.node, self._executor = Node(name, namespace=namespace), executor
         self.node.declare_parameter('joints', self.joints)
         self.node.declare_parameter('interpolate_from_desired_state', from_desired)
+        self.node.declare_parameter('command_interfaces', list(interfaces))
         self._events = self.node.create_publisher(
             TransitionEvent, f'{name}/transition_event', 10)
         self.node.create_subscription(
@@ -123,7 +126,9 @@ class TrajectoryController:
     def _on_trajectory(self, message):
         self.received.append(message)
         ends_moving = any(message.points[-1].velocities)
-        if set(message.joint_names) != set(self.joints) or ends_moving:
+        has_efforts = any(len(point.effort) for point in message.points)
+        if (set(message.joint_names) != set(self.joints) or ends_moving
+                or (has_efforts and not self._takes_efforts)):
             self.refused.append(message)
         elif self.is_active:
             self._set(message)

@@ -43,13 +43,23 @@ _UNRECOGNISED = ('a subscriber of the commands is not completely discovered yet:
 
 
 class JointOrder:
-    """What an effort controller has to have: the same joints in the same order."""
+    """
+    What an effort controller has to have: the same joints in the same order.
 
-    parameters = ('joints',)
+    And efforts as the interface, where it has a parameter for that: to a controller of the same
+    kind whose commands are positions, efforts would be positions.
+    """
+
+    parameters: tuple[str, ...] = ('joints',)
+    optional: tuple[str, ...] = ('interface_name',)
 
     def difference(self, name: str, values: Sequence[Any], ours: Sequence[str]) -> str:
-        """Return what differs in a controller's values of `parameters`, with a remedy, or ''."""
+        """Return what differs in a controller's values of the parameters, with a remedy, or ''."""
         expected = list(values[0].string_array_value)
+        interface = values[1].string_value if len(values) > 1 else ''
+        if interface not in ('', 'effort'):
+            return (f"controller '{name}' takes commands of {interface}, not of effort: remap "
+                    '~/commands to an effort controller')
         remedy = "set command_joints to its parameter 'joints'"
         for i, (their, our) in enumerate(zip(expected, ours)):
             if their != our:
@@ -65,20 +75,28 @@ class JointSet:
     What a trajectory controller has to have: the same joints, in any order.
 
     It also must interpolate from what it commands: from measured positions, a sequence of short
-    trajectories would pull the joints by a part of their position errors only.
+    trajectories would pull the joints by a part of their position errors only. And it must command
+    efforts: without, it refuses trajectories that have any.
     """
 
-    parameters = ('joints', 'interpolate_from_desired_state')
+    parameters: tuple[str, ...] = (
+        'joints', 'interpolate_from_desired_state', 'command_interfaces')
+    optional: tuple[str, ...] = ()
 
     def difference(self, name: str, values: Sequence[Any], ours: Sequence[str]) -> str:
-        """Return what differs in a controller's values of `parameters`, with a remedy, or ''."""
+        """Return what differs in a controller's values of the parameters, with a remedy, or ''."""
         expected = list(values[0].string_array_value)
         if different := sorted(set(expected) ^ set(ours)):
             return (f"controller '{name}' and command_joints differ by {', '.join(different)}: "
                     "set command_joints to its parameter 'joints'")
-        return '' if values[1].bool_value else (
-            f"controller '{name}' has interpolate_from_desired_state false: set it to true, so "
-            'that it can follow a sequence of trajectories')
+        if not values[1].bool_value:
+            return (f"controller '{name}' has interpolate_from_desired_state false: set it to "
+                    'true, so that it can follow a sequence of trajectories')
+        interfaces = values[2].string_array_value
+        return '' if 'effort' in interfaces else (
+            f"controller '{name}' commands {', '.join(interfaces) or 'nothing'} only, so it "
+            'refuses trajectories with efforts: add effort to its parameter command_interfaces, '
+            'or set trajectory_rate to 0 and use an effort controller')
 
 
 class ControllerWatch:
@@ -195,7 +213,7 @@ class ControllerWatch:
             came_at = self.subscribers.came_at(found[name])
             is_loaded_now = came_at > self._started_at + _DISCOVERY_TIME
             self._controllers[name] = _Controller(
-                self._node, name, found[name], self._requirement.parameters,
+                self._node, name, found[name], self._requirement,
                 came_at if is_loaded_now else None, self._on_joints, self._on_transition)
         for controller in self._controllers.values():
             if again or controller.joints is None:
@@ -278,7 +296,7 @@ class _Controller:
     """What is known of one node that gets the commands."""
 
     def __init__(self, node: Node, name: str, subscriptions: set[bytes],
-                 parameters: Sequence[str], loaded_at: float | None,
+                 requirement: JointOrder | JointSet, loaded_at: float | None,
                  on_joints: Callable[[_Controller, bool], None],
                  on_activity: Callable[[bool], None]) -> None:
         self._node, self.name = node, name
@@ -286,7 +304,8 @@ class _Controller:
         self.subscriptions = subscriptions
         self.joints: list[str] | None = None  # empty: the node is no controller
         self.values: Sequence[Any] = ()  # of the parameters
-        self._request = GetParameters.Request(names=list(parameters))
+        self._required = list(requirement.parameters)
+        self._request = GetParameters.Request(names=[*self._required, *requirement.optional])
         self._loaded_at = loaded_at  # None: before this node
         self._is_active: bool | None = None  # until it is known
         #: Whether it has announced its state, or controller_manager has.
@@ -340,7 +359,13 @@ class _Controller:
         if requested_in != self._round:  # of a node that may have been replaced since
             return
         response: Any = future.result()
-        self.values = values = response.values
+        values = response.values
+        if not values and len(self._request.names) > len(self._required):
+            # One of them is not declared: rclcpp then answers none.
+            self._request = GetParameters.Request(names=self._required)
+            self.request()
+            return
+        self.values = values
         is_new, self._is_requested = not self._is_requested, True
         self.joints = list(values[0].string_array_value) if values else []
         self._on_joints(self, is_new and bool(self.joints))

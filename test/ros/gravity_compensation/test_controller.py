@@ -85,6 +85,15 @@ def test_a_controller_that_comes_back_with_another_order_gets_nothing(rig, talos
     third.unload()
 
 
+def test_a_controller_of_positions_gets_nothing(rig, talos):
+    controller = EffortController(rig, list(talos.actuated_joint_names), interface='position')
+    controller.switch(on=True)
+    rig.until(lambda: rig.has_error('takes commands of position, not of effort'), 'diagnostics')
+    rig.play(0.3)
+    assert not [values for values in controller.applied if values is not None]
+    controller.unload()
+
+
 def subscriber(rig, joints, received):
     """Return a controller that was there before the node under test, and announces nothing."""
     node = Node('effort_controller', namespace=rig.namespace)

@@ -187,12 +187,18 @@ def test_a_controller_of_other_joints_gets_nothing(make, talos):
     robot.controller.close()
 
 
-def test_a_controller_that_interpolates_from_measured_positions_gets_nothing(make, talos):
+@pytest.mark.parametrize(('options', 'text'), [
+    ({'from_desired': False}, 'interpolate_from_desired_state'),
+    ({'interfaces': ['position', 'velocity']}, 'commands position, velocity only')])
+def test_a_controller_that_could_not_follow_gets_nothing(make, talos, options, text):
     robot = TrajectoryRig(make, talos)
     robot.controller.close()
     robot.controller = TrajectoryController(
         robot.rig.executor, robot.rig.namespace, robot.joints,
-        robot.rig.positions[robot.index], from_desired=False)
+        robot.rig.positions[robot.index], **options)
     robot.controller.switch(on=True)
-    robot.rig.until(lambda: robot.rig.has_error('interpolate_from_desired_state'), 'diagnostics')
+    robot.rig.until(lambda: robot.rig.has_error(text), 'diagnostics')
+    robot.controller.received.clear()
+    robot.rig.play(0.5)
+    assert not robot.controller.received
     robot.controller.close()
