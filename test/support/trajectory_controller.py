@@ -29,7 +29,8 @@ As read in ros2_controllers (joint_trajectory_controller.cpp and trajectory.cpp,
 - Inactive it follows nothing; activation holds the position, without efforts.
 - ``publish_state``: while it is active, each update publishes what it commands as ``reference`` on
   ``~/controller_state``.
-- It subscribes when it is configured and announces transitions on ``~/transition_event``.
+- It subscribes when it is configured and announces transitions on ``~/transition_event``, the
+  intermediate state ``activating`` or ``deactivating`` first (see `effort_controller`).
 """
 
 from __future__ import annotations
@@ -114,10 +115,15 @@ class TrajectoryController:
             cancel_callback=lambda _: CancelResponse.ACCEPT)
 
     def switch(self, on):
+        """Activate or deactivate it."""
+        self._announce(State.TRANSITION_STATE_ACTIVATING if on
+                       else State.TRANSITION_STATE_DEACTIVATING)
         self.is_active, self._follow = on, None
-        self.velocities[:] = self.efforts[:] = 0.0
-        goal = State.PRIMARY_STATE_ACTIVE if on else State.PRIMARY_STATE_INACTIVE
-        self._events.publish(TransitionEvent(goal_state=State(id=goal)))
+        self.velocities, self.efforts = 0.0 * self.desired, 0.0 * self.desired
+        self._announce(State.PRIMARY_STATE_ACTIVE if on else State.PRIMARY_STATE_INACTIVE)
+
+    def _announce(self, state):
+        self._events.publish(TransitionEvent(goal_state=State(id=state)))
 
     def close(self):
         self._executor.remove_node(self.node)

@@ -61,7 +61,7 @@ class WrenchAggregatorRig(NodeRig):
     """
 
     def __init__(self, robot=None, robot_file=str(YAML), **values):
-        namespace = next(_NAMESPACES)
+        self.namespace = namespace = next(_NAMESPACES)
         super().__init__(
             node=make_node(namespace=namespace, robot=robot_file, **values), namespace=namespace)
         self.robot, self.rng = robot or TiltedRobot.somewhere(0), np.random.default_rng(0)
