@@ -32,6 +32,7 @@ from biped_com_ros.nodes.zmp_monitor.node import ZmpMonitor
 from biped_com_ros.ros.fast.subscription_pool import shared_subscriptions, SubscriptionPool
 from biped_com_ros.ros.node.parameters import parameter_fields
 from biped_com_ros.ros.topics.input_base import inputs_of
+import numpy as np
 import pytest
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
@@ -45,10 +46,7 @@ AT_START = {
     'com_calibrator': {'autostart', 'move', 'torso_bend'},
     'com_estimator': {'fused_com', 'marker_density', 'publish_base_tf', 'publish_contact_tf',
                       'publish_link_tf'},
-    'wrench_aggregator': {'bias_force', 'bias_force_drift', 'bias_lift', 'bias_torque',
-                          'bias_torque_drift', 'bias_tracking', 'gravity', 'tare_max_joint_speed',
-                          'tare_samples', 'virtual_cutoff'},
-    'zmp_monitor': {'align_wrenches', 'trail'}}
+    'wrench_aggregator': set(), 'zmp_monitor': set()}
 CLASSES = {'com_calibrator': ComCalibrator, 'com_estimator': ComEstimator,
            'wrench_aggregator': WrenchAggregator, 'zmp_monitor': ZmpMonitor}
 LINKS = {'load_link': 'l_hand'}
@@ -175,6 +173,52 @@ def test_thresholds_of_contact_take_effect(ros, swaying):
         assert not change(robot, contact_release=0.8)
         robot.play(swaying[100:200])
         assert robot.latched['support_phase'][-1].data == 'flight'
+    finally:
+        robot.close()
+
+
+def age_of_report(robot, samples):
+    """Return how much older the newest report is than the newest joint states, s."""
+    robot.play(samples)
+    stamp = robot.got['zmp'][-1].header.stamp
+    return 1e-9 * (samples[-1].ns - stamp.sec * 10 ** 9 - stamp.nanosec)
+
+
+def test_wrenches_are_aligned_from_when_it_is_asked_for(ros, swaying):
+    robot = MonitoredRobot(wrench_delay=0.02)
+    try:
+        assert age_of_report(robot, swaying[:100]) < 0.003
+        assert robot.node.monitor.settings.wrench_delay == 0.02
+        assert not change(robot, align_wrenches=True)
+        assert 0.018 <= age_of_report(robot, swaying[100:200]) < 0.023
+        assert robot.node.monitor.settings.wrench_delay == 0.0  # it is undone already
+        assert not change(robot, align_wrenches=False)
+        assert age_of_report(robot, swaying[200:300]) < 0.003
+    finally:
+        robot.close()
+
+
+def trail_of(robot):
+    marker, = (marker for marker in robot.got['markers'][-1].markers if marker.ns == 'zmp_trail')
+    return np.array([(point.x, point.y, point.z) for point in marker.points])
+
+
+def test_trails_become_longer_and_shorter_with_the_points_they_have(ros, swaying):
+    robot = MonitoredRobot(trail=20)
+    try:
+        robot.play(swaying[:60])
+        before = trail_of(robot)
+        assert len(before) == 20 and len(np.unique(before, axis=0)) == 20
+        assert not change(robot, trail=50)
+        robot.play(swaying[60:61])
+        longer = trail_of(robot)
+        assert len(longer) == 50
+        np.testing.assert_allclose(longer[-21:-1], before)
+        np.testing.assert_allclose(longer[:29], np.tile(before[0], (29, 1)))
+        assert not change(robot, trail=5)
+        robot.play(swaying[61:62])
+        np.testing.assert_allclose(trail_of(robot)[:4], longer[-4:])
+        assert {marker.header.frame_id for marker in robot.got['markers'][-1].markers} == {'odom'}
     finally:
         robot.close()
 

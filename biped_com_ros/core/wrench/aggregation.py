@@ -214,6 +214,11 @@ class WrenchAggregation:
         self._prepare_frames()
         self.ready = False  # until the next state
 
+    def use_gravity(self, gravity: float) -> None:
+        """Compute again what follows from the gravitational acceleration, m/s^2."""
+        self.settings = replace(self.settings, gravity=gravity)
+        self.use_inertials()
+
     def use_thresholds(self, thresholds: ContactThresholds) -> None:
         """Detect contacts by other thresholds from the next reading on; contacts are kept."""
         self.settings = replace(self.settings, thresholds=thresholds)

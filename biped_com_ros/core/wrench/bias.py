@@ -95,11 +95,15 @@ class BiasFilter:
     """
 
     def __init__(self, settings: BiasSettings) -> None:
+        self.use(settings)
+        self.set_bias(np.zeros(6))
+
+    def use(self, settings: BiasSettings) -> None:
+        """Use other settings from now on; the present bias and its uncertainty stay."""
         self._settings = settings
         self._drift = np.repeat((settings.force_drift, settings.torque_drift), 3) / 3600.0
         self._initial = np.repeat((settings.force, settings.torque), 3)
         self._least_ns = nanoseconds(settings.least_time)
-        self.set_bias(np.zeros(6))
 
     def set_bias(self, bias: Array, deviation: Array | None = None) -> None:
         """Start from a bias (6,) and its standard deviation; None: that of the settings."""

@@ -101,6 +101,12 @@ class BiasTracking:
         for sensor in self.filters:
             self.restart(sensor)
 
+    def use(self, bias: BiasSettings, swing: SwingSettings) -> None:
+        """Use other settings from now on; the present biases stay."""
+        self._swing = swing
+        for found in self.filters.values():
+            found.use(bias)
+
     def restart(self, sensor: int, deviation: Array | None = None) -> None:
         """Start from the present offset of a sensor, as after a tare; a hand's has no bias."""
         found = self.filters.get(sensor)

@@ -117,6 +117,8 @@ class JointStillness:
 
     Attributes
     ----------
+    limit
+        May be changed at any time.
     moved_ns
         Time of the last motion, ns; :data:`NEVER_NS` without any.
     movement
@@ -125,7 +127,7 @@ class JointStillness:
     """
 
     def __init__(self, joint_names: Sequence[str], limit: float) -> None:
-        self._names, self._limit = joint_names, limit
+        self._names, self.limit = joint_names, limit
         self._sum, self._count, self._began_ns = np.zeros(len(joint_names)), 0, NEVER_NS
         self.moved_ns, self.movement = NEVER_NS, ''
 
@@ -141,7 +143,7 @@ class JointStillness:
             return
         speeds = np.abs(self._sum) / self._count
         self._count = 0
-        if speeds.size and speeds.max() > self._limit:
+        if speeds.size and speeds.max() > self.limit:
             fastest = int(speeds.argmax())
             self.moved_ns = stamp_ns
             self.movement = f'{self._names[fastest]} at {speeds[fastest]:.3g} rad/s'
@@ -168,6 +170,11 @@ class RecentReadings:
     def __init__(self, sensor: str, count: int) -> None:
         self.sensor, self._count, self.newest_ns = sensor, count, NEVER_NS
         self._stamped: deque[tuple[int, Array]] = deque(maxlen=count)
+
+    def use_count(self, count: int) -> None:
+        """Average another number of readings; the last ones are kept."""
+        self._count = count
+        self._stamped = deque(self._stamped, maxlen=count)
 
     def add(self, reading: Array, stamp_ns: int) -> None:
         """Add a reading (6,) after the sign, before any offset."""
@@ -229,8 +236,8 @@ class RecentReadings:
             raise InputError(
                 f"'{self.sensor}' not tared: {still.movement} moved while averaging, above "
                 f'{limits.joint_speed:g} rad/s; hold the robot still for '
-                f'{1e-9 * (self.newest_ns - oldest_ns):.1f} s and try again, or start '
-                'with a larger tare_max_joint_speed if its velocities are that noisy')
+                f'{1e-9 * (self.newest_ns - oldest_ns):.1f} s and try again, or set '
+                'a larger tare_max_joint_speed if its velocities are that noisy')
         for part, unit, limit, parameter in (
                 (deviation[:3], 'N', limits.force_deviation, 'tare_max_force_deviation'),
                 (deviation[3:], 'N m', limits.torque_deviation, 'tare_max_torque_deviation')):

@@ -113,27 +113,38 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         params.aggregation_settings()
 
     def apply_parameters(self, params: WrenchAggregatorParameters) -> None:
-        """Change limits, and the low-pass of every sensor if its parameters changed."""
+        """Change limits, and filters and weights if their parameters changed."""
+        before, self.params = self.params, params
         self._set_limits(params)
+        self._tare.use(params)
         self.aggregation.use_thresholds(params.aggregation_settings().thresholds)
         self._weight.tolerance = params.weight_tolerance
         self._faults.set_missing(params.weight_missing)
         for source in (self.joints, self.imu, *self.sensors):
             source.timeout = params.sensor_timeout
+        if params.gravity != before.gravity:
+            self.aggregation.use_gravity(params.gravity)
+            self._use_weights()
+        elif self._virtual is not None and params.virtual_cutoff != before.virtual_cutoff:
+            self._virtual.restart(params)
         low_pass = (params.low_pass_cutoff, params.low_pass_order)
-        if low_pass != (self.params.low_pass_cutoff, self.params.low_pass_order):
+        if low_pass != (before.low_pass_cutoff, before.low_pass_order):
             for channel in self.aggregation.channels:
                 channel.low_pass = LowPass(params.low_pass_cutoff, 6, params.low_pass_order)
 
     def use_inertials(self) -> None:
         """Subtract the calibrated weight of what sensors carry."""
         self.aggregation.use_inertials()
+        self._use_weights()
+
+    def _use_weights(self) -> None:
+        """Go on with the weights that the aggregation has now."""
         if self._virtual is not None:
-            self._virtual.use_inertials()
+            self._virtual.restart(self.params)
         self._weight.body_weight = self.aggregation.body_weight
         self._faults.use_inertials()
         self._set_limits(self.params)
-        self._joints_ns = NEVER_NS  # the state was computed with the masses before
+        self._joints_ns = NEVER_NS  # the state was computed with the weights before
 
     def _set_limits(self, params: WrenchAggregatorParameters) -> None:
         """Compute from the parameters what every message needs."""

@@ -35,7 +35,7 @@ class WrenchAggregatorParameters(RobotNodeParameters, ContactParameters, WeightP
         'and untare; empty: offsets are not saved')
     footprint_frame: str = constant(
         'base_footprint', 'frame_id of the total wrench and of the line through the CoM')
-    gravity: float = gravity_parameter()
+    gravity: float = gravity_parameter(read_only=False)
     low_pass_cutoff: float = parameter(
         50.0, 'Cut-off frequency of the Butterworth low-pass of all readings; 0: off', 'Hz', 0.0,
         10000.0)
@@ -49,13 +49,13 @@ class WrenchAggregatorParameters(RobotNodeParameters, ContactParameters, WeightP
     cop_min_share: float = parameter(
         0.02, 'Smallest normal force, as a share of body weight, for which the CoP of a foot and '
         'the line through the CoM are published', '', 0.001, 0.9)
-    tare_samples: int = constant(
+    tare_samples: int = parameter(
         500, 'Number of readings of a sensor that a tare averages', '', 10, 100000)
     tare_max_force_deviation: float = parameter(
         2.0, 'Largest standard deviation of a force for a tare', 'N', 0.0, 1000.0)
     tare_max_torque_deviation: float = parameter(
         0.2, 'Largest standard deviation of a torque for a tare', 'N m', 0.0, 100.0)
-    tare_max_joint_speed: float = constant(
+    tare_max_joint_speed: float = parameter(
         0.05, 'Largest speed of a joint for a tare', 'rad/s', 0.0, 10.0)
     tare_max_offset_share: float = parameter(
         0.3, 'Largest force of an offset, as a share of body weight: with more the robot is '
@@ -64,20 +64,20 @@ class WrenchAggregatorParameters(RobotNodeParameters, ContactParameters, WeightP
         0.25, 'Share of the body weight that may be missing while a foot on the ground measures '
         'almost nothing for 0.5 s; if more is, its sensor counts as dead, and its wrench is '
         'withheld; 1: never', '', 0.01, 1.0)
-    bias_tracking: bool = constant(
+    bias_tracking: bool = parameter(
         True, 'Whether the offsets of the foot sensors follow their biases while feet swing or '
         'the robot hangs, never while they are loaded')
-    bias_force: float = constant(
+    bias_force: float = parameter(
         5.0, 'Standard deviation of the force bias of a sensor that was not tared', 'N', 0.001,
         1e4)
-    bias_torque: float = constant(
+    bias_torque: float = parameter(
         0.2, 'Standard deviation of the torque bias of a sensor that was not tared', 'N m', 0.001,
         1e3)
-    bias_force_drift: float = constant(
+    bias_force_drift: float = parameter(
         30.0, 'Standard deviation of the drift of a force bias', 'N/h', 0.001, 1e4)
-    bias_torque_drift: float = constant(
+    bias_torque_drift: float = parameter(
         1.0, 'Standard deviation of the drift of a torque bias', 'N m/h', 0.001, 1e3)
-    bias_lift: float = constant(
+    bias_lift: float = parameter(
         0.01, 'Height of a sole above those that carry the robot from which on its foot swings',
         'm', 0.001, 1.0)
     state_timeout: float = parameter(
@@ -86,7 +86,7 @@ class WrenchAggregatorParameters(RobotNodeParameters, ContactParameters, WeightP
     sensor_timeout: float = parameter(
         0.5, 'Time without messages after which a sensor is stale', 's', 0.001, 60.0)
 
-    virtual_cutoff: float = constant(
+    virtual_cutoff: float = parameter(
         50.0, 'Cut-off frequency of the low-pass of virtual wrenches, from joint torques; see the '
         "feet's 'source' in the robot's YAML", 'Hz', 1.0, 1000.0)
 

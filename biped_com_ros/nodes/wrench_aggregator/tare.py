@@ -65,16 +65,35 @@ class Tare:
             return  # virtual feet have no offsets
         self._path = Path(params.offsets_file).expanduser() if params.offsets_file else None
         self._offsets = self._load()
-        self._tracking = BiasTracking(
-            aggregation, params.bias_settings(), SwingSettings(lift=params.bias_lift),
-            ) if params.bias_tracking else None
-        for i, channel in enumerate(self._channels):
-            self._restart_tracking(i, channel.name)
+        self._use_tracking(params)
         labels = [f'{channel.name}/{axis}' for channel in self._channels for axis in AXES]
         self._output = float_array_publisher(node, '~/offsets', len(labels), labels, qos=LATCHED)
         self._publish()
         self._offer_services()
         node.diagnostics.add('offsets', self._report)
+
+    def use(self, params: WrenchAggregatorParameters) -> None:
+        """Use parameters that were changed; offsets, and biases that were found, stay."""
+        self._stillness.limit = params.tare_max_joint_speed
+        for recent in self._recent:
+            recent.use_count(params.tare_samples)
+        if self._channels:
+            self._use_tracking(params)
+
+    def _use_tracking(self, params: WrenchAggregatorParameters) -> None:
+        """Begin, change or end the tracking of biases."""
+        bias, swing = params.bias_settings(), SwingSettings(lift=params.bias_lift)
+        if not params.bias_tracking:
+            self._tracking = None
+        elif self._tracking is None:
+            self._tracking = BiasTracking(self._aggregation, bias, swing)
+            for i, channel in enumerate(self._channels):
+                self._restart_tracking(i, channel.name)
+        else:
+            self._tracking.use(bias, swing)
+            for i, found in self._tracking.filters.items():
+                if not found.updates:  # it is as uncertain as the parameters say
+                    self._restart_tracking(i, self._channels[i].name)
 
     def _offer_services(self) -> None:
         all_sensors = range(len(self._channels))

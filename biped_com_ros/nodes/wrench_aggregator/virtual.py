@@ -56,7 +56,7 @@ class VirtualFootOutputs:
 
     def __init__(self, node: RobotNode[WrenchAggregatorParameters],
                  aggregation: WrenchAggregation, feet: VirtualFeet) -> None:
-        self._params, self._model = node.params, aggregation.model
+        self._model = aggregation.model
         self.feet, self._virtual = feet, aggregation.virtual_feet
         config, model = aggregation.model.config, aggregation.model
         names = tuple(config.feet)
@@ -77,9 +77,9 @@ class VirtualFootOutputs:
             self._compared.append((index, bodies[name], comparison, output))
             node.diagnostics.add(f'{name} foot', partial(_report, comparison))
 
-    def use_inertials(self) -> None:
-        """Begin a new estimate, with the masses that the model has now."""
-        self.feet = _estimator(self._model, self._params)
+    def restart(self, params: WrenchAggregatorParameters) -> None:
+        """Begin a new estimate, with these parameters and the masses that the model has now."""
+        self.feet = _estimator(self._model, params)
 
     def publish(self, contact_period_ns: int) -> Iterator[ContactBody]:
         """Publish the last estimate; go through the virtual feet, whose wrenches are set."""

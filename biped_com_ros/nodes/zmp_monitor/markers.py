@@ -29,6 +29,7 @@ from biped_com_ros.ros.topics import markers
 from biped_com_ros.ros.topics.qos import LATCHED
 from biped_com_ros.viz import palette
 from biped_com_ros.viz.arrows import arrow_scale
+from geometry_msgs.msg import Point
 import numpy as np
 from rclpy.node import Node
 from visualization_msgs.msg import Marker
@@ -100,7 +101,17 @@ class StabilityMarkers:
         for i in range(feet):
             fields[f'arrow_{i}'] = f'markers[{self._first_arrow + i}].points'
         self._out = markers.marker_publisher(node, shown, fields, qos=LATCHED)
-        self._trails = (_Trail(params.trail), _Trail(params.trail))
+        self._trails: tuple[_Trail, ...] = (_Trail(params.trail), _Trail(params.trail))
+
+    def set_trail(self, length: int) -> None:
+        """Draw trails of so many points, of those that are known."""
+        if length == len(self._trails[0].points):
+            return
+        self._trails = tuple(trail.resized(length) for trail in self._trails)
+        array = self._out.prototype
+        for index in (self._polygon + 1, self._polygon + 2):
+            array.markers[index].points = [Point() for _ in range(length)]
+        self._out.use_prototype(array)
 
     def set_force_scale(self, model: RobotModel, params: ZmpMonitorParameters) -> None:
         """Draw forces by the parameters, or by the robot's weight and height."""
@@ -186,6 +197,13 @@ class _Trail:
 
     def __init__(self, n: int) -> None:
         self.points, self.count = np.zeros((n, 3)), 0
+
+    def resized(self, n: int) -> _Trail:
+        """Return one of n points with the last ones of this."""
+        trail = _Trail(n)
+        for point in self.points[len(self.points) - min(self.count, len(self.points)):]:
+            trail.add(point)
+        return trail
 
     def add(self, point: Sequence[float] | Array | None) -> None:
         if point is None:

@@ -94,7 +94,7 @@ class ZmpMonitor(RobotNode[ZmpMonitorParameters]):
             self._on_state, params, body_weight=model.mass * params.gravity,
             thresholds=_thresholds(params),
             hand_topics=hand_wrench_topics(model, params.hand_wrench_topics),
-            wrench_delay=params.wrench_delay if params.align_wrenches else 0.0)
+            wrench_delay=_aligned_delay(params))
         self.watch_inputs(self.inputs.inputs)
         self._health = StabilityHealth(self, self.inputs, self.estimator.base, self.monitor)
 
@@ -111,8 +111,8 @@ class ZmpMonitor(RobotNode[ZmpMonitorParameters]):
         self._payload.use(params)
         self.inputs.use(params, thresholds=_thresholds(params),
                         body_weight=self.model.mass * params.gravity)
-        if params.align_wrenches:
-            self.estimator.set_wrench_delay(params.wrench_delay)
+        self._markers.set_trail(params.trail)
+        self.estimator.set_wrench_delay(_aligned_delay(params))
         self._replace_monitor(same_masses=True)
 
     def use_inertials(self) -> None:
@@ -140,13 +140,18 @@ class ZmpMonitor(RobotNode[ZmpMonitorParameters]):
             self._markers.publish(report, self.monitor.watch.level)
 
 
+def _aligned_delay(params: ZmpMonitorParameters) -> float:
+    """Return by how much wrenches are older than the joint states that they are paired with, s."""
+    return params.wrench_delay if params.align_wrenches else 0.0
+
+
 def _settings(params: ZmpMonitorParameters) -> MonitorSettings:
     stability = settings_from(
         params, StabilityThresholds, margin=params.margin_warning,
         dcm_margin=params.dcm_margin_unstable, tilt=params.tilt_unstable,
         fallen_tilt=params.tilt_fallen, lean=params.lean_unstable, dwell=params.level_dwell,
         recovery=params.recovery_time)
-    undone = 0.0 if params.align_wrenches else params.wrench_delay
+    undone = params.wrench_delay - _aligned_delay(params)
     return settings_from(
         params, MonitorSettings, 'model_', stability=stability, min_share=params.min_force_share,
         gravity=params.gravity, wrench_delay=undone,

@@ -64,7 +64,7 @@ class ZmpMonitorParameters(
         0.0045, 'Delay of the wrenches of the feet, undone where they are compared with the '
         'model; 0.0045 is that of the low-pass of wrench_aggregator at its default (of second '
         'order: 0.225 / low_pass_cutoff)', 's', 0.0, 0.1)
-    align_wrenches: bool = constant(
+    align_wrenches: bool = parameter(
         False, 'Pair wrenches with the joint states of wrench_delay before: ZMP, margins and '
         'contacts of a walking robot are right for their stamps then, but published that much '
         'later')
@@ -100,7 +100,7 @@ class ZmpMonitorParameters(
     difference_warning: float = parameter(
         0.03, "Root mean square difference of model's and measured ZMP above which a warning "
         'is given', 'm', 0.0, 10.0)
-    trail: int = constant(60, 'Number of past points of the trails of ZMP markers', '', 2, 10000)
+    trail: int = parameter(60, 'Number of past points of the trails of ZMP markers', '', 2, 10000)
     force_scale: float = parameter(
         0.0, "Length of force arrows; 0: the robot's weight is 0.55 of its height", 'm/N', 0.0,
         10.0)

@@ -26,6 +26,7 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import WrenchStamped
 import numpy as np
 import pytest
+from rclpy.parameter import Parameter
 from rclpy.qos import qos_profile_sensor_data
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Float64MultiArray
@@ -121,6 +122,22 @@ def test_the_virtual_foot_and_the_total_carry_the_simulators_forces(rig):
     np.testing.assert_allclose(wrench(rig.wrenches['left'][-1]), truth[0], atol=1e-3 * weight)
     assert wrench(rig.total[-1])[2] == pytest.approx(weight, rel=0.01)
     assert rig.wrenches['right'][-1].header.frame_id == 'r_sole'
+
+
+def test_another_cutoff_takes_effect_at_once(rig):
+    rig.play(5)
+    before = rig.node._virtual.feet
+    assert rig.node.set_parameters([Parameter('virtual_cutoff', value=20.0)])[0].successful
+    feet = rig.node._virtual.feet
+    assert feet is not before and feet.sensors._settings.cutoff == 20.0
+    count = len(rig.wrenches['right'])
+    rig.play(40)
+    assert len(rig.wrenches['right']) > count + 20
+    np.testing.assert_allclose(
+        wrench(rig.wrenches['right'][-1]), rig.plant.truth().sole_wrenches[1],
+        atol=0.02 * 9.81 * rig.model.mass)
+    assert rig.node.set_parameters([Parameter('virtual_cutoff', value=50.0)])[0].successful
+    rig.play(40)
 
 
 def test_covariance_and_probabilities_of_all_feet(rig):
