@@ -74,7 +74,8 @@ _limits = st.builds(TareLimits, **dict.fromkeys(TareLimits.__dataclass_fields__,
 add(JointStillness, st.tuples(st.just(_joints), v.positive), update=(_samples, _stamps))
 add(RecentReadings, st.tuples(v.names, st.integers(1, 4)), add=(v.vectors(6), _stamps), tare=(
     v.vectors(6), _stillness, _limits,
-    st.just(WrenchSensorConfig(frame='sensor', topic='wrench')), _stamps))
+    st.just(WrenchSensorConfig(frame='sensor', topic='wrench')), _stamps),
+    use_count=(st.integers(1, 4),))
 
 
 def _by_keyword(kind):
