@@ -428,11 +428,27 @@ def test_a_robot_without_tendons_needs_no_torso_controller(
     assert code == 0, launched.output
 
 
-def test_a_robot_that_does_not_exist_ends_the_launch(launch: Callable[..., Launched]) -> None:
-    launched = launch('simulation.launch.xml', 'robot:=bipedd')
+def test_a_description_that_does_not_exist_ends_the_launch(
+        launch: Callable[..., Launched]) -> None:
+    launched = launch('simulation.launch.xml', 'robot:=biped', 'urdf:=/nowhere.urdf')
     assert launched.process.wait(timeout=30) == 1
-    assert "unknown robot 'bipedd'; did you mean 'biped'?" in launched.output
+    assert '/nowhere.urdf' in launched.output
     assert 'shutting down: simulator-1 has ended' in launched.output
+
+
+@pytest.mark.parametrize('robot, error', [
+    ('bipedd', "unknown robot 'bipedd'; did you mean 'biped'?"),
+    ('nowhere.yaml', "robot file 'nowhere.yaml' cannot be read"),
+    ('{broken}', "broken.yaml")])
+def test_a_wrong_robot_is_said_once_before_anything_starts(
+        robot: str, error: str, launch: Callable[..., Launched], tmp_path: Path) -> None:
+    """Each of seven nodes said it, and the page had an address before it ended, too."""
+    broken = tmp_path / 'broken.yaml'
+    broken.write_text('base_lnk: pelvis\n')
+    launched = launch('demo.launch.xml', f'robot:={robot.format(broken=broken)}')
+    assert launched.process.wait(timeout=30) == 2
+    line, = launched.output.splitlines()
+    assert line.startswith('run_launch: ') and error in line
 
 
 # ------------------------------------------------------------------------------------ RViz
