@@ -63,9 +63,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     -------
     int
         0; 2 if the launch file or an argument is wrong; else the exit code of the first process
-        that ended with an error.
+        that ended with an error. Ctrl-C before there are processes ends it by the signal.
 
     """
+    try:
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        return _run(argv)
+    except KeyboardInterrupt:  # temporary files have been removed
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGINT)
+        raise
+
+
+def _run(argv: Sequence[str] | None) -> int:
     options = _parser().parse_intermixed_args(argv)
     try:
         files = [word for word in options.arguments if _ARGUMENT not in word]

@@ -103,9 +103,10 @@ def test_keys_of_a_terminal_move_the_stick(terminal):
     terminal.press(b' ')
     terminal.until(lambda: terminal.sticks[-1] == (0.0, 0.0))
     terminal.press(b'f')
-    terminal.until(lambda: terminal.frozen == [True])
+    terminal.until(lambda: terminal.frozen == [True] and b'frozen\x1b[K' in terminal.shown)
     terminal.press(b'u')
     terminal.until(lambda: terminal.frozen == [True, False])
+    terminal.until(lambda: b'frozen' not in terminal.shown.split(b'\r')[-2])
     com = PointStamped()
     com.point.x, com.point.y, com.point.z = 0.012, -0.003, 0.4
     publisher = terminal.node.create_publisher(PointStamped, 'com_estimator/com', 10)

@@ -18,6 +18,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -50,7 +51,8 @@ def shown_file(page):
 @pytest.fixture(scope='module')
 def directory(tmp_path_factory):
     """Return where the reader has written the file."""
-    directory = tmp_path_factory.mktemp('mine')
+    directory = tmp_path_factory.mktemp('mine') / 'my Büro'
+    directory.mkdir()
     (directory / 'jvrc1.yaml').write_text(shown_file(PAGE.read_text()))
     return directory
 
@@ -151,7 +153,7 @@ def commands(directory):
         r'in two terminals [^:]+::\n\n((?:    .+\n)+)', PAGE.read_text())[1].splitlines()
     export, variable = lines.pop(0).split('#')[0].split()
     assert export == 'export'
-    words = [line.replace('$PWD', str(directory)).split() for line in lines]
+    words = [shlex.split(line.replace('$PWD', str(directory))) for line in lines]
     return [[sys.executable, *command[1:]] if command[0] == 'python' else [
         sys.executable, '-m', 'biped_com_ros.launch_runner.launch', *command[1:]]
         for command in words], dict([variable.split('=')])

@@ -82,3 +82,9 @@ def test_the_example_of_the_readme_runs(capsys):
     code = re.search(r'```python\n(.*?)```', (ROOT / 'README.md').read_text(), re.DOTALL)[1]
     exec(code, {})
     assert 'leg_left_6_link' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize('page', PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_work_in_directories_with_spaces(page):
+    """Unquoted, the shell makes two words of the path, and make takes one for another goal."""
+    assert re.findall(r'(?<!")\$(?:PWD|HOME)/\S*', page.read_text()) == []

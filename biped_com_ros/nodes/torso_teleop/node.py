@@ -112,7 +112,7 @@ class TorsoTeleop(Node):
         self._keys = _Keyboard() if self._params.motion == 'keys' else None
         self._joy = self.create_publisher(Joy, 'joy', 10)
         self._freeze = self.create_client(SetBool, _FREEZE)
-        self._start, self._shape, self._com = 0, '', ''
+        self._start, self._shape, self._com, self._frozen = 0, '', '', ''
         self._request: tuple[bool, float] | None = None  # freeze or unfreeze, until when
         if self._keys:  # the tour prints nothing
             subscribe(
@@ -155,7 +155,7 @@ class TorsoTeleop(Node):
             self.stick.press(key)
         self._send_request()
         print(f'\rstick forward {self.stick.forward:+.1f} left {self.stick.left:+.1f}  '
-              f'{self._shape}  {self._com}\x1b[K', end='', flush=True)
+              f'{self._shape}  {self._com}{self._frozen}\x1b[K', end='', flush=True)
 
     def _send_request(self) -> None:
         """Freeze or unfreeze as soon as the controller is there."""
@@ -163,13 +163,17 @@ class TorsoTeleop(Node):
             return
         freezes, end = self._request
         if self._freeze.service_is_ready():
-            self._freeze.call_async(SetBool.Request(data=freezes))
+            self._freeze.call_async(SetBool.Request(data=freezes)).add_done_callback(
+                lambda _: self._show_frozen(freezes))
             self._request = None
         elif time.monotonic() > end:
             print(f'\r\x1b[Knot {"" if freezes else "un"}frozen: no service '
                   f'{self.resolve_service_name(_FREEZE)}; is torso_controller running?',
                   flush=True)
             self._request = None
+
+    def _show_frozen(self, is_frozen: bool) -> None:
+        self._frozen = '  frozen' if is_frozen else ''
 
     def destroy_node(self) -> None:
         """Restore the terminal."""

@@ -168,6 +168,20 @@ def test_ctrl_c_while_the_runner_starts_prints_nothing(delay: float) -> None:
     assert runner.returncode in ((-signal.SIGINT, 0) if delay else (-signal.SIGINT,))
 
 
+def test_ctrl_c_before_anything_runs_leaves_no_files(start: Start, tmp_path: Path) -> None:
+    """As in the second in which `make demo` reads its launch files."""
+    runner = start('<let name="slow" value="$(command \'sleep 60\')"/>' + node('ends'))
+    end = time.monotonic() + 20.0
+    while not list(tmp_path.glob('run_launch_*')):
+        assert time.monotonic() < end, runner.output
+        time.sleep(0.02)
+    time.sleep(0.3)
+    runner.process.send_signal(signal.SIGINT)
+    assert runner.process.wait(timeout=10) == -signal.SIGINT
+    assert list(tmp_path.glob('run_launch_*')) == []
+    assert runner.output == ''
+
+
 @pytest.mark.parametrize(('script', 'code'), [('ends', 0), ('fails', 7)])
 def test_on_exit_shutdown_ends_the_others(start: Start, script: str, code: int) -> None:
     runner = start(node('default') + node(script, 'on_exit="shutdown" output="screen"'))
