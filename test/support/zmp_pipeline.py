@@ -43,13 +43,14 @@ class Pipeline:
 
     """
 
-    def __init__(self, robot='biped', options=PlantOptions(tendons=False), settings=None):
+    def __init__(self, robot='biped', options=PlantOptions(tendons=False), settings=None,
+                 aggregation=None):
         self.model = RobotModel.load(robot)
         model = self.model
         self.plant = Plant(model.config, model.urdf, options, model.joint_names,
                            model.link_names)
         self.hips = HipShift(model, model.posture())
-        self._aggregation = WrenchAggregation(model, AggregationSettings())
+        self._aggregation = WrenchAggregation(model, aggregation or AggregationSettings())
         self._base = LegOdometry(model, model.config.imu.frame)
         self.monitor = StabilityMonitor(model, settings or MonitorSettings())
         self._contacts = FootContacts(
