@@ -199,6 +199,11 @@ class Browser:
             return [...document.querySelectorAll(arguments[0])].filter(e => e.checkVisibility())
                 .map(e => e.getBoundingClientRect().width / innerWidth);""", selector)
 
+    def page_and_screen(self):
+        """Return how wide the page is, also what is beyond the screen, and the screen, pixels."""
+        return self._driver.execute_script(
+            'return [document.documentElement.scrollWidth, innerWidth];')
+
     def look_of(self, words):
         """Return the box of words as shares of the window, and how bright ink and ground are."""
         return self._driver.execute_script("""

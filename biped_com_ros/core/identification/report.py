@@ -61,6 +61,8 @@ th.text, td.text { white-space: normal; text-align: left; min-width: 12rem; }
 .poses figure { margin: 0; width: 7rem; }
 figcaption { font-size: .8rem; text-align: center; overflow-wrap: anywhere; line-height: 1.2; }
 summary { cursor: pointer; margin: .5rem 0; }
+@media (max-width: 36em) {
+  td, th { padding: .2rem .3rem; font-size: .85rem; } th { white-space: normal; } }
 @media print { .wide { overflow: visible; } }
 .warning { background: #fef3c7; border-left: 4px solid #d97706; padding: .4rem .8rem; }
 svg { max-width: 100%; height: auto; } svg text { font: 13px system-ui, sans-serif; }
