@@ -25,8 +25,10 @@ the model does not know.
 
 Columns: vertical force, rms in percent of the weight; CoP under feet with 30 % of the weight, rms;
 how often 95 % intervals cover the truth, least and most of the twelve axes, and for the internal
-force of two feet; how long contacts are right (truth: more than 1 % of the weight); false changes
-of contact in 100 steps. ``--cost`` compares the time that an instant takes with that of a stock
+force of two feet; how long contacts are right (truth: more than 1 % of the weight); mean delays of
+touch-downs and lift-offs, and false changes of contact in 100 steps. The targets at the end are
+those of the worst walk: S by foot sensors, V and the letters behind it by virtual ones, for each
+friction. ``--cost`` compares the time that an instant takes with that of a stock
 relay's callback; an instant is two messages for the virtual sensors, of the joints and of the IMU,
 and four for the base filter, which takes the wrenches of the feet, too.
 """
@@ -34,19 +36,21 @@ and four for the base filter, which takes the wrenches of the feet, too.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 import itertools
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks.common import (
-    alternate, console, machine, microseconds, print_table, ratio)
+    alternate, console, machine, microseconds, print_table, print_targets, ratio, Target)
 from benchmarks.recorded_walk import (
     directory, InjectedErrors, load_walk, names, USUAL, VARIABLE, Walk)
 from benchmarks.walk_com import print_com
+from benchmarks.walk_contacts import contact_errors, ContactErrors
 from benchmarks.walk_edges import print_edges
 from benchmarks.walk_gravity import print_gravity
-from benchmarks.walk_states import print_states
+from benchmarks.walk_states import print_states, StateErrors
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.state.base import BaseSettings
 from biped_com_ros.core.state.estimator import StateEstimator, SynchronizedSettings
@@ -106,22 +110,55 @@ def estimate_wrenches(walk: Walk, count: int | None = None,
     return VirtualWalk(wrenches, covariances, probabilities, in_contact)
 
 
-def wrench_row(walk: Walk, found: VirtualWalk) -> tuple[str, ...]:
-    """Return the errors of a walk as text."""
+class WrenchErrors(NamedTuple):
+    """
+    Errors of the virtual wrenches of a walk.
+
+    Attributes
+    ----------
+    force
+        Vertical, root mean square as a share of the weight.
+    cop
+        Under feet with 30 % of the weight, root mean squares along x and y, m.
+    covered
+        How often 95 % intervals cover the truth, least and most of the axes.
+    internal
+        The same for the internal force of two feet.
+    contacts
+        Of the decision by probabilities.
+
+    """
+
+    force: float
+    cop: tuple[float, float]
+    covered: tuple[float, float]
+    internal: float
+    contacts: ContactErrors
+
+    def cells(self) -> tuple[str, ...]:
+        """Return those as text."""
+        least, most = (100.0 * share for share in self.covered)
+        return (f'{100.0 * self.force:.1f}', *(f'{1e3 * axis:.1f}' for axis in self.cop),
+                f'{least:.0f} ... {most:.0f}', f'{100.0 * self.internal:.0f}',
+                *self.contacts.cells())
+
+
+def wrench_errors(walk: Walk, found: VirtualWalk) -> WrenchErrors:
+    """Return the errors of a walk."""
     begin = round(SETTLING / float(walk.truth['timestep']))
     span = slice(begin, len(found.wrenches))
     weight, truth = 9.81 * walk.model.mass, walk.true_wrenches[span]
     wrenches, errors = found.wrenches[span], found.wrenches[span] - truth
     loads = truth[..., 2] > 0.3 * weight
-    cop = [1e3 * root_mean_square(wrenches[loads][:, k] / wrenches[loads][:, 2]
-                                  - truth[loads][:, k] / truth[loads][:, 2]) for k in (4, 3)]
+    cop = [root_mean_square(wrenches[loads][:, k] / wrenches[loads][:, 2]
+                            - truth[loads][:, k] / truth[loads][:, 2]) for k in (4, 3)]
     deviations = np.sqrt(np.diagonal(found.covariances[span], axis1=1, axis2=2))
-    covered = 100.0 * (np.abs(errors.reshape(len(errors), -1)) < 1.96 * deviations).mean(0)
-    right, false = contact_errors(found.in_contact[span], walk.true_contacts[span])
-    return (walk.name, f'{100.0 * root_mean_square(errors[..., 2]) / weight:.1f}',
-            f'{cop[0]:.1f}', f'{cop[1]:.1f}', f'{covered.min():.0f} ... {covered.max():.0f}',
-            f'{internal_coverage(errors, found.covariances[span], truth[..., 2]):.0f}',
-            f'{right:.1f}', f'{false:.0f}')
+    covered = (np.abs(errors.reshape(len(errors), -1)) < 1.96 * deviations).mean(0)
+    return WrenchErrors(
+        root_mean_square(errors[..., 2]) / weight, (cop[0], cop[1]),
+        (float(covered.min()), float(covered.max())),
+        internal_coverage(errors, found.covariances[span], truth[..., 2]),
+        contact_errors(found.in_contact[span], walk.true_contacts[span]))
 
 
 def root_mean_square(values: np.ndarray) -> float:
@@ -131,7 +168,7 @@ def root_mean_square(values: np.ndarray) -> float:
 
 def internal_coverage(errors: np.ndarray, covariances: np.ndarray, loads: np.ndarray) -> float:
     """
-    Return in how much of double support 1.96 deviations cover the internal force, percent.
+    Return in how much of double support 1.96 deviations cover the internal force.
 
     That is half the difference of the lateral forces of the two feet.
     """
@@ -140,39 +177,88 @@ def internal_coverage(errors: np.ndarray, covariances: np.ndarray, loads: np.nda
     direction[1], direction[7] = 0.5, -0.5
     internal = errors.reshape(len(errors), -1).dot(direction)
     deviations = np.sqrt(np.einsum('i,tij,j->t', direction, covariances, direction))
-    return 100.0 * float((np.abs(internal) < 1.96 * deviations)[both].mean())
+    return float((np.abs(internal) < 1.96 * deviations)[both].mean())
 
 
-def contact_errors(found: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
-    """
-    Return how much of the time contacts are right, percent, and false changes in 100 steps.
-
-    A change is false if that foot has none in the same direction within 50 ms in truth.
-    """
-    false = steps = 0
-    for foot in range(truth.shape[1]):
-        changes, true_changes = (np.diff(c[:, foot].astype(int)) for c in (found, truth))
-        steps += int((true_changes > 0).sum())
-        for sign in (1, -1):
-            at, true = (np.flatnonzero(c == sign) for c in (changes, true_changes))
-            false += sum(not (np.abs(true - instant) <= 25).any() for instant in at)
-    return 100.0 * float((found == truth).mean()), 100.0 * false / steps
-
-
-def print_wrenches(walks: list[Walk], title: str, count: int | None) -> None:
-    """Print the errors of virtual foot wrenches."""
-    print_table(title, (
+def print_virtual(walks: list[Walk], friction: float, count: int | None,
+                  ) -> tuple[list[WrenchErrors], list[StateErrors]]:
+    """Print the errors of virtual foot wrenches, and of states by them."""
+    found = [estimate_wrenches(walk, count) for walk in walks]
+    errors = [wrench_errors(walk, virtual) for walk, virtual in zip(walks, found)]
+    more = f'{friction:g} N m of unknown friction more'
+    print_table(f'Virtual foot sensors, {more}', (
         'walk', 'fz, %', 'CoP x, mm', 'CoP y', 'covered, %', 'internal, %', 'contacts, %',
-        'false'),
-        [wrench_row(walk, estimate_wrenches(walk, count)) for walk in walks])
+        'down, ms', 'up, ms', 'false'),
+        [(walk.name, *row.cells()) for walk, row in zip(walks, errors)])
+    states = print_states(
+        walks, f'Base by virtual foot sensors, {more}', 'filter',
+        [{'wrenches': virtual.wrenches, 'probabilities': virtual.probabilities}
+         for virtual in found])
+    return errors, states
 
 
-def print_bases(walks: list[Walk]) -> None:
-    """Print the errors of the base by foot sensors, by both of its sources."""
-    print_states(walks, 'Base by foot sensors that are 2 ms late: base_source filter')
-    print_states(walks, 'The same, wrenches aligned by their known delay', delay=0.002)
+def print_bases(walks: list[Walk]) -> tuple[list[StateErrors], list[StateErrors]]:
+    """Print the errors of the base by foot sensors; return those as they are, and aligned."""
+    plain = print_states(walks, 'Base by foot sensors that are 2 ms late: base_source filter')
+    print_table('Contacts by the same', (
+        'walk', 'right, %', 'touch-down, ms', 'lift-off, ms', 'false in 100 steps'),
+        [(walk.name, *state.contacts.cells()) for walk, state in zip(walks, plain)])
+    aligned = print_states(
+        walks, 'The same, wrenches aligned by their known delay', delay=0.002)
     print_states(walks, 'The same, floor not known to be level', floor=0.0)
     print_states(walks, 'base_source imu, with the true orientation', 'imu')
+    return plain, aligned
+
+
+def state_targets(plain: list[StateErrors], aligned: list[StateErrors]) -> list[Target]:
+    """Return what is demanded of states by foot sensors."""
+    def worst(of: Callable[[StateErrors], float], states: list[StateErrors] = plain) -> float:
+        return max(abs(of(state)) for state in states)
+    return [
+        Target('S1', 'drift of the base', 100.0 * worst(lambda s: s.drift), 1.0, unit='%'),
+        Target('S2', 'drift of its height', 1e3 * worst(lambda s: s.height), 10.0, unit='mm/m'),
+        Target('S3', 'its velocity, rms', 1e3 * worst(lambda s: s.velocity), 10.0, unit='mm/s'),
+        Target('S4', 'DCM, rms', 1e3 * worst(lambda s: s.dcm), 3.0, unit='mm'),
+        Target('S5', 'ZMP, wrenches aligned, rms', 1e3 * worst(lambda s: s.zmp, aligned), 4.0,
+               unit='mm'),
+        Target('S6', 'ZMP of the model minus measured, aligned, rms',
+               1e3 * worst(lambda s: s.zmp_difference, aligned), 15.0, unit='mm'),
+        Target('S7', 'UNSTABLE', 100.0 * worst(lambda s: s.unstable), 1.0, unit='%'),
+        *contact_targets('S', 8, [state.contacts for state in plain], 2.0)]
+
+
+def contact_targets(letter: str, first: int, errors: list[ContactErrors],
+                    false: float) -> list[Target]:
+    """Return what is demanded of contacts."""
+    return [
+        Target(f'{letter}{first}', 'delay of touch-downs, mean',
+               1e3 * max(abs(e.touch_down) for e in errors), 10.0, unit='ms'),
+        Target(f'{letter}{first + 1}', 'delay of lift-offs, mean',
+               1e3 * max(abs(e.lift_off) for e in errors), 10.0, unit='ms'),
+        Target(f'{letter}{first + 2}', 'false changes of contact in 100 steps',
+               max(e.false for e in errors), false, unit='')]
+
+
+def virtual_targets(letter: str, wrenches: list[WrenchErrors], states: list[StateErrors],
+                    by_sensors: list[StateErrors]) -> list[Target]:
+    """Return what is demanded of virtual foot sensors, and of states by them."""
+    def times(name: str) -> float:
+        return max(getattr(ours, name) / getattr(theirs, name)
+                   for ours, theirs in zip(states, by_sensors))
+    return [
+        Target(f'{letter}1', 'vertical force, rms, of the weight',
+               100.0 * max(e.force for e in wrenches), 8.0, unit='%'),
+        Target(f'{letter}2', 'CoP, rms', 1e3 * max(max(e.cop) for e in wrenches), 15.0,
+               unit='mm'),
+        Target(f'{letter}3', '95 % intervals cover, at least',
+               100.0 * min(e.covered[0] for e in wrenches), 90.0, at_least=True, unit='%'),
+        Target(f'{letter}4', 'contacts right, at least',
+               100.0 * min(e.contacts.right for e in wrenches), 97.0, at_least=True, unit='%'),
+        *contact_targets(letter, 5, [e.contacts for e in wrenches], 5.0),
+        Target(f'{letter}8', 'drift of the base', 100.0 * max(s.drift for s in states), 1.0,
+               unit='%'),
+        Target(f'{letter}9', 'DCM to that by sensors', times('dcm'), 2.0),
+        Target(f'{letter}10', 'ZMP to that by sensors', times('zmp'), 2.0)]
 
 
 def with_rotor_inertia(walk: Walk) -> Walk:
@@ -262,16 +348,18 @@ def main() -> int:
         return 0
     console.print(machine())
     measured = [load_walk(path, name, USUAL, options.seed) for name in names(path)]
-    print_bases(measured)
+    plain, aligned = print_bases(measured)
     print_edges(measured, options.seed)
     print_com(measured, options.seed)
     print_gravity(measured)
-    for friction in options.friction:
+    targets = state_targets(plain, aligned)
+    for number, friction in enumerate(options.friction):
         errors: InjectedErrors = replace(USUAL, friction=friction)
         walks = [with_rotor_inertia(load_walk(path, name, errors, options.seed))
                  for name in names(path)]
-        print_wrenches(walks, f'Virtual foot sensors, {friction:g} N m of unknown friction more',
-                       3000 if options.quick else None)
+        found = print_virtual(walks, friction, 3000 if options.quick else None)
+        targets += virtual_targets('VWXYZ'[number % 5], *found, plain)
+    print_targets(targets)
     return 0
 
 
