@@ -440,7 +440,7 @@ def test_a_description_that_does_not_exist_ends_the_launch(
     ('bipedd', "unknown robot 'bipedd'; did you mean 'biped'?"),
     ('nowhere.yaml', "robot file 'nowhere.yaml' cannot be read"),
     ('{broken}', "broken.yaml")])
-def test_a_wrong_robot_is_said_once_before_anything_starts(
+def test_a_wrong_robot_is_reported_once_before_anything_starts(
         robot: str, error: str, launch: Callable[..., Launched], tmp_path: Path) -> None:
     """Each of seven nodes said it, and the page had an address before it ended, too."""
     broken = tmp_path / 'broken.yaml'

@@ -51,6 +51,6 @@ def test_on_a_phone_nothing_is_wider_than_the_screen_and_the_result_is_on_it(bro
         assert 'Centre of mass, rms' in browser.text
 
 
-def test_on_a_desk_it_has_no_sideways_scroll_bar_either(browser):
+def test_a_wide_screen_shows_no_sideways_scroll_bar_either(browser):
     page, screen = browser.page_and_screen()
     assert page <= screen == 1000
