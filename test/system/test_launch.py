@@ -439,10 +439,10 @@ def test_a_description_that_does_not_exist_ends_the_launch(
 @pytest.mark.parametrize('robot, error', [
     ('bipedd', "unknown robot 'bipedd'; did you mean 'biped'?"),
     ('nowhere.yaml', "robot file 'nowhere.yaml' cannot be read"),
-    ('{broken}', "broken.yaml")])
+    ('{broken}', 'broken.yaml')])
 def test_a_wrong_robot_is_reported_once_before_anything_starts(
         robot: str, error: str, launch: Callable[..., Launched], tmp_path: Path) -> None:
-    """Each of seven nodes said it, and the page had an address before it ended, too."""
+    """Each of seven nodes reported it, and the page had an address before it ended, too."""
     broken = tmp_path / 'broken.yaml'
     broken.write_text('base_lnk: pelvis\n')
     launched = launch('demo.launch.xml', f'robot:={robot.format(broken=broken)}')

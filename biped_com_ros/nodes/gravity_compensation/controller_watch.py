@@ -363,7 +363,7 @@ class _Controller:
         if not values and len(self._request.names) > len(self._required):
             # One of them is not declared: rclcpp then answers none.
             self._request = GetParameters.Request(names=self._required)
-            self.request()
+            self.request(again=True)
             return
         self.values = values
         is_new, self._is_requested = not self._is_requested, True
