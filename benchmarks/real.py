@@ -19,9 +19,11 @@ instruments are wrong in one way, or in all. It takes the planned poses; MuJoCo'
 gives what perfect instruments would read, this module spoils that, and noise is added. The
 estimate is tested on poses that were left out. One row per error: by the URDF (CAD), by an older
 state of this package where ``--reference`` names a checkout of it, as it is now, and without
-joint torques; how often the 95 % intervals hold.
+joint torques, foot sensors or IMU (then the floor counts as level); how often the 95 % intervals
+hold.
 
-    python -m benchmarks.real [--quick] [--robot NAME] [--seeds N] [--error NAME] [--reference DIR]
+    python -m benchmarks.real [--quick] [--robot NAME] [--seeds N] [--error NAME]
+                               [--minutes N] [--reference DIR]
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 import json
+import math
 from pathlib import Path
 import subprocess
 import sys
@@ -38,6 +41,7 @@ import tempfile
 import time
 
 from benchmarks.common import console, machine, print_table
+from benchmarks.fewer_sensors import FEWER, FewerSensors
 from benchmarks.identification import capture_of, com_error
 from biped_com_ros.core.identification.capture_log import CaptureLog
 from biped_com_ros.core.identification.captures import Capture, SensorNoise
@@ -220,6 +224,7 @@ class Study:
         self.model = RobotModel.load(str(path) if path.exists() else name)
         self.estimator = Estimator(self.model)
         self.regressor = self.estimator.regressor
+        self.fewer = FewerSensors(self.estimator)
         self.cad = parameters_of(self.model)
         designed = PoseDesigner(self.model, DesignOptions(count=poses, hoisted=2)).design()
         self.poses = [(p.positions, p.standing) for p in designed.poses]
@@ -274,9 +279,7 @@ def run_trial(study: Study, wrong: Wrong, seed: int, reference: Path | None) -> 
     started = time.process_time()
     found = study.estimator.solve(captures)
     took = time.process_time() - started
-    without_efforts = [replace(c, torques=np.full_like(c.torques, np.nan)) for c in captures]
-    thetas = {'CAD': study.cad, 'now': found.parameters,
-              'no torques': study.estimator.solve(without_efforts).parameters}
+    thetas = {'CAD': study.cad, 'now': found.parameters, **study.fewer.estimates(captures)}
     trial = Trial({}, solve_time=took, warnings=found.warnings, mass_std=found.mass_std,
                   mass_error=found.mass - robot.mass)
     if reference is not None:
@@ -289,6 +292,16 @@ def run_trial(study: Study, wrong: Wrong, seed: int, reference: Path | None) -> 
     trial.covered.update(_links_covered(found, robot))
     trial.covered.update(_instruments_covered(study, found, spoiler.truth))
     return trial
+
+
+def run_trials(study: Study, errors: Sequence[str], seeds: int, end: float,
+               reference: Path | None) -> dict[str, list[Trial]]:
+    """Return trials by error; none begins after `end`, on the monotonic clock in s."""
+    trials: dict[str, list[Trial]] = {error: [] for error in errors}
+    for seed, error in product(range(seeds), errors):
+        if time.monotonic() < end or not any(trials.values()):
+            trials[error].append(run_trial(study, ROWS[error], seed, reference))
+    return trials
 
 
 SOLVE = """
@@ -392,15 +405,14 @@ def summarise(study: Study, name: str, trials: list[Trial]) -> tuple[str, ...]:
         values = [t.errors[what] for t in trials if what in t.errors]
         return f'{1e3 * np.mean(values):.2f}' if values else '-'
 
-    now, without_efforts, cad = (np.array([t.errors[k] for t in trials])
-                                 for k in ('now', 'no torques', 'CAD'))
+    now, *others = (np.array([t.errors[k] for t in trials]) for k in ('now', 'CAD', *FEWER))
     worst = f'{1e3 * now.max():.2f}'
-    worse = f'{(now > cad).sum()} / {(now > without_efforts).sum()}'
+    worse = ' / '.join(str((now > other).sum()) for other in others)
     predicted = f'{1e3 * np.mean([t.predicted for t in trials]):.2f}'
     instruments = sorted({k for t in trials for k in t.covered} - SHARES)
     bad = [f'{k} {share(trials, k):.0f}' for k in instruments if share(trials, k) < 90.0]
-    return (name, rms('CAD'), rms('before'), rms('now'), worst, predicted, rms('no torques'),
-            worse, *(f'{share(trials, k):.0f}' for k in (
+    return (name, str(len(trials)), rms('CAD'), rms('before'), rms('now'), worst, predicted,
+            *map(rms, FEWER), worse, *(f'{share(trials, k):.0f}' for k in (
                 'CoM before', 'CoM', 'links', 'masses', 'mass')), ', '.join(bad) or '-')
 
 
@@ -413,7 +425,7 @@ def share(trials: list[Trial], what: str) -> float:
     return 100.0 * float(np.mean(values)) if values else float('nan')
 
 
-HEADER = ('wrong', 'CAD', 'before', 'now', 'worst', 'said', 'no torques', 'worse', 'before %',
+HEADER = ('wrong', 'seeds', 'CAD', 'before', 'now', 'worst', 'said', *FEWER, 'worse', 'before %',
           'CoM %', 'links %', 'masses %', 'mass %', 'instruments below 90 %')
 
 
@@ -425,19 +437,21 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument('--seeds', type=int, default=20)
     parser.add_argument('--poses', type=int, default=40)
     parser.add_argument('--quick', action='store_true', help='two seeds of one robot')
+    parser.add_argument('--minutes', type=float, default=math.inf, help='begin no trial after '
+                        'this time, shared by the robots; all errors of one seed come first')
     parser.add_argument('--reference', type=Path, help='checkout of an older state')
     options = parser.parse_args(argv)
     console.print(machine())
-    for name in options.robot or (ROBOTS[-1:] if options.quick else ROBOTS):
+    robots = options.robot or (ROBOTS[-1:] if options.quick else ROBOTS)
+    for name in robots:
         study = Study(name, options.poses)
-        rows, slowest = [], 0.0
-        for error in options.error or ROWS:
-            trials = [run_trial(study, ROWS[error], seed, options.reference)
-                      for seed in range(2 if options.quick else options.seeds)]
-            rows.append(summarise(study, error, trials))
-            slowest = max(slowest, *(t.solve_time for t in trials))
+        end = time.monotonic() + 60.0 * options.minutes / len(robots)
+        trials = run_trials(study, options.error or [*ROWS], 2 if options.quick else options.seeds,
+                            end, options.reference)
+        rows = [summarise(study, error, done) for error, done in trials.items() if done]
+        slowest = max(t.solve_time for done in trials.values() for t in done)
         print_table(f'{name}: {len(study.poses)} poses; CoM on poses left out, mm; "worse": seeds '
-                    'worse than CAD / than without torques', HEADER, rows)
+                    'worse than CAD / than without torques / wrenches / IMU', HEADER, rows)
         console.print(f'  slowest estimate {slowest:.1f} s of processor time')
     return 0
 
