@@ -22,7 +22,7 @@ from typing import NamedTuple
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array, IndexArray
-from biped_com_ros.core.geometry.wrench import centre_of_pressure
+from biped_com_ros.core.geometry.wrench import centre_of_pressure, skew
 from biped_com_ros.core.identification.captures import Capture, check_capture
 from biped_com_ros.core.identification.first_moments import StaticsRegressor
 from biped_com_ros.core.identification.instruments import InstrumentCalibration
@@ -139,6 +139,29 @@ def _compare_contact(regressor: StaticsRegressor, capture: Capture,
     pressure = centre_of_pressure(total.tolist(), up.tolist(), height)
     offset = (np.nan if pressure is None else np.array(pressure)) - com
     return level_rotation(up)[:2] @ offset, float(total[:3] @ up) - GRAVITY * mass
+
+
+def com_offset_of_whole(regressor: StaticsRegressor, capture: Capture, theta: Array) -> Array:
+    """
+    Return the matrix (2, 6) from residuals of the whole to the centre of mass's, levelled, m.
+
+    The derivative of :attr:`Residuals.com` by the first six rows of the equations; NaN where no
+    foot stands or where nothing but the model says what it carries.
+    """
+    if (not capture.in_contact.any()
+            or regressor.with_fitted_contacts(capture, theta) is not capture):
+        return np.full((2, 6), np.nan)
+    up = regressor.up_in_base(capture)
+    soles = regressor.model.state(capture.positions).placements_in_base(
+        regressor.model.soles)[:, 3]
+    carried = np.where(regressor.carried_links(capture)[:, np.newaxis], theta, 0.0)
+    mass = float(carried[:, 0].sum())
+    com = regressor.com_matrix(capture.positions) @ carried.ravel() / mass
+    height = float((soles[capture.in_contact] @ up).mean())
+    below = com + (height - com @ up) * up
+    # A moment about the point below it divided by the weight, turned by a quarter.
+    moment = np.concatenate((-skew(below), np.eye(3)), axis=1)
+    return np.asarray(level_rotation(up)[:2] @ skew(up) @ moment / (GRAVITY * mass))
 
 
 def level_rotation(up: Array) -> Array:
@@ -276,6 +299,9 @@ class Identification:
         Noise of all sensors together over the assumed one.
     pose_misfit
         Mean squared normalised residual of each capture; near 1 when it fits.
+    validated_com, com_error
+        Predicted root mean square distances of the centre of mass, m: of `validated`, with the
+        noise of the sensors (NaN where nothing measures it), and its error in the captured poses.
     validation_ratio
         Residuals of captures that were left out, over what is predicted for them; near 1 when
         the stated uncertainty is right.
@@ -303,6 +329,8 @@ class Identification:
     mass_sigma: float
     noise_scale: float
     pose_misfit: Array
+    validated_com: float
+    com_error: float
     validation_ratio: float
     data: DataInformation
     ambiguities: tuple[str, ...]

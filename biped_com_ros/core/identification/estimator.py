@@ -38,7 +38,7 @@ from biped_com_ros.core.identification.captures import Capture, SensorNoise
 from biped_com_ros.core.identification.com_measurements import ComMeasurement
 from biped_com_ros.core.identification.confounding import confounded
 from biped_com_ros.core.identification.estimates import (
-    Identifiability, Identification, LinkEstimate, Residuals, residuals_of)
+    Identifiability, Identification, level_rotation, LinkEstimate, Residuals, residuals_of)
 from biped_com_ros.core.identification.first_moments import (
     parameters_of, StaticsRegressor, TYPICAL_NOISE)
 from biped_com_ros.core.identification.instrument_parameters import InstrumentParameters
@@ -200,7 +200,7 @@ class Estimator:
         virtual = {name for name, sensor in self.model.config.wrench_sensors.items()
                    if sensor.deviation}  # nothing is an error of what is not a sensor
         noise = problem.noise.estimates(problem.nominal)
-        validated, ratio = self._validate(problem, posterior.spread, folds)
+        validated, validated_com, ratio = self._validate(problem, posterior.spread, folds)
         real = [i for i, e in enumerate(instruments) if e.name not in virtual]
         return Identification(
             robot=self.model.config.name, links=links, parameters=theta, covariance=covariance,
@@ -210,7 +210,8 @@ class Estimator:
             data=data._replace(instrument_spread=data.instrument_spread[real]),
             before=residuals_of(self.regressor, captures, parameters_of(self.model)),
             after=residuals_of(self.regressor, problem.corrected(x), theta),
-            validated=validated, validation_ratio=ratio,
+            validated=validated, validated_com=validated_com,
+            com_error=self._com_error(captures, theta, covariance), validation_ratio=ratio,
             ambiguities=confounded(
                 problem.in_prior_units(posterior), instruments, self.model.link_names),
             identifiability=_identifiability(problem, posterior, links),
@@ -221,13 +222,15 @@ class Estimator:
                       *fit_warnings(captures, misfit, noise)))
 
     def _validate(self, problem: CalibrationProblem, spread: Spread,
-                  folds: int) -> tuple[Residuals, float]:
+                  folds: int) -> tuple[Residuals, float, float]:
         """
         Cross-validate: leave out a part of the captures, estimate, and test on the part.
 
-        Returns the residuals, and their ratio to those that are predicted.
+        Returns the residuals, the root mean square that is predicted for those of the centre of
+        mass, and the ratio of all residuals to those that are predicted.
         """
         tested: list[Residuals] = []
+        variances: list[float] = []
         squares, count = 0.0, 0
         fold_of = np.arange(len(problem.captures)) % max(2, min(folds, len(problem.captures)))
         for fold in np.unique(fold_of):
@@ -237,11 +240,29 @@ class Estimator:
             for pose in (problem.poses[i] for i in left_out.tolist()):
                 squares += pose.misfit(x, posterior.covariance)
                 count += len(pose.y)
+            variances += [problem.com_variance(i, posterior.covariance)
+                          for i in left_out.tolist()]
             tested.append(residuals_of(
                 self.regressor, [problem.corrected(x)[i] for i in left_out.tolist()],
                 problem.parameters(x)))
         inverse = np.argsort(np.argsort(fold_of, kind='stable'), kind='stable')
-        return Residuals.joined(tested, inverse), math.sqrt(squares / max(count, 1))
+        return (Residuals.joined(tested, inverse), _root_mean(variances),
+                math.sqrt(squares / max(count, 1)))
+
+    def _com_error(self, captures: Sequence[Capture], theta: Array, covariance: Array) -> float:
+        """Return the predicted horizontal error of the CoM in the captures, rms, m."""
+        variances = []
+        for capture in captures:
+            level = level_rotation(self.regressor.up_in_base(capture))[:2]
+            D = level @ self.regressor.com_derivative(capture.positions, theta)
+            variances.append(float(np.trace(D @ covariance @ D.T)))
+        return _root_mean(variances)
+
+
+def _root_mean(squares: Sequence[float]) -> float:
+    """Return the root of the mean of those that are known; NaN if none is."""
+    known = [square for square in squares if math.isfinite(square)]
+    return math.sqrt(sum(known) / len(known)) if known else math.nan
 
 
 def _link_estimates(model: RobotModel, theta: Array, covariance: Array,

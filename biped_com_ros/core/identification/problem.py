@@ -33,7 +33,8 @@ from biped_com_ros.core.geometry.pose import Array, IndexArray
 from biped_com_ros.core.identification.captures import Capture, SensorNoise
 from biped_com_ros.core.identification.com_measurements import (
     ComInformation, ComMeasurement, information_of)
-from biped_com_ros.core.identification.estimates import DataInformation, residuals_of
+from biped_com_ros.core.identification.estimates import (
+    com_offset_of_whole, DataInformation, residuals_of)
 from biped_com_ros.core.identification.first_moments import (
     parameters_of, stack_equations, StaticsRegressor)
 from biped_com_ros.core.identification.friction import UnknownFriction
@@ -210,6 +211,14 @@ class CalibrationProblem:
         plain = WhitenedPose(e, self._scaled(columns), right,
                              self.noise.variances(k, self._nominal(k), False))
         return float(np.mean((plain.H @ x - plain.y) ** 2))
+
+    def com_variance(self, k: int, covariance: Array) -> float:
+        """Return the predicted mean square of a capture's residual of the CoM, m^2."""
+        e, columns, _ = self._linear[k]
+        L = com_offset_of_whole(self.regressor, self.captures[k], self.at.theta)
+        is_whole = e.rows < 6
+        H, J = L @ self._scaled(columns[is_whole]), L @ e.J[is_whole]
+        return float(np.trace(H @ covariance @ H.T + (J * self.poses[k].variances) @ J.T))
 
     @property
     def nominal(self) -> Array:

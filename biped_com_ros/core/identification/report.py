@@ -139,7 +139,7 @@ def _rows_rms(values: Array) -> Array:
 def _summary_table(found: Identification) -> str:
     mass_before = sum(link.mass_before for link in found.links)
     rows: list[tuple[str, ...]] = [('Total mass', f'{mass_before:.3f} kg',
-                                   f'{found.mass:.3f} ± {1.96 * found.mass_std:.3f} kg', '')]
+                                   f'{found.mass:.3f} ± {1.96 * found.mass_std:.3f} kg', '', '')]
     for title, what, scale, digits, unit in (
             ('Centre of mass, rms', 'com_rms', 1e3, 2, 'mm'),
             ('Joint torque, rms', 'torque_rms', 1.0, 3, 'Nm'),
@@ -149,8 +149,13 @@ def _summary_table(found: Identification) -> str:
             continue  # not measured
         # Adding zero avoids a minus before zero.
         rows.append((title, *(f'{round(scale * getattr(r, what), digits) + 0.0:.{digits}f} {unit}'
-                              for _, r in found.residuals)))
-    return _table(('Residual', 'URDF', 'calibrated', 'calibrated, poses left out'), rows)
+                              for _, r in found.residuals),
+                     f'{1e3 * found.validated_com:.2f} mm' if what == 'com_rms' else ''))
+    return _table(('Residual', 'URDF', 'calibrated', 'calibrated, poses left out',
+                   'predicted for these'), rows) + (
+        '<p>The centre of mass itself is predicted to be off by '
+        f'{1e3 * found.com_error:.2f} mm rms in these poses, horizontally; residuals contain the '
+        'noise of the sensors as well.</p>')
 
 
 def _instrument_table(found: Identification) -> str:

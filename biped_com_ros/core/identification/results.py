@@ -118,6 +118,7 @@ def numbers(found: Identification) -> dict[str, Any]:
         'identifiability': plain(
             found.identifiability, 'unknowns', 'rank', 'determined', 'prior_only',
             'condition_number', 'prior_only_links'),
+        'com_predicted': {'left_out': found.validated_com, 'error': found.com_error},
         'validation_ratio': found.validation_ratio, 'ambiguities': list(found.ambiguities),
         'instruments': found.instruments.to_json(),
         'noise': [plain(n, 'kind', 'name', 'unit', 'assumed', 'estimated', 'count')
@@ -130,7 +131,8 @@ def summary(found: Identification) -> str:
     report, before, after = found.identifiability, found.before, found.validated
     com = '' if math.isnan(before.com_rms) else (  # nothing measures it without foot sensors
         f'centre of mass against measurement {1e3 * before.com_rms:.2f} -> '
-        f'{1e3 * after.com_rms:.2f} mm, ')
+        f'{1e3 * after.com_rms:.2f} mm ({1e3 * found.validated_com:.2f} predicted; its own error '
+        f'is predicted to be {1e3 * found.com_error:.2f} mm), ')
     lines = [
         f'{found.robot}: {found.mass:.3f} kg +- {found.mass_std:.3f} (URDF '
         f'{sum(link.mass_before for link in found.links):.3f})',

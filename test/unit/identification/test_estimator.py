@@ -18,12 +18,13 @@ from xml.etree import ElementTree
 
 from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
 from biped_com_ros.core.identification.captures import SensorNoise
-from biped_com_ros.core.identification.estimates import residuals_of
+from biped_com_ros.core.identification.estimates import com_offset_of_whole, residuals_of
 from biped_com_ros.core.identification.estimator import Estimator
 from biped_com_ros.core.identification.first_moments import parameters_of
 from biped_com_ros.core.identification.prior import (
     com_bounds, Prior, PriorTerms, Spread, with_known_masses)
 from biped_com_ros.core.identification.report import html_report
+from biped_com_ros.core.identification.results import summary
 from biped_com_ros.core.model.robot import position_limits, RobotModel
 import numpy as np
 import pytest
@@ -96,6 +97,34 @@ def test_residuals_before_after_and_left_out(solved):
     assert found.after.com_rms < found.validated.com_rms < 1.3 * found.after.com_rms
     assert found.after.torque_rms < found.validated.torque_rms < 1.6 * found.after.torque_rms
     assert found.noise_scale < 1.2 and not found.warnings
+
+
+def test_left_out_and_true_errors_of_the_com_are_as_predicted(solved):
+    true, captures, estimator, found = solved
+    assert found.validated_com == pytest.approx(found.validated.com_rms, rel=0.2)
+    actual = com_error(true, estimator, found.parameters, [c.positions for c in captures])
+    assert 0.5 * found.com_error < actual < 1.5 * found.com_error
+    assert found.com_error < 0.8 * found.validated_com  # no sensor is noisy in it
+    page, told = html_report(true.model, captures, found), summary(found)
+    for value in (found.validated_com, found.com_error):
+        assert f'{1e3 * value:.2f} mm' in page and f'{1e3 * value:.2f}' in told
+
+
+@pytest.mark.parametrize('standing', FEET)
+def test_residual_of_the_com_follows_from_those_of_the_whole(solved, standing):
+    true, _, estimator, _ = solved
+    capture, theta = true.capture(standing), true.theta
+    matrix = com_offset_of_whole(estimator.regressor, capture, theta)
+    by_wrench, by_com = [], []
+    for step in np.eye(12)[::3]:
+        ends = [replace(capture, wrenches=capture.wrenches + sign * 1e-3 * step.reshape(2, 6))
+                for sign in (1.0, -1.0)]
+        whole = [estimator.regressor.residual(c, theta)[1][:6] for c in ends]
+        by_wrench.append(matrix @ (whole[0] - whole[1]))
+        com = residuals_of(estimator.regressor, ends, theta).com
+        by_com.append(com[0] - com[1])
+    assert np.abs(by_com).max() > 1e-7
+    np.testing.assert_allclose(by_wrench, by_com, atol=0.03 * np.abs(by_com).max())
 
 
 def test_identifiability(solved):
