@@ -213,8 +213,10 @@ class CalibrationProblem:
         return float(np.mean((plain.H @ x - plain.y) ** 2))
 
     def com_variance(self, k: int, covariance: Array) -> float:
-        """Return the predicted mean square of a capture's residual of the CoM, m^2."""
+        """Return the predicted mean square of a capture's residual of the CoM, m^2; NaN in air."""
         e, columns, _ = self._linear[k]
+        if not (e.rows < 6).any():
+            return float('nan')
         L = com_offset_of_whole(self.regressor, self.captures[k], self.at.theta)
         is_whole = e.rows < 6
         H, J = L @ self._scaled(columns[is_whole]), L @ e.J[is_whole]

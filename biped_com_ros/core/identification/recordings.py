@@ -181,7 +181,8 @@ class CaptureFinder:
                     self._velocities[i] = event.velocities[k]
         if not (np.isfinite(self._positions).all() and np.isfinite(self._up).all()):
             return
-        torques = self._motors.torques_of_efforts(self._model, self._efforts)
+        torques = self._model.corrected_torques(
+            self._motors.torques_of_efforts(self._model, self._efforts))
         self._virtual.add_joints(
             round(event.time * SECOND_NS), self._positions, self._velocities, torques)
         self._wrenches[self._virtual.sensors] = self._virtual.readings

@@ -14,8 +14,9 @@
 """
 The robot's YAML with the estimated errors of its instruments and the calibrated URDF.
 
-It is the user's own text: only the keys ``urdf`` and ``instruments`` are replaced, comments and
-sequence stay. What was estimated adds to what was corrected while the poses were captured.
+It is the user's own text: only the keys ``urdf`` and ``instruments`` are replaced, and ``drives``
+where friction was estimated; comments and sequence stay. What was estimated adds to what was
+corrected while the poses were captured; friction, which was not, replaces the old one.
 """
 
 from __future__ import annotations
@@ -68,6 +69,12 @@ def corrections_after(config: RobotConfig, joints: Sequence[str], found: Instrum
     old = config.instruments
     offsets = {name: old.joint_offsets.get(name, 0.0) + float(value)
                for name, value in zip(joints, found.positions)}
+    gains, torques = {}, {}
+    for name, gain, torque in zip(joints, found.torque_gains, found.torque_offsets):
+        before = 1.0 + old.torque_gains.get(name, 0.0)
+        gains[name] = before * (1.0 + float(gain)) - 1.0
+        # What was left is of torques that were divided by the old gain already.
+        torques[name] = old.torque_offsets.get(name, 0.0) + before * float(torque)
     sensors = {}
     for i, name in enumerate(config.wrench_sensors):
         matrix = old.sensor(name).matrix
@@ -77,14 +84,29 @@ def corrections_after(config: RobotConfig, joints: Sequence[str], found: Instrum
     tilts = {link: _combined_tilt(old.tilt(link), found.tilts.get(link))
              for link in {**old.tilts, **found.tilts}}
     return InstrumentCorrections(
-        {name: _rounded(value) for name, value in offsets.items() if abs(value) > _SMALLEST},
+        *({name: _rounded(value) for name, value in values.items() if abs(value) > _SMALLEST}
+          for values in (offsets, gains, torques)),
         {name: sensor for name, sensor in sensors.items() if sensor != SensorCorrection()},
         {link: tilt for link, tilt in tilts.items() if any(tilt)})
 
 
-def calibrated_robot_yaml(text: str, corrections: InstrumentCorrections, urdf: str) -> str:
+def friction_after(config: RobotConfig, joints: Sequence[str],
+                   found: InstrumentErrors) -> dict[str, float]:
     """
-    Return a robot's YAML with other corrections and another URDF.
+    Return Coulomb friction by joint or group, N m, as ``drives.friction`` should hold it.
+
+    Joints whose friction was not estimated keep what they have. It is one of true torques, as the
+    nodes see them after the calibration.
+    """
+    true = found.friction / (1.0 + found.torque_gains)
+    return {**config.drives.friction, **{
+        name: max(_rounded(value), 0.0) for name, value in zip(joints, true) if value}}
+
+
+def calibrated_robot_yaml(text: str, corrections: InstrumentCorrections, urdf: str,
+                          friction: Mapping[str, float] | None = None) -> str:
+    """
+    Return a robot's YAML with other corrections, another URDF and other friction.
 
     Parameters
     ----------
@@ -94,6 +116,8 @@ def calibrated_robot_yaml(text: str, corrections: InstrumentCorrections, urdf: s
         Of its instruments; replace those in the text.
     urdf
         New value of the key ``urdf``.
+    friction
+        New value of ``drives.friction``, by joint or group, N m; None: as it is.
 
     Raises
     ------
@@ -106,8 +130,13 @@ def calibrated_robot_yaml(text: str, corrections: InstrumentCorrections, urdf: s
         values['instruments'] = block
     else:
         values.pop('instruments', None)
-    expected = robot_config_from_mapping(values)
     edited = _replaced(_replaced(text, 'instruments', ''), 'urdf', f'urdf: {urdf}\n')
+    drives = dict(values.get('drives') or {})
+    if friction is not None and dict(friction) != drives.get('friction', {}):
+        values['drives'] = {**drives, 'friction': dict(friction)}
+        edited = (f'{_replaced(edited, "drives", "").rstrip()}\n\n'
+                  f'{_dump({"drives": values["drives"]})}')
+    expected = robot_config_from_mapping(values)
     if block:
         edited = f'{edited.rstrip()}\n\n{_COMMENT}{_dump({"instruments": block})}'
     try:
@@ -154,7 +183,9 @@ def write_calibrated_robot(directory: Path, robot: str, model: RobotModel, found
     sensors = robot_config_from_mapping(parse_yaml(text, f"robot file '{source}'")).wrench_sensors
     corrections = replace(corrections, wrench_sensors={  # without the virtual ones of the model
         name: known for name, known in corrections.wrench_sensors.items() if name in sensors})
-    write_atomically(path, calibrated_robot_yaml(text, corrections, CALIBRATED_URDF))
+    write_atomically(path, calibrated_robot_yaml(
+        text, corrections, CALIBRATED_URDF,
+        friction_after(model.config, model.joint_names, found)))
     return path
 
 

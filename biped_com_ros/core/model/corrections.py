@@ -19,6 +19,8 @@ where a reading enters the package:
 
 - joint positions: ``true = measured - offset``; commanded positions are ``desired + offset``,
   because a drive controls what its encoder measures;
+- joint efforts: ``true = (measured - offset) / (1 + gain)``, after currents were multiplied by
+  their torque constants;
 - wrenches: ``true = correction @ (sign * measured - bias)``, in the sensor's frame in the URDF;
 - IMUs: ``R_true = R_measured exp(tilt)``.
 """
@@ -37,6 +39,8 @@ Tilt = tuple[float, float, float]
 
 LARGEST_JOINT_OFFSET = 0.2
 """rad or m; more is not an error of an encoder but a wrong zero."""
+LARGEST_TORQUE_OFFSET = 200.0
+"""N m or N; more is no offset of a torque."""
 LARGEST_TILT = 0.2
 """rad; more is a wrong frame of the IMU."""
 LARGEST_BIAS = (2000.0, 200.0)
@@ -81,6 +85,9 @@ class InstrumentCorrections:
     ----------
     joint_offsets
         Measured minus true position by joint, rad or m.
+    torque_gains, torque_offsets
+        By joint: relative error of the torque constant, and effort reported without any, N m or
+        N.
     wrench_sensors
         By name of the sensor.
     tilts
@@ -90,6 +97,8 @@ class InstrumentCorrections:
     """
 
     joint_offsets: Mapping[str, float] = field(default_factory=dict)
+    torque_gains: Mapping[str, float] = field(default_factory=dict)
+    torque_offsets: Mapping[str, float] = field(default_factory=dict)
     wrench_sensors: Mapping[str, SensorCorrection] = field(default_factory=dict)
     tilts: Mapping[str, Tilt] = field(default_factory=dict)
 
@@ -110,7 +119,9 @@ class InstrumentCorrections:
                 sensors[name]['correction'] = [list(row) for row in sensor.correction]
             if any(sensor.bias):
                 sensors[name]['bias'] = list(sensor.bias)
-        plain = {'joint_offsets': dict(self.joint_offsets), 'wrench_sensors': sensors,
+        plain = {'joint_offsets': dict(self.joint_offsets),
+                 'torque_gains': dict(self.torque_gains),
+                 'torque_offsets': dict(self.torque_offsets), 'wrench_sensors': sensors,
                  'tilts': {link: list(tilt) for link, tilt in self.tilts.items()}}
         return {key: value for key, value in plain.items() if value}
 
@@ -130,6 +141,16 @@ def check_corrections(corrections: InstrumentCorrections) -> None:
             raise ConfigurationError(
                 f'instruments.joint_offsets.{joint} is {offset:g} rad (m where it slides): at '
                 f'most {LARGEST_JOINT_OFFSET:g} is an error of an encoder; zero it again')
+    for joint, gain in corrections.torque_gains.items():
+        if not _GAINS[0] <= 1.0 + gain <= _GAINS[1]:
+            raise ConfigurationError(
+                f'instruments.torque_gains.{joint} is {gain:g}: valid are {_GAINS[0] - 1.0:g} to '
+                f'{_GAINS[1] - 1.0:g}, as a share; correct the torque constant of the drive')
+    for joint, offset in corrections.torque_offsets.items():
+        if abs(offset) > LARGEST_TORQUE_OFFSET:
+            raise ConfigurationError(
+                f'instruments.torque_offsets.{joint} is {offset:g} N m (N where it slides): at '
+                f'most {LARGEST_TORQUE_OFFSET:g} is an offset; check the unit')
     for link, tilt in corrections.tilts.items():
         if float(np.linalg.norm(tilt)) > LARGEST_TILT:
             raise ConfigurationError(

@@ -73,6 +73,9 @@ class RobotModel(RobotFrames):
     joint_offsets
         Measured minus true position of each measured joint, shape (n,), rad or m, as configured
         under ``instruments``; positions given to a model are true ones.
+    torque_gains, torque_offsets
+        Relative error of each torque constant and effort that is reported without any, shape (n,),
+        N m or N, as configured under ``instruments``.
     credible_positions
         Least and largest position that each measured joint can have, rad or m: half a radian or
         metre beyond the limits of the URDF, since encoders have offsets and stops give way.
@@ -106,7 +109,10 @@ class RobotModel(RobotFrames):
         self.children_of_links = urdf_tools.children_of_links(robot)
         self._set_joints(mimics)
         self.joint_offsets = self.positions(config.instruments.joint_offsets)
-        self.joint_offsets.setflags(write=False)
+        self.torque_gains = self.positions(config.instruments.torque_gains)
+        self.torque_offsets = self.positions(config.instruments.torque_offsets)
+        for values in (self.joint_offsets, self.torque_gains, self.torque_offsets):
+            values.setflags(write=False)
         self._set_base()
         self.kinematics = Kinematics(pin_model)
         self.questions = self._check_description()
@@ -159,10 +165,22 @@ class RobotModel(RobotFrames):
         self.link_masses, self.points = other.link_masses, other.points
         self.link_coms_in_link = other.link_coms_in_link
 
-    def offsets_of(self, names: Iterable[str]) -> tuple[float, ...]:
-        """Return :attr:`joint_offsets` of some joints; empty if all are zero."""
-        offsets = tuple(self.joint_offsets[self.joint_index(names)].tolist())
-        return offsets if any(offsets) else ()
+    def corrections_of(self, names: Iterable[str]) -> dict[str, tuple[float, ...]]:
+        """
+        Return what is wrong with the joint states of some joints, as a subscriber takes it.
+
+        The keys are ``offsets``, ``torque_offsets`` and ``torque_gains``; empty where all are
+        zero.
+        """
+        index = self.joint_index(names)
+        found = {'offsets': self.joint_offsets, 'torque_offsets': self.torque_offsets,
+                 'torque_gains': self.torque_gains}
+        return {key: tuple(values[index].tolist()) if values[index].any() else ()
+                for key, values in found.items()}
+
+    def corrected_torques(self, torques: Array) -> Array:
+        """Return true torques (n,) from those that the drives report, N m or N."""
+        return np.asarray((torques - self.torque_offsets) / (1.0 + self.torque_gains))
 
     def joint_index(self, names: Iterable[str]) -> IndexArray:
         """Return where `names` stand in :attr:`joint_names`."""

@@ -75,7 +75,7 @@ class CalibratorInputs:
                              tilt=model.config.instruments.tilt(imu.frame), **options)
         self._joints = JointStateInput(node, model.joint_names, self._on_joints,
                                        limits=model.credible_positions,
-                                       offsets=model.offsets_of(model.joint_names), **options)
+                                       offsets=tuple(model.joint_offsets.tolist()), **options)
         if params.offsets_topic:
             subscribe(
                 node, Float64MultiArray, params.offsets_topic, self._on_offsets, LATCHED)
@@ -108,8 +108,11 @@ class CalibratorInputs:
 
     def _on_joints(self, stamp_ns: int, positions: Array, velocities: Array,
                    efforts: Array) -> None:
-        torques = (self._motors.torques_of_efforts(self._model, efforts)
-                   if self._joints.efforts_measured else np.full(len(efforts), np.nan))
+        torques = np.full(len(efforts), np.nan)
+        if self._joints.efforts_measured:
+            # Errors of torques, not of the currents that may be reported.
+            torques = self._model.corrected_torques(
+                self._motors.torques_of_efforts(self._model, efforts))
         self._session.add_readings(1e-9 * stamp_ns, positions, torques, self._wrenches, self._up)
         if any(source.stale() for source in (self._imu, *self._wrench_inputs.values())):
             self._session.window.clear()

@@ -131,7 +131,7 @@ class Demo(Node):
         self._commands: Iterator[Array | None] | None = None
         self._begin_ns = self._next_ns = 0
         self._joints = JointStateInput(self, model.joint_names, self._on_joints, max_age=0.0,
-                                       offsets=model.offsets_of(model.joint_names))
+                                       **model.corrections_of(model.joint_names))
 
     # -- the story
 

@@ -138,7 +138,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
             balance=params.balance())
         self.joints = JointStateInput(
             self, model.joint_names, self._on_joints,
-            offsets=model.offsets_of(model.joint_names), **self.input_options())
+            **model.corrections_of(model.joint_names), **self.input_options())
         self.watch_inputs({'joint states': self.joints})
         self.create_timer(CHECK_PERIOD, self._check_inputs, clock=steady_clock())
         self._publish_state()

@@ -179,7 +179,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
                 required=False))
         self._inputs[JOINT_STATES] = self.keep(JointStateInput(
             self, model.joint_names, self._on_joints, limits=model.credible_positions,
-            offsets=model.offsets_of(model.joint_names), **options))
+            **model.corrections_of(model.joint_names), **options))
 
     def _wrench_topics(self, contacts: Sequence[str]) -> list[str]:
         """Return the topic of each contact; none if there are no sensors and none is needed."""

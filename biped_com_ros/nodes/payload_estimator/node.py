@@ -120,7 +120,7 @@ class PayloadEstimation(RobotNode[PayloadEstimatorParameters]):
         imu = config.imu
         self.joints = JointStateInput(
             self, model.joint_names, self._on_joints, limits=model.credible_positions,
-            offsets=model.offsets_of(model.joint_names), **options)
+            **model.corrections_of(model.joint_names), **options)
         self.imu = ImuInput(self, imu.topic, imu.frame, self._on_imu,
                             tilt=config.instruments.tilt(imu.frame), **options)
         # Wrenches of virtual feet come from the model, and do not know the payload.

@@ -194,7 +194,7 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
         self._joint_states = JointStateInput(
             self, others, self._on_joint_states, required=False, period=POSTURE_PERIOD,
             limits=tuple(model.credible_positions[i] for i in self._others),
-            offsets=model.offsets_of(others), other_joints=body.joint_names, **options)
+            **model.corrections_of(others), other_joints=body.joint_names, **options)
         self._tendons = JointStateInput(
             self, tendons, self._on_tendons, topic='tendon_states', required=False,
             limits=((0.5 * length, 2.0 * length),) * len(tendons), **options)

@@ -166,7 +166,7 @@ class PageInputs:
         self._order = np.argsort(model.joint_index((*measured, *optional)))
         self._joints = JointStateInput(
             node, measured, self._on_joints, optional_joints=optional, max_age=0.0,
-            offsets=model.offsets_of((*measured, *optional)))
+            **model.corrections_of((*measured, *optional)))
         OdometryInput(node, 'odom', self._on_odometry, child_frame_id=model.config.base_link,
                       max_age=0.0, qos=latest())
         try:

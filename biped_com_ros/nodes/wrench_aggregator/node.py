@@ -95,7 +95,7 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         self._state_changed = False
         self.joints = JointStateInput(self, model.joint_names, self._on_joints,
                                       limits=model.credible_positions,
-                                      offsets=model.offsets_of(model.joint_names), **options)
+                                      **model.corrections_of(model.joint_names), **options)
         self.imu = ImuInput(self, imu.topic, imu.frame, self._on_imu,
                             tilt=model.config.instruments.tilt(imu.frame), **options)
         self.sensors = [

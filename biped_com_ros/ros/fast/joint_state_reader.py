@@ -38,6 +38,9 @@ _LONGEST_EXTRAPOLATION = 0.1
 _VELOCITY_TIME = 0.01
 
 
+Corrections = dict[str, tuple[np.ndarray, np.ndarray]]
+
+
 class JointPart(Structure):
     """
     The JointState messages of one structure: which joints and fields they have, and their values.
@@ -54,8 +57,9 @@ class JointPart(Structure):
         Of the newest message and of the newest good one, (fields, joints).
     ns
         Stamp of the values.
-    offsets
-        Subtracted from the positions; None where there are none.
+    corrections
+        What is subtracted from the values of a field and what they are multiplied with then, by
+        field; without those that are zero and one.
     measured
         Whether velocities and efforts are; None before the first good message.
     missing_since_ns
@@ -68,7 +72,7 @@ class JointPart(Structure):
     """
 
     def __init__(self, message: Any, indices: dict[str, int], n_required: int,
-                 limits: np.ndarray, number: int, offsets: np.ndarray | None) -> None:
+                 limits: np.ndarray, number: int, corrections: Corrections) -> None:
         self.number, self.n_joints = number, limits.shape[1]
         super().__init__(_problem(message, indices))
         columns = {indices[name]: column for column, name in enumerate(message.name)
@@ -83,8 +87,10 @@ class JointPart(Structure):
         self.received = self.flat.reshape(len(self.fields), len(self.joints))
         self.values = self.received.copy()
         self.rows = {field: self.values[row] for row, field in enumerate(self.fields)}
-        offsets = None if offsets is None else offsets[self.joints]
-        self.offsets = None if offsets is None or not offsets.any() else offsets
+        own = [(self.rows[field], offsets[self.joints], factors[self.joints])
+               for field, (offsets, factors) in corrections.items() if field in self.rows]
+        self.corrections = [(row, offsets, factors) for row, offsets, factors in own
+                            if offsets.any() or (factors != 1.0).any()]
         self.has_required = np.count_nonzero(self.joints < n_required) == n_required
         self.positions = self.received[0] if self.fields else self.flat
         self.least, self.most = limits[:, self.joints]
@@ -159,15 +165,20 @@ class JointStateReader(StampedReader):
     Reads JointState; see `inputs.JointStateInput`.
 
     The options are the names of the joints, how many of them are required, the timeout of a part
-    (s), the limits of the positions as they are received, what is subtracted from them, and joints
-    whose messages are ignored.
+    (s), the limits of the positions as they are received, what is subtracted from them, joints
+    whose messages are ignored, and offsets and gains of the efforts.
     """
 
     def __init__(self, spec: ReadSpec) -> None:
         self._names, self._n_required, timeout, *others = spec.options
-        limits, offsets, self._others = [*others, (), (), ()][:3]
+        limits, offsets, self._others, torque_offsets, torque_gains = [
+            *others, (), (), (), (), ()][:5]
         n = len(self._names)
-        self._offsets = np.array(offsets) if offsets else None
+        none = np.zeros(n)
+        self._corrections: Corrections = {
+            'position': (np.array(offsets) if offsets else none, none + 1.0),
+            'effort': (np.array(torque_offsets) if torque_offsets else none,
+                       1.0 / (1.0 + (np.array(torque_gains) if torque_gains else none)))}
         self._timeout, self._timeout_ns = timeout, int(timeout * SECOND_NS)
         self._limits = np.array(limits or [_UNLIMITED] * n).T
         self._indices = {name: i for i, name in enumerate(self._names)}
@@ -218,7 +229,7 @@ class JointStateReader(StampedReader):
                 self._known_parts = {
                     key: part for key, part in self._known_parts.items() if part in self._parts}
             part = JointPart(message, self._indices, self._n_required, self._limits,
-                             next(self._numbers), self._offsets)
+                             next(self._numbers), self._corrections)
             if part.problem and message.name and set(message.name) <= set(self._others):
                 part.problem = 'other joints', ''
             self._known_parts[key] = part
@@ -253,8 +264,9 @@ class JointStateReader(StampedReader):
         if part.is_limited:
             self._check_positions(part)
         part.values[...] = part.received
-        if part.offsets is not None:
-            part.rows['position'] -= part.offsets
+        for row, offsets, factors in part.corrections:
+            row -= offsets
+            row *= factors
         part.ns = ns
         if not part.owns_all or measured != part.measured:
             self._assign(part, measured)

@@ -247,7 +247,11 @@ class JointStateInput(Input):
     limits
         Least and largest position of each joint; messages beyond are refused. Default: none.
     offsets
-        Subtracted from the position of each joint, see `RobotModel.offsets_of`. Default: none.
+        Subtracted from the position of each joint, see `RobotModel.corrections_of`. Default:
+        none.
+    torque_offsets, torque_gains
+        Subtracted from the effort of each joint, whose rest is divided by one plus the gain.
+        Default: none.
     uses_velocities
         Whether velocities that are missing are reported.
     other_joints
@@ -267,13 +271,15 @@ class JointStateInput(Input):
     def __init__(self, node: Node, joint_names: Sequence[str], callback: ThreeArrays,
                  topic: str = 'joint_states', optional_joints: Sequence[str] = (),
                  timeout: float = 0.5, limits: tuple[tuple[float, float], ...] = (),
-                 offsets: tuple[float, ...] = (), uses_velocities: bool = False,
+                 offsets: tuple[float, ...] = (), torque_offsets: tuple[float, ...] = (),
+                 torque_gains: tuple[float, ...] = (), uses_velocities: bool = False,
                  other_joints: Sequence[str] = (), **options: Any) -> None:
         self.joint_names = (*joint_names, *optional_joints)
         self._uses_velocities, self._has_lacked = uses_velocities, False
         super().__init__(
             node, JointState, topic, callback, JointStateReader,
-            (self.joint_names, len(joint_names), timeout, limits, offsets, tuple(other_joints)),
+            (self.joint_names, len(joint_names), timeout, limits, offsets, tuple(other_joints),
+             torque_offsets, torque_gains),
             timeout=timeout, **options)
 
     def report(self) -> Report:

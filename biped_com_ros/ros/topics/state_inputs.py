@@ -84,7 +84,7 @@ class StateInputs:
         base_input = self._subscribe_to_base()
         self.joints = JointStateInput(
             node, model.joint_names, self._on_joints, limits=model.credible_positions,
-            offsets=model.offsets_of(model.joint_names), uses_velocities=True, **options)
+            **model.corrections_of(model.joint_names), uses_velocities=True, **options)
         self.inputs: dict[str, Input] = {'joint states': self.joints, **base_input}
 
     def estimate_latest(self, callback: Callback,

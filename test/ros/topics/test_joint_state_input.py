@@ -97,6 +97,25 @@ def test_offsets_are_subtracted_once_and_by_joint(rig, plain):
     assert received[-1][1].tolist() == pytest.approx([0.9, 2.0, 3.2])
 
 
+def test_efforts_are_corrected_once_and_by_joint(rig, plain):
+    received = []
+    source = JointStateInput(rig.node, JOINTS, keep(received), plain=plain, offsets=(0.1, 0, 0),
+                             torque_offsets=(10.0, 0.0, -20.0), torque_gains=(0.0, 0.25, -0.2))
+    joints = Feed(rig, source, JointState, received)
+    for order in ((0, 1, 2), (2, 0, 1), (2, 0, 1)):
+        joints.send(whole(order))
+        assert received[-1][1].tolist() == pytest.approx([0.9, 2.0, 3.0])
+        assert received[-1][2].tolist() == [10.0, 20.0, 30.0]
+        assert received[-1][3].tolist() == pytest.approx([90.0, 160.0, 400.0])
+    source.timeout = 1.0  # reconnects
+    joints.send(JointState(name=['ankle', 'hip', 'knee'], position=[3.0, 1.0, 2.0],
+                           effort=[300.0, 100.0, 200.0]))
+    assert received[-1][3].tolist() == pytest.approx([90.0, 160.0, 400.0])
+    no_efforts = JointState(name=list(JOINTS), position=[1.0, 2.0, 3.0])
+    joints.send(no_efforts)
+    assert received[-1][1].tolist() == pytest.approx([0.9, 2.0, 3.0])
+
+
 def test_offsets_of_parts_from_several_publishers(rig, plain):
     received = []
     source = JointStateInput(rig.node, JOINTS, keep(received), plain=plain,

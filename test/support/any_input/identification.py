@@ -90,6 +90,8 @@ add_drawn(first_moments.parameters_of, _models.map(lambda model: (model,)))
 add_drawn(first_moments.stack_equations, _equations('theta', _noise, least=0),
           nan_means=_NOT_MEASURED)
 add_drawn(estimates.residuals_of, _equations('theta', least=0), nan_means=_NOT_MEASURED)
+add_drawn(estimates.com_offset_of_whole, _equations('theta').map(
+    lambda drawn: (drawn[0], drawn[1][0], drawn[2])), nan_means=_NOT_MEASURED)
 add_drawn(problem.strength_of, _equations(least=0))
 
 
@@ -301,6 +303,9 @@ _errors = _models.flatmap(lambda model: st.tuples(
 add_drawn(robot_yaml.corrections_after, _errors.map(lambda drawn: (
     drawn[0], drawn[1], instruments.InstrumentErrors.none(
         len(drawn[1]), len(drawn[0].wrench_sensors)), drawn[3])))
+add_drawn(robot_yaml.friction_after, _errors.map(lambda drawn: (
+    drawn[0], drawn[1], instruments.InstrumentErrors.none(
+        len(drawn[1]), len(drawn[0].wrench_sensors)))))
 add_drawn(robot_yaml.calibrated_robot_yaml, st.tuples(
     changed((Path(__file__).parents[2] / 'data/wrench_robot.yaml').read_text()),
     st.just(InstrumentCorrections()), v.names), calls=50)

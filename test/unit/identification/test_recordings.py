@@ -328,20 +328,22 @@ def test_known_errors_of_instruments_are_taken_out(recorded, tmp_path):
     offsets = 0.02 * rng.normal(size=len(model.joint_names))
     tilt, matrix = (0.02, -0.01, 0.03), np.eye(6) + 0.02 * rng.normal(size=(6, 6))
     bias = rng.normal(size=6)
+    gains, torque_offsets = 0.05 * rng.normal(size=len(offsets)), rng.normal(size=len(offsets))
     turned = Rotation.from_rotvec(tilt).inv()
     faulty = [SimpleNamespace(
-        time=now.time, q=now.q + offsets, torques=now.torques,
+        time=now.time, q=now.q + offsets, torques=now.torques * (1.0 + gains) + torque_offsets,
         wrenches=now.wrenches @ matrix.T + bias,
         quaternion=(Rotation.from_quat(now.quaternion) * turned).as_quat()) for now in instants]
     path = write_csv(tmp_path / 'a.csv', true, faulty)
     known = SensorCorrection(np.linalg.inv(matrix).tolist(), bias.tolist())
     corrected = RobotModel(replace(model.config, instruments=InstrumentCorrections(
-        dict(zip(model.joint_names, offsets.tolist())),
+        *(dict(zip(model.joint_names, v.tolist())) for v in (offsets, gains, torque_offsets)),
         dict.fromkeys(model.config.wrench_sensors, known),
         {model.config.imu.frame: tilt})), model.urdf)
     for one, other in zip(captures_of(path, corrected), poses, strict=True):
         np.testing.assert_allclose(one.positions, other.positions, atol=1e-9)
         np.testing.assert_allclose(one.wrenches, other.wrenches, atol=1e-6)
+        np.testing.assert_allclose(one.torques, other.torques, atol=1e-6)
         np.testing.assert_allclose(one.up, other.up, atol=1e-9)
     # Captures with and without the corrections are not mixed.
     log = CaptureLog(tmp_path / 'captures.json', model)

@@ -49,6 +49,8 @@ def random_errors(model, rng, size=1.0):
     n, sensors = len(model.joint_names), len(model.config.wrench_sensors)
     return replace(
         InstrumentErrors.none(n, sensors), positions=0.01 * size * rng.normal(size=n),
+        torque_gains=0.03 * size * rng.normal(size=n), torque_offsets=size * rng.normal(size=n),
+        friction=2.0 * size * rng.uniform(0.1, 1.0, size=n),
         tilts={model.config.imu.frame: 0.02 * size * rng.normal(size=3)},
         wrench_matrices=0.01 * size * rng.normal(size=(sensors, 6, 6)),
         wrench_biases=size * rng.normal(size=(sensors, 6)),
@@ -101,6 +103,43 @@ def test_a_second_calibration_adds_to_the_first(model):
             expected, rel=1e-5, abs=1e-3)
 
 
+def test_torques_are_corrected_once_after_two_calibrations(model):
+    """The second one sees torques that the first has corrected already."""
+    rng, n = np.random.default_rng(6), len(model.joint_names)
+    first, second = random_errors(model, rng), random_errors(model, rng, 0.3)
+    true = 50.0 * rng.normal(size=n)
+    after_first = true * (1.0 + second.torque_gains) + second.torque_offsets
+    reported = after_first * (1.0 + first.torque_gains) + first.torque_offsets
+    config = model.config
+    for errors, expected in ((first, after_first), (second, true)):
+        config = replace(config, instruments=corrections_after(config, model.joint_names, errors))
+        known = RobotModel(config, model.urdf)
+        assert known.corrected_torques(reported) == pytest.approx(expected, abs=1e-4)
+    assert np.abs(reported - true).max() > 1.0
+
+
+def test_friction_replaces_the_old_one_where_it_was_estimated(model, tmp_path):
+    """It is not taken out of efforts, so that a second calibration finds all of it again."""
+    knee, hip = model.joint_index(('l_knee', 'l_hip_yaw')).tolist()
+    errors = InstrumentErrors.none(len(model.joint_names), 2)
+    friction, gains = errors.friction.copy(), errors.friction.copy()
+    friction[knee], friction[hip], gains[knee] = 2.2, -0.3, 0.1
+    text = robot_file('biped').read_text() + (
+        'drives:\n  rotor_inertia: {l_knee: 0.02}\n  friction: {l_knee: 5.0, r_knee: 1.5}\n')
+    robot = tmp_path / 'robot' / 'biped.yaml'
+    robot.parent.mkdir()
+    robot.write_text(text)
+    (tmp_path / 'calibrated.urdf').write_text(model.urdf)
+    known = RobotModel(load_robot_config(robot), model.urdf)
+    path = write_calibrated_robot(
+        tmp_path, str(robot), known, replace(errors, friction=friction, torque_gains=gains))
+    drives = load_robot_config(path).drives
+    assert drives.friction == {'l_knee': 2.0, 'r_knee': 1.5, 'l_hip_yaw': 0.0}
+    assert drives.rotor_inertia == {'l_knee': 0.02}
+    assert load_robot_config(path).instruments.torque_gains == {'l_knee': 0.1}
+    assert '# ' in path.read_text()  # comments of the user stay
+
+
 def test_the_bias_of_a_tare_is_included(model):
     errors = random_errors(model, np.random.default_rng(3))
     tare = np.arange(12.0).reshape(2, 6)
@@ -116,8 +155,8 @@ def test_the_text_keeps_all_else(name):
     config = load_robot_config(name)
     known = SensorCorrection(bias=(1.0, 0, 0, 0, 0, 0.5))
     corrections = InstrumentCorrections(
-        {'some_joint': 0.0123}, dict.fromkeys(config.wrench_sensors, known),
-        {config.imu.frame: (0.01, 0.0, -0.02)})
+        {'some_joint': 0.0123}, {'some_joint': -0.02}, {'some_joint': 1.5},
+        dict.fromkeys(config.wrench_sensors, known), {config.imu.frame: (0.01, 0.0, -0.02)})
     edited = calibrated_robot_yaml(text, corrections, 'calibrated.urdf')
     assert calibrated_robot_yaml(edited, corrections, 'calibrated.urdf') == edited
     before, after = ([line for line in one.splitlines() if not line.startswith('urdf:')]
@@ -145,6 +184,10 @@ def test_the_written_robot_loads_with_its_urdf(model, tmp_path):
     assert path == tmp_path / 'biped.yaml'
     loaded = RobotModel.load(str(path))
     assert loaded.joint_offsets == pytest.approx(errors.positions, abs=1e-6)
+    assert loaded.torque_gains == pytest.approx(errors.torque_gains, abs=1e-6)
+    assert loaded.torque_offsets == pytest.approx(errors.torque_offsets, abs=1e-6)
+    assert loaded.config.drives.friction == pytest.approx(dict(zip(
+        model.joint_names, errors.friction / (1.0 + errors.torque_gains))), abs=1e-6)
     assert loaded.urdf == model.urdf and loaded.mass == model.mass
     with pytest.raises(ConfigurationError, match="is the robot's own YAML, which is not overwri"):
         write_calibrated_robot(tmp_path, str(path), model, errors)
@@ -191,6 +234,8 @@ def with_entry(row, column, value):
      'correction has a gain of -1 '),
     ({'wrench_sensors': {'left_foot': {'correction': with_entry(3, 2, 30.0)}}},
      'correction has cross-talk of 30 m .at most 0.2.'),
+    ({'torque_gains': {'l_knee': -0.6}}, r'instruments.torque_gains.l_knee is -0.6: valid are -0.5'),
+    ({'torque_offsets': {'l_knee': 300.0}}, r'torque_offsets.l_knee is 300 N m .*check the unit'),
     ({'joint_offset': {}}, "unknown key 'joint_offset'.*did you mean 'joint_offsets'"),
 ])
 def test_nonsense_is_refused(instruments, message):
@@ -205,11 +250,12 @@ def test_offsets_are_of_measured_joints(model):
 
 
 def test_offsets_of_perfect_encoders_cost_nothing(model):
-    assert model.offsets_of(model.joint_names) == ()
+    none = {'offsets': (), 'torque_offsets': (), 'torque_gains': ()}
+    assert model.corrections_of(model.joint_names) == none
     known = RobotModel(
         config_with(model, InstrumentCorrections({'l_knee': 0.01})), model.urdf)
-    assert known.offsets_of(('r_knee', 'l_knee')) == (0.0, 0.01)
-    assert known.offsets_of(('r_knee',)) == ()
+    assert known.corrections_of(('r_knee', 'l_knee')) == {**none, 'offsets': (0.0, 0.01)}
+    assert known.corrections_of(('r_knee',)) == none
 
 
 def test_estimated_offsets_improve_the_centre_of_mass_over_the_sole():
