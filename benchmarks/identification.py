@@ -17,8 +17,9 @@ How well masses and centres of mass are found, on robots whose truth is known.
 For each seed a robot is drawn that differs from its URDF: every link's centre of mass by 15 mm
 per axis, 5 kg more on three links. It takes the planned poses, and MuJoCo's inverse statics gives
 what its sensors read; noise is added. The estimate from these is tested on other poses. Beside
-it: ordinary least squares on the same equations, and the base parameters of the figaroh package
-(pip install figaroh) where that is installed.
+it: ordinary least squares on the same equations, and the estimates of the figaroh package
+(pip install figaroh picos cvxopt) where that is installed. iDynTree has a regressor, which is the
+same as ours (``test/oracle/test_com_against_idyntree.py``), and no fit of consistent links.
 
     python benchmarks/identification.py [--quick] [--robot NAME] [--seeds N] [--poses K]
 """
@@ -29,9 +30,9 @@ import argparse
 from dataclasses import dataclass
 import sys
 import time
-import warnings
 
 from benchmarks.common import console, machine, print_table, print_targets, Target
+from benchmarks.figaroh_fits import fits, FITS, missing, RANK_TOLERANCE
 from biped_com_ros.core.identification.captures import Capture, SensorNoise
 from biped_com_ros.core.identification.estimates import residuals_of
 from biped_com_ros.core.identification.estimator import Estimator
@@ -46,8 +47,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 ROBOTS = ('sabian', 'talos', 'g1')
 NOISE = SensorNoise(force=0.5, moment=0.02, torque=0.3, encoder=np.radians(0.1),
                     tilt=np.radians(0.05))
-RANK_TOLERANCE = 1e-6
-METHODS = ('CAD', 'MAP', 'least squares', 'figaroh')
+METHODS = ('CAD', 'MAP', 'least squares', *FITS)
 
 
 @dataclass
@@ -175,8 +175,8 @@ def run_trial(study: Study, seed: int) -> Trial:
     solve_time = time.process_time() - started
     thetas = {'CAD': study.cad, 'MAP': found.parameters,
               'least squares': least_squares(study, captures)}
-    if (theta := figaroh(study, captures)) is not None:
-        thetas['figaroh'] = theta
+    if not missing():
+        thetas |= fits(study.model, *stacked(study, captures), study.cad)
     errors = np.array([(link.com - robot.link_coms[link.name]) / link.com_std
                        for link in found.links])
     return Trial({name: study.score(theta, robot) for name, theta in thetas.items()},
@@ -196,34 +196,12 @@ def least_squares(study: Study, captures: list[Capture]) -> np.ndarray:
     return theta.reshape(-1, 4)
 
 
-def figaroh(study: Study, captures: list[Capture]) -> np.ndarray | None:
-    """
-    Return parameters (L, 4) by figaroh's base parameters; None where it is not installed.
-
-    Least squares on the base parameters that its QR decomposition finds. What they leave open is
-    filled in by its own smallest correction, here of the CAD.
-    """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter('ignore')  # of libraries that it loads
-            from figaroh.tools.qrdecomposition import QRDecomposer, redistribute_min_norm
-    except ImportError:
-        return None
-    A, y = stacked(study, captures)
-    used = np.flatnonzero(np.linalg.norm(A, axis=0) > RANK_TOLERANCE)
-    base = QRDecomposer(RANK_TOLERANCE).decompose(A[:, used], [f'p{i}' for i in used], y)
-    theta = study.cad.ravel().copy()
-    theta[used] += redistribute_min_norm(base.M, base.phi_b - base.M @ theta[used])
-    return theta.reshape(-1, 4)
-
-
 def summarise(name: str, study: Study, trials: list[Trial]) -> list[Target]:
     """Print the table of one robot and return its targets."""
     rows = []
     for method in METHODS:
         scores = [t.scores[method] for t in trials if method in t.scores]
         if not scores:
-            rows.append((method, *['not installed'] * 5))
             continue
         rows.append((method, *(cell(scores, what, scale) for what, scale in (
             ('com', 1e3), ('torque', 1.0), ('torque_max', 1.0), ('mass', 1.0),
@@ -279,6 +257,8 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.parse_args(argv)
     robots = options.robot or (ROBOTS[:1] if options.quick else ROBOTS)
     console.print(machine())
+    if missing():
+        console.print(missing())
     found: list[Target] = []
     for name in robots:
         found += study_robot(name, options.poses, 3 if options.quick else options.seeds)

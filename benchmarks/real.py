@@ -18,12 +18,14 @@ For each seed a robot is drawn whose links differ from the URDF (8 % and 5 mm pe
 instruments are wrong in one way, or in all. It takes the planned poses; MuJoCo's inverse statics
 gives what perfect instruments would read, this module spoils that, and noise is added. The
 estimate is tested on poses that were left out. One row per error: by the URDF (CAD), by an older
-state of this package where ``--reference`` names a checkout of it, as it is now, and without
+state of this package where ``--reference`` names a checkout of it, as it is now, with ``--others``
+by least squares and by figaroh where that is installed (without any prior, weights, or errors of
+instruments but what figaroh's consistent fits need), and without
 joint torques, foot sensors or IMU (then the floor counts as level); how often the 95 % intervals
 hold.
 
     python -m benchmarks.real [--quick] [--robot NAME] [--seeds N] [--error NAME]
-                               [--minutes N] [--reference DIR]
+                              [--minutes N] [--reference DIR] [--others]
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ import time
 
 from benchmarks.common import console, machine, print_table
 from benchmarks.fewer_sensors import FEWER, FewerSensors
+from benchmarks.figaroh_fits import fits, FITS, missing, RANK_TOLERANCE
 from benchmarks.identification import capture_of, com_error
 from biped_com_ros.core.identification.capture_log import CaptureLog
 from biped_com_ros.core.identification.captures import Capture, SensorNoise
@@ -273,13 +276,27 @@ class Study:
             [com_error(self.regressor, c, theta, true) for c in exact])))
 
 
-def run_trial(study: Study, wrong: Wrong, seed: int, reference: Path | None) -> Trial:
+OTHERS = ('least squares', *FITS)
+
+
+def other_estimates(study: Study, captures: Sequence[Capture]) -> dict[str, np.ndarray]:
+    """Return what others would estimate from the same equations; see `figaroh_fits`."""
+    equations = [study.regressor.equations(c, study.cad, NOISE) for c in captures]
+    A, y = (np.concatenate(parts) for parts in zip(*((e.A, -e.b) for e in equations)))
+    theta = np.linalg.lstsq(A, y, rcond=RANK_TOLERANCE)[0].reshape(-1, 4)
+    return {'least squares': theta, **({} if missing() else fits(study.model, A, y, study.cad))}
+
+
+def run_trial(study: Study, wrong: Wrong, seed: int, reference: Path | None = None,
+              with_others: bool = False) -> Trial:
     """Draw, measure, estimate in every way, compare."""
     robot, spoiler, captures = study.draw(wrong, seed)
     started = time.process_time()
     found = study.estimator.solve(captures)
     took = time.process_time() - started
     thetas = {'CAD': study.cad, 'now': found.parameters, **study.fewer.estimates(captures)}
+    if with_others:
+        thetas |= other_estimates(study, captures)
     trial = Trial({}, solve_time=took, warnings=found.warnings, mass_std=found.mass_std,
                   mass_error=found.mass - robot.mass)
     if reference is not None:
@@ -295,12 +312,13 @@ def run_trial(study: Study, wrong: Wrong, seed: int, reference: Path | None) -> 
 
 
 def run_trials(study: Study, errors: Sequence[str], seeds: int, end: float,
-               reference: Path | None) -> dict[str, list[Trial]]:
+               reference: Path | None, with_others: bool) -> dict[str, list[Trial]]:
     """Return trials by error; none begins after `end`, on the monotonic clock in s."""
     trials: dict[str, list[Trial]] = {error: [] for error in errors}
     for seed, error in product(range(seeds), errors):
         if time.monotonic() < end or not any(trials.values()):
-            trials[error].append(run_trial(study, ROWS[error], seed, reference))
+            trials[error].append(run_trial(
+                study, ROWS[error], seed, reference, with_others))
     return trials
 
 
@@ -399,7 +417,7 @@ def true_values(truth: InstrumentErrors, joints: Sequence[str],
             for (name, axis), value in zip(product(names, axes), values.ravel())}
 
 
-def summarise(study: Study, name: str, trials: list[Trial]) -> tuple[str, ...]:
+def summarise(name: str, trials: list[Trial], others: Sequence[str]) -> tuple[str, ...]:
     """Return the row of one error."""
     def rms(what: str) -> str:
         values = [t.errors[what] for t in trials if what in t.errors]
@@ -412,7 +430,7 @@ def summarise(study: Study, name: str, trials: list[Trial]) -> tuple[str, ...]:
     instruments = sorted({k for t in trials for k in t.covered} - SHARES)
     bad = [f'{k} {share(trials, k):.0f}' for k in instruments if share(trials, k) < 90.0]
     return (name, str(len(trials)), rms('CAD'), rms('before'), rms('now'), worst, predicted,
-            *map(rms, FEWER), worse, *(f'{share(trials, k):.0f}' for k in (
+            *map(rms, (*others, *FEWER)), worse, *(f'{share(trials, k):.0f}' for k in (
                 'CoM before', 'CoM', 'links', 'masses', 'mass')), ', '.join(bad) or '-')
 
 
@@ -425,8 +443,8 @@ def share(trials: list[Trial], what: str) -> float:
     return 100.0 * float(np.mean(values)) if values else float('nan')
 
 
-HEADER = ('wrong', 'seeds', 'CAD', 'before', 'now', 'worst', 'said', *FEWER, 'worse', 'before %',
-          'CoM %', 'links %', 'masses %', 'mass %', 'instruments below 90 %')
+HEADER = ('wrong', 'seeds', 'CAD', 'before', 'now', 'worst', 'said')
+COVERED = ('worse', 'before %', 'CoM %', 'links %', 'masses %', 'mass %', 'instruments below 90 %')
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -439,21 +457,31 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument('--quick', action='store_true', help='two seeds of one robot')
     parser.add_argument('--minutes', type=float, default=math.inf, help='begin no trial after '
                         'this time, shared by the robots; all errors of one seed come first')
+    parser.add_argument('--others', action='store_true',
+                        help='least squares and figaroh on the same captures as well')
     parser.add_argument('--reference', type=Path, help='checkout of an older state')
     options = parser.parse_args(argv)
     console.print(machine())
+    others = OTHERS if options.others else ()
     robots = options.robot or (ROBOTS[-1:] if options.quick else ROBOTS)
     for name in robots:
         study = Study(name, options.poses)
         end = time.monotonic() + 60.0 * options.minutes / len(robots)
         trials = run_trials(study, options.error or [*ROWS], 2 if options.quick else options.seeds,
-                            end, options.reference)
-        rows = [summarise(study, error, done) for error, done in trials.items() if done]
-        slowest = max(t.solve_time for done in trials.values() for t in done)
-        print_table(f'{name}: {len(study.poses)} poses; CoM on poses left out, mm; "worse": seeds '
-                    'worse than CAD / than without torques / wrenches / IMU', HEADER, rows)
-        console.print(f'  slowest estimate {slowest:.1f} s of processor time')
+                            end, options.reference, options.others)
+        print_study(f'{name}: {len(study.poses)} poses', trials, others)
+    if options.others and missing():
+        console.print(missing())
     return 0
+
+
+def print_study(title: str, trials: dict[str, list[Trial]], others: Sequence[str]) -> None:
+    """Print the table of one robot."""
+    rows = [summarise(error, done, others) for error, done in trials.items() if done]
+    print_table(f'{title}; CoM on poses left out, mm; "worse": seeds worse than CAD / than '
+                'without torques / wrenches / IMU', (*HEADER, *others, *FEWER, *COVERED), rows)
+    slowest = max(t.solve_time for done in trials.values() for t in done)
+    console.print(f'  slowest estimate {slowest:.1f} s of processor time')
 
 
 if __name__ == '__main__':

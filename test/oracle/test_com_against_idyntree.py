@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Centre of mass and its velocity from Pinocchio against iDynTree, on random poses.
+Centre of mass, its velocity and the regressor of rest against iDynTree, on random poses.
 
 iDynTree reads the same URDF text with a parser and kinematics of its own. It knows no mimicking
 joints, so it gets the position and velocity of every joint that moves.
@@ -20,6 +20,7 @@ joints, so it gets the position and velocity of every joint that moves.
 
 from biped_com_ros.core.com.kinematics import com_velocity_in_world
 from biped_com_ros.core.geometry.pose import Pose
+from biped_com_ros.core.identification.first_moments import StaticsRegressor
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.state.stance import Twist
 import numpy as np
@@ -89,3 +90,31 @@ def test_com_and_its_velocity(robot, seed):
 def test_mass(robot):
     model, oracle = robot
     assert oracle.kinematics.model().getTotalMass() == pytest.approx(model.mass, abs=1e-9)
+
+
+@pytest.mark.parametrize('name', ('biped', 'talos', 'g1'))
+def test_regressor_of_rest(name):
+    """
+    Torques that hold the links, as a matrix of masses and first moments.
+
+    So least squares with iDynTree's regressor is least squares with ours.
+    """
+    model, rng = RobotModel.load(name), np.random.default_rng(3)
+    oracle = Oracle(model)
+    positions = rng.uniform(-1.0, 1.0, len(model.joint_names))
+    R = random_rotation(rng)
+    # At the origin with its base turned: gravity is down in the world.
+    oracle.com_and_velocity(positions, np.zeros(len(positions)), Pose(R, np.zeros(3)),
+                            Twist(np.zeros(3), np.zeros(3)))
+    tree, n = oracle.kinematics.model(), len(oracle.order)
+    matrix = idyntree.MatrixDynSize(6 + n, 10 * tree.getNrOfLinks())
+    assert oracle.kinematics.inverseDynamicsInertialParametersRegressor(
+        idyntree.Vector6.FromPython([0.0] * 6), idyntree.VectorDynSize.FromPython([0.0] * n),
+        matrix)
+    # The torque at a leader is its own and its followers'.
+    gearing = np.array([model.velocity(e)[6:] for e in np.eye(len(positions))])[:, oracle.order]
+    columns = [10 * tree.getLinkIndex(link) + i for link in model.link_names for i in range(4)]
+    theirs = gearing @ matrix.toNumPy()[6:, columns]
+    ours = StaticsRegressor(model).torque_matrix(positions, R.T[:, 2])
+    assert np.abs(theirs).max() > 5.0
+    np.testing.assert_allclose(ours, theirs, atol=1e-8)
