@@ -20,7 +20,7 @@ confounded: the data determine a combination of it and others, and the priors di
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.identification.instruments import InstrumentEstimate, InstrumentKind
@@ -62,8 +62,11 @@ def describe_instrument(e: InstrumentEstimate) -> str:
     return f'{_WORDS[e.kind]}{axis} of {e.name or "the base"}'
 
 
+Helps = Callable[[Sequence[int]], Sequence[str]]
+
+
 def confounded(covariance: Array, estimates: Sequence[InstrumentEstimate],
-               links: Sequence[str]) -> tuple[str, ...]:
+               links: Sequence[str], helps: Helps = lambda unknowns: ()) -> tuple[str, ...]:
     """
     Return descriptions of what cannot be distinguished, with the remedy.
 
@@ -75,6 +78,8 @@ def confounded(covariance: Array, estimates: Sequence[InstrumentEstimate],
         Of the instruments, the last V.
     links
         Names of the L links.
+    helps
+        Returns for numbers of unknowns which posture would tell most about each.
 
     """
     L, first = len(links), len(covariance) - len(estimates)
@@ -86,15 +91,21 @@ def confounded(covariance: Array, estimates: Sequence[InstrumentEstimate],
     alone = 1.0 / np.diag(np.linalg.inv(covariance))
     correlation = covariance / np.sqrt(np.outer(variance, variance))
     np.fill_diagonal(correlation, 0.0)
-    found: dict[InstrumentKind, list[str]] = {}
+    found: dict[InstrumentKind, list[int]] = {}
+    text: dict[int, str] = {}
     for i in np.argsort(alone[first:]):
         k, e = first + i, estimates[i]
         if variance[k] > UNKNOWN and alone[k] < KNOWN_ALONE:
             partner = names[int(np.abs(correlation[k]).argmax())]
-            found.setdefault(e.kind, []).append(f'{names[k]} (above all with {partner})')
-    return tuple(_describe(kind, pairs) for kind, pairs in found.items())
+            found.setdefault(e.kind, []).append(k)
+            text[k] = f'{names[k]} (above all with {partner})'
+    worst = [unknowns[0] for unknowns in found.values()]
+    best = list(helps(worst) if worst else ()) or [''] * len(worst)
+    return tuple(_describe(kind, [text[k] for k in unknowns], f'; {names[k]}: {what}' if what
+                           else '')
+                 for (kind, unknowns), k, what in zip(found.items(), worst, best))
 
 
-def _describe(kind: InstrumentKind, pairs: Sequence[str]) -> str:
+def _describe(kind: InstrumentKind, pairs: Sequence[str], best: str) -> str:
     more = f', and {len(pairs) - NAMED} more' if len(pairs) > NAMED else ''
-    return f'confounded: {"; ".join(pairs[:NAMED])}{more}: {_REMEDIES[kind]}'
+    return f'confounded: {"; ".join(pairs[:NAMED])}{more}: {_REMEDIES[kind]}{best}'

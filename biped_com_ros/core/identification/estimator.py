@@ -49,6 +49,7 @@ from biped_com_ros.core.identification.plausibility import (
 from biped_com_ros.core.identification.posterior import Posterior
 from biped_com_ros.core.identification.prior import Prior, PriorTerms, Spread
 from biped_com_ros.core.identification.problem import CalibrationProblem
+from biped_com_ros.core.identification.remedies import best_candidates, candidates_of
 from biped_com_ros.core.model.robot import effort_limits, RobotModel
 import numpy as np
 
@@ -213,7 +214,9 @@ class Estimator:
             validated=validated, validated_com=validated_com,
             com_error=self._com_error(captures, theta, covariance), validation_ratio=ratio,
             ambiguities=confounded(
-                problem.in_prior_units(posterior), instruments, self.model.link_names),
+                problem.in_prior_units(posterior), instruments, self.model.link_names,
+                lambda unknowns: best_candidates(
+                    posterior.covariance, unknowns, _candidate_rows(problem))),
             identifiability=_identifiability(problem, posterior, links),
             mass_sigma=posterior.spread.mass, noise_scale=problem.noise.overall,
             pose_misfit=misfit,
@@ -257,6 +260,12 @@ class Estimator:
             D = level @ self.regressor.com_derivative(capture.positions, theta)
             variances.append(float(np.trace(D @ covariance @ D.T)))
         return _root_mean(variances)
+
+
+def _candidate_rows(problem: CalibrationProblem) -> list[tuple[str, Array]]:
+    """Return the equations of each posture that may be captured next, with its description."""
+    return [(c.description, problem.equations_of(c.capture)) for c in candidates_of(
+        problem.regressor, problem.captures, problem.at.theta)]
 
 
 def _root_mean(squares: Sequence[float]) -> float:

@@ -222,6 +222,17 @@ class CalibrationProblem:
         H, J = L @ self._scaled(columns[is_whole]), L @ e.J[is_whole]
         return float(np.trace(H @ covariance @ H.T + (J * self.poses[k].variances) @ J.T))
 
+    def equations_of(self, capture: Capture) -> Array:
+        """Return the equations of one more capture, divided by their noise, (rows, d)."""
+        errors, theta = self.instruments.errors(self.at.values), self.at.theta
+        e = self.regressor.linearised(capture, theta, self._noise)
+        columns = np.concatenate(
+            (e.A, self.instruments.columns(capture, e, theta, errors)), axis=1)
+        variances = e.variances.copy()
+        unknown = np.where(directions_of(capture) == 0.0, 1.0, SIDED)
+        variances[-len(unknown):] += (unknown * self._friction) ** 2
+        return WhitenedPose(e, self._scaled(columns), np.zeros(len(e.rows)), variances).H
+
     @property
     def nominal(self) -> Array:
         """Return the mean of the assumed variances of the inputs over captures, (inputs,)."""

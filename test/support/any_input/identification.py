@@ -23,8 +23,8 @@ from biped_com_ros.core.geometry.wrench import ComLine
 from biped_com_ros.core.identification import (
     captures, com_measurements, confounding, estimates, estimator, exports, first_moments, fleet,
     instruments, noise_scales, plausibility, population, pose_candidates, pose_figures,
-    pose_safety, prior, problem, report, results, robot_yaml, stances, stillness, transfer,
-    turned_sensors, urdf as new_urdf, virtual_contacts)
+    pose_safety, prior, problem, remedies, report, results, robot_yaml, stances, stillness,
+    transfer, turned_sensors, urdf as new_urdf, virtual_contacts)
 from biped_com_ros.core.identification.paper import (
     captures as paper, planar, poses as paper_poses, two_pose)
 from biped_com_ros.core.model.corrections import InstrumentCorrections
@@ -227,6 +227,9 @@ def _covariances(draw):
 
 
 add_drawn(confounding.confounded, _covariances())
+add_drawn(remedies.best_candidates, _covariances().map(lambda drawn: (
+    drawn[0], [0, len(drawn[0]) - 1], [('a', drawn[0][:2]), ('b', drawn[0][2:3])])))
+add_drawn(remedies.candidates_of, _equations('theta'), calls=20, nan_means=_NOT_MEASURED)
 _noises = st.builds(
     noise_scales.NoiseEstimate, kind=st.sampled_from(
         ('encoder', 'tilt', 'force', 'moment', 'torque')), name=v.names, unit=v.names,
