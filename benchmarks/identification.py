@@ -32,7 +32,7 @@ import sys
 import time
 
 from benchmarks.common import console, machine, print_table, print_targets, Target
-from benchmarks.figaroh_fits import fits, FITS, missing, RANK_TOLERANCE
+from benchmarks.figaroh_fits import FITS, fits, missing, RANK_TOLERANCE
 from biped_com_ros.core.identification.captures import Capture, SensorNoise
 from biped_com_ros.core.identification.estimates import residuals_of
 from biped_com_ros.core.identification.estimator import Estimator

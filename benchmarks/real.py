@@ -44,7 +44,7 @@ import time
 
 from benchmarks.common import console, machine, print_table
 from benchmarks.fewer_sensors import FEWER, FewerSensors
-from benchmarks.figaroh_fits import fits, FITS, missing, RANK_TOLERANCE
+from benchmarks.figaroh_fits import FITS, fits, missing, RANK_TOLERANCE
 from benchmarks.identification import capture_of, com_error
 from biped_com_ros.core.identification.capture_log import CaptureLog
 from biped_com_ros.core.identification.captures import Capture, SensorNoise
