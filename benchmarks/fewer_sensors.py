@@ -47,8 +47,8 @@ class FewerSensors:
 
     def estimates(self, captures: Sequence[Capture]) -> dict[str, Array]:
         """Return masses and first moments (L, 4) by what is left out, in the order of `FEWER`."""
-        mute = [replace(c, torques=np.full_like(c.torques, np.nan)) for c in captures]
-        found = (self._estimator.solve(mute),
+        without_efforts = [replace(c, torques=np.full_like(c.torques, np.nan)) for c in captures]
+        found = (self._estimator.solve(without_efforts),
                  self._virtual.solve([self._without_wrenches(c) for c in captures]),
                  self._estimator.solve(self.without_imu(captures)))
         return {name: each.parameters for name, each in zip(FEWER, found)}

@@ -100,7 +100,7 @@ def test_regressor_of_rest(name):
     So least squares with iDynTree's regressor is least squares with ours.
     """
     model, rng = RobotModel.load(name), np.random.default_rng(3)
-    oracle = Oracle(model)
+    oracle = IDynTreeModel(model)
     positions = rng.uniform(-1.0, 1.0, len(model.joint_names))
     R = random_rotation(rng)
     # At the origin with its base turned: gravity is down in the world.

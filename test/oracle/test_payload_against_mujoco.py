@@ -76,6 +76,17 @@ def test_with_friction_and_noise_it_is_detected_and_removed_again(sensors, mass,
     assert robot.payload is None
 
 
+def test_a_light_payload_is_not_lost_in_what_is_learnt():
+    """At the limit of the evidence it takes longer than what it does not explain allows."""
+    robot = CarryingRobot('talos', measured=('feet', 'efforts'), drives=FRICTION, seed=2,
+                          sensors=NOISE)
+    robot.run(2.2)
+    robot.put(0.5)
+    assert robot.run(2.0, lambda: robot.payload is not None) < 1.0
+    robot.run(1.0)
+    assert robot.payload.mass == pytest.approx(0.5, abs=0.05)
+
+
 def test_arms_that_move_are_no_payload():
     """With wrong masses, friction and noise."""
     robot = CarryingRobot('biped', measured=('feet', 'efforts'), seed=5, com_sigma=0.01,

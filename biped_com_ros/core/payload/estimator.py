@@ -66,6 +66,9 @@ _LEFT, _LEAST = 0.4, 0.7
 _REFERENCE = 2.0
 #: Largest share of what a payload explains that may remain.
 _UNEXPLAINED = 0.7
+#: From this share of the evidence on a change may be a payload; for so long it is kept out of the
+#: baseline and of what is learned, s, in which a light one would be lost before it is detected.
+_SUSPECTED, _SUSPENSION = 0.5, 1.0
 #: Largest change that is learned from, in standard deviations.
 _OUTLIER = 3.0
 #: Squared deviations at which an estimate counts as another payload, and not as noise.
@@ -202,6 +205,7 @@ class PayloadEstimator:
         self._history: deque[tuple[float, Array, Array]] = deque()
         self._baseline: tuple[Array, Array] | None = None
         self._time = self._next = self._detected_for = self._left_for = 0.0
+        self._suspended_for = self._taken_for = 0.0
         self._pause = 0.0
         self._reference = 0.0
         self.problem = 'measuring the residuals without a payload: keep the hands empty'
@@ -266,7 +270,7 @@ class PayloadEstimator:
         fits = [self._fit(hand, change, variances) for hand in range(len(residuals.hands))]
         if self.payload is None:
             self._detect(fits, dt)
-            if self.payload is None and not self._pause:
+            if self.payload is None and not self._pause and not self._is_suspected:
                 self._learn(change, variances, dt)
         else:
             self._follow(fits, change, variances, dt)
@@ -286,7 +290,7 @@ class PayloadEstimator:
             if self._pause < _PAUSE - _SETTLED and self._baseline is not None:
                 self._move_baseline(value, required, -math.expm1(-dt / _QUICK))
             return
-        if self._time < self._next:
+        if self._time < self._next or self._is_suspected:
             return
         self._next = self._time + _STEP
         self._history.append((self._time, value.copy(), required.copy()))
@@ -346,18 +350,29 @@ class PayloadEstimator:
         best = max(fits, key=lambda fit: fit.gain)
         is_detected = self._is_payload(best) and not self._pause
         self._detected_for = self._detected_for + dt if is_detected else 0.0
+        self._suspended_for = (self._suspended_for + dt if self._is_payload(best, _SUSPECTED)
+                               else max(self._suspended_for - dt, 0.0))
         if self._detected_for >= _DWELL:
             self._take(best)
 
-    def _is_payload(self, fit: _Fit) -> bool:
+    @property
+    def _is_suspected(self) -> bool:
+        """Whether the change is kept apart because it may be a payload."""
+        return 0.0 < self._suspended_for < _SUSPENSION
+
+    def _is_payload(self, fit: _Fit, share: float = 1.0) -> bool:
+        """Return whether it explains a share of the evidence, and leaves little, or noise."""
         settings = self._settings
+        noise = int(self._rows.sum()) - len(fit.parameters)  # of the rows, in its mean
         return (settings.least_mass <= fit.parameters[0] <= settings.largest_mass
-                and fit.gain >= settings.evidence and fit.rest <= _UNEXPLAINED * fit.gain)
+                and fit.gain >= share * settings.evidence
+                and fit.rest <= max(_UNEXPLAINED * fit.gain, noise))
 
     def _take(self, fit: _Fit) -> None:
         self.payload = Payload(
             self.residuals.hands[fit.hand], fit.parameters.copy(), fit.covariance)
         self._reference, self._detected_for, self._left_for = float(fit.parameters[0]), 0.0, 0.0
+        self._taken_for = 0.0
         self._history.clear()
 
     def _follow(self, fits: list[_Fit], change: Array, variances: Array, dt: float) -> None:
@@ -385,7 +400,9 @@ class PayloadEstimator:
         before = self.payload.inertial
         difference = fit.parameters - before
         has_changed = float(difference.dot(np.linalg.solve(fit.covariance, difference))) > _CHANGED
-        share = -math.expm1(-dt / (_QUICK if has_changed else _SLOW))
+        self._taken_for += dt
+        is_taken = self._taken_for < _AGE  # what was smoothed contains the time before
+        share = -math.expm1(-dt / (_QUICK if has_changed or is_taken else _SLOW))
         parameters = before + share * difference
         if parameters[0] > self._settings.largest_mass:
             parameters = parameters * (self._settings.largest_mass / parameters[0])

@@ -105,9 +105,9 @@ def test_left_out_and_true_errors_of_the_com_are_as_predicted(solved):
     actual = com_error(true, estimator, found.parameters, [c.positions for c in captures])
     assert 0.5 * found.com_error < actual < 1.5 * found.com_error
     assert found.com_error < 0.8 * found.validated_com  # no sensor is noisy in it
-    page, told = html_report(true.model, captures, found), summary(found)
+    page, text = html_report(true.model, captures, found), summary(found)
     for value in (found.validated_com, found.com_error):
-        assert f'{1e3 * value:.2f} mm' in page and f'{1e3 * value:.2f}' in told
+        assert f'{1e3 * value:.2f} mm' in page and f'{1e3 * value:.2f}' in text
 
 
 @pytest.mark.parametrize('standing', FEET)
