@@ -69,7 +69,7 @@ def candidates_of(regressor: StaticsRegressor, captures: Sequence[Capture],
                 regressor, capture.positions, captures[0].up_frame, theta, sides))
         if sides.any():
             yield NextCapture(f'{name} with all joints approached from the other side',
-                            replace(capture, approach=-sides))
+                              replace(capture, approach=-sides))
     for posture in regressor.model.config.postures:
         yield NextCapture(f"posture '{posture}' hoisted", _hoisted(
             regressor, regressor.model.posture(posture), captures[0].up_frame, theta,
