@@ -423,9 +423,9 @@ def summarise(name: str, trials: list[Trial], others: Sequence[str]) -> tuple[st
         values = [t.errors[what] for t in trials if what in t.errors]
         return f'{1e3 * np.mean(values):.2f}' if values else '-'
 
-    now, *others = (np.array([t.errors[k] for t in trials]) for k in ('now', 'CAD', *FEWER))
+    now, *compared = (np.array([t.errors[k] for t in trials]) for k in ('now', 'CAD', *FEWER))
     worst = f'{1e3 * now.max():.2f}'
-    worse = ' / '.join(str((now > other).sum()) for other in others)
+    worse = ' / '.join(str((now > other).sum()) for other in compared)
     predicted = f'{1e3 * np.mean([t.predicted for t in trials]):.2f}'
     instruments = sorted({k for t in trials for k in t.covered} - SHARES)
     bad = [f'{k} {share(trials, k):.0f}' for k in instruments if share(trials, k) < 90.0]
