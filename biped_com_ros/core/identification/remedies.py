@@ -55,13 +55,12 @@ def candidates_of(regressor: StaticsRegressor, captures: Sequence[Capture],
     regressor
         Of the robot.
     captures
-        Those there are.
+        Those there are, at least one.
     theta
         Masses and first moments (L, 4) by which readings are predicted.
 
     """
-    chosen = np.unique(np.linspace(0, len(captures) - 1, MOST).astype(int)) if captures else []
-    for i in chosen:
+    for i in np.unique(np.linspace(0, len(captures) - 1, MOST).astype(int)).tolist():
         capture, name = captures[i], f"pose '{captures[i].name or i + 1}'"
         sides = directions_of(capture)
         if capture.in_contact.any():

@@ -84,8 +84,7 @@ def corrections_after(config: RobotConfig, joints: Sequence[str], found: Instrum
     tilts = {link: _combined_tilt(old.tilt(link), found.tilts.get(link))
              for link in {**old.tilts, **found.tilts}}
     return InstrumentCorrections(
-        *({name: _rounded(value) for name, value in values.items() if abs(value) > _SMALLEST}
-          for values in (offsets, gains, torques)),
+        _significant(offsets), _significant(gains), _significant(torques),
         {name: sensor for name, sensor in sensors.items() if sensor != SensorCorrection()},
         {link: tilt for link, tilt in tilts.items() if any(tilt)})
 
@@ -205,6 +204,10 @@ def _combined_tilt(old: Sequence[float] | None, new: Array | None) -> tuple[floa
     first, second = (np.zeros(3) if tilt is None else np.array(tilt) for tilt in (old, new))
     x, y, z = map(_rounded, pin.log3(pin.exp3(first) @ pin.exp3(second)))
     return x, y, z
+
+
+def _significant(values: Mapping[str, float]) -> dict[str, float]:
+    return {name: _rounded(value) for name, value in values.items() if abs(value) > _SMALLEST}
 
 
 def _rounded(value: float) -> float:

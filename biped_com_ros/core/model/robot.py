@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 import math
+from typing import TypedDict
 
 from biped_com_ros.core.errors import InputError, RobotDescriptionError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Array, IndexArray, Pose
@@ -46,6 +47,14 @@ _center_of_mass = pin.centerOfMass
 _LARGEST_SUM = 1e12
 #: How many states a shared model keeps: one message's, with and without its velocities.
 _RECENT = 4
+
+
+class JointCorrections(TypedDict):
+    """What is wrong with the joint states of some joints; empty tuples where nothing is."""
+
+    offsets: tuple[float, ...]
+    torque_offsets: tuple[float, ...]
+    torque_gains: tuple[float, ...]
 
 
 class RobotModel(RobotFrames):
@@ -165,7 +174,7 @@ class RobotModel(RobotFrames):
         self.link_masses, self.points = other.link_masses, other.points
         self.link_coms_in_link = other.link_coms_in_link
 
-    def corrections_of(self, names: Iterable[str]) -> dict[str, tuple[float, ...]]:
+    def corrections_of(self, names: Iterable[str]) -> JointCorrections:
         """
         Return what is wrong with the joint states of some joints, as a subscriber takes it.
 
@@ -173,10 +182,11 @@ class RobotModel(RobotFrames):
         zero.
         """
         index = self.joint_index(names)
-        found = {'offsets': self.joint_offsets, 'torque_offsets': self.torque_offsets,
-                 'torque_gains': self.torque_gains}
-        return {key: tuple(values[index].tolist()) if values[index].any() else ()
-                for key, values in found.items()}
+        offsets, torque_offsets, torque_gains = (
+            tuple(values[index].tolist()) if values[index].any() else ()
+            for values in (self.joint_offsets, self.torque_offsets, self.torque_gains))
+        return {'offsets': offsets, 'torque_offsets': torque_offsets,
+                'torque_gains': torque_gains}
 
     def corrected_torques(self, torques: Array) -> Array:
         """Return true torques (n,) from those that the drives report, N m or N."""
