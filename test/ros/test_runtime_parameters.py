@@ -184,7 +184,7 @@ def age_of_report(robot, samples):
     return 1e-9 * (samples[-1].ns - stamp.sec * 10 ** 9 - stamp.nanosec)
 
 
-def test_wrenches_are_aligned_from_when_it_is_asked_for(ros, swaying):
+def test_wrenches_are_aligned_from_the_change_on(ros, swaying):
     robot = MonitoredRobot(wrench_delay=0.02)
     try:
         assert age_of_report(robot, swaying[:100]) < 0.003

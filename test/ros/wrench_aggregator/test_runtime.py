@@ -62,14 +62,14 @@ def test_a_tare_averages_as_many_readings_as_are_asked_for(rig):
     rig.contacts, rig.offsets = {}, {'right_foot': BIAS}
     rig.play(60)
     change(rig, tare_samples=80)
-    answer = rig.tare('right_foot/tare')
-    assert not answer.success and 'of the 80 readings' in answer.message
+    response = rig.tare('right_foot/tare')
+    assert not response.success and 'of the 80 readings' in response.message
     rig.play(80)
-    answer = rig.tare('right_foot/tare')
-    assert answer.success and 'mean of 80 readings' in answer.message
+    response = rig.tare('right_foot/tare')
+    assert response.success and 'mean of 80 readings' in response.message
     change(rig, tare_samples=20)
-    answer = rig.tare('right_foot/tare')
-    assert answer.success and 'mean of 20 readings' in answer.message
+    response = rig.tare('right_foot/tare')
+    assert response.success and 'mean of 20 readings' in response.message
     change(rig, tare_samples=50)
 
 
@@ -79,8 +79,8 @@ def test_the_largest_speed_of_a_tare_takes_effect(rig):
     assert rig.tare('right_foot/tare').success
     change(rig, tare_max_joint_speed=0.02)
     rig.play(60)
-    answer = rig.tare('right_foot/tare')
-    assert not answer.success and 'above 0.02 rad/s' in answer.message
+    response = rig.tare('right_foot/tare')
+    assert not response.success and 'above 0.02 rad/s' in response.message
     change(rig, tare_max_joint_speed=0.05)
 
 

@@ -139,12 +139,13 @@ add(config.robot_file, _texts | st.just('talos'))
 add(config.load_robot_config, _paths | _yaml_of_robots.map(written), calls=50)
 add(config.robot_config_from_mapping, _mappings | _nested.map(lambda value: {'name': value}),
     _what, calls=30)
+_of_joints = st.dictionaries(v.names, v.anything, max_size=2)
 add(corrections.check_corrections, st.builds(
-    corrections.InstrumentCorrections, st.dictionaries(v.names, v.anything, max_size=2),
-    st.dictionaries(v.names, st.builds(
+    corrections.InstrumentCorrections, joint_offsets=_of_joints, torque_gains=_of_joints,
+    torque_offsets=_of_joints, wrench_sensors=st.dictionaries(v.names, st.builds(
         corrections.SensorCorrection, st.just(()) | v.plain(6, v.plain(6, v.anything)),
         v.plain(6, v.anything)), max_size=1),
-    st.dictionaries(v.names, v.plain(3, v.anything), max_size=1)), calls=40)
+    tilts=st.dictionaries(v.names, v.plain(3, v.anything), max_size=1)), calls=40)
 add(low_state_config.check_low_state, v.names, st.none() | st.builds(
     low_state_config.LowStateConfig, v.names | st.sampled_from(('unitree_hg', 'unitree_go')),
     st.lists(v.names, max_size=3).map(tuple)))
