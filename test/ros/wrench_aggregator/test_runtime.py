@@ -58,7 +58,7 @@ def test_the_weight_below_sensors_follows_gravity(rig, monkeypatch):
     rig.assert_forces()
 
 
-def test_a_tare_averages_as_many_readings_as_are_asked_for(rig):
+def test_a_tare_averages_the_configured_number_of_readings(rig):
     rig.contacts, rig.offsets = {}, {'right_foot': BIAS}
     rig.play(60)
     change(rig, tare_samples=80)
@@ -88,7 +88,7 @@ def offsets_of(rig):
     return np.array([rig.node.aggregation.channels[i].offset for i in range(len(FEET))])
 
 
-def test_biases_are_followed_from_when_it_is_asked_for(rig):
+def test_biases_are_followed_from_the_change_on(rig):
     rig.contacts, rig.offsets = {}, dict.fromkeys(FEET, BIAS)
     rig.play(30)
     assert not offsets_of(rig).any()
