@@ -25,8 +25,6 @@ import os
 import random
 import re
 
-from support.turns import chosen_turn, skip_others
-
 NEEDS_ROS = re.compile(r'^(from|import) (rclpy|biped_com_ros\.(ros|nodes))\b', re.MULTILINE)
 
 DOMAINS = 100  # 1 to 100: the ports of these are free everywhere
@@ -52,11 +50,6 @@ os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')
 def pytest_report_header():
     """Name the domain, for whoever wants to look on."""
     return f'ROS_DOMAIN_ID: {os.environ["ROS_DOMAIN_ID"]}'
-
-
-def pytest_collection_modifyitems(items):
-    """Run long tests in their turn only, where one is asked for."""
-    skip_others(items, chosen_turn())
 
 
 def pytest_sessionstart(session):
