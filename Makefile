@@ -17,8 +17,8 @@
 environment = tools/python tools/environment.py $(if $(DISTRO),--distribution $(DISTRO))
 robots = $(if $(ROBOT),--level robots)
 pytest = $(environment) --level dev -- python -m pytest
-# Two processes, a file of tests at a time each.
-parallel = --numprocesses=2 --dist=loadfile
+# A file of tests at a time each; three on two cores, since tests of nodes wait half of their time.
+parallel = --numprocesses=3 --dist=loadfile
 # Fast DDS may spin for ever where it deletes something, and no timeout of Python's ends that: a
 # process in which a test takes twenty minutes is ended, its test fails, and another one goes on.
 bounded = --numprocesses=1 -o faulthandler_exit_on_timeout=true -o faulthandler_timeout=1200

@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 import subprocess
@@ -129,8 +130,11 @@ def test_with_it_the_memory_of_large_messages_is_freed():
                   for topic in LARGE_TOPICS]
     kept = growth_by_megabytes(publishers, {})
     time.sleep(2.0)  # until the end of the first process is discovered
-    # A message that is sent again on the way may leave some more: the least of three times.
-    freed = min(growth_by_megabytes(publishers, RELEASING) for _ in range(3))
+    freed = math.inf
+    for _ in range(3):  # a message that is sent again on the way may leave some more
+        freed = min(freed, growth_by_megabytes(publishers, RELEASING))
+        if freed < 2.0:
+            break
     node.destroy_node()
     print(f'{kept:.1f} MB are kept, with the profile {freed:.1f} MB')
     assert freed < 2.0, 'no two messages'
