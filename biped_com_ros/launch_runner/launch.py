@@ -192,7 +192,7 @@ def _check_arguments(root: Element, context: Context) -> None:
     robot = context.configurations.get('robot')
     if robot and root.file.parent == find_package(PACKAGE) / 'launch':
         from biped_com_ros.core.model.config import load_robot_config
-        load_robot_config(robot)  # said once here, instead of once by each node
+        load_robot_config(robot)  # one error here, instead of one by each node
 
 
 def _launch_isolated(root: Element, context: Context, options: argparse.Namespace) -> int:

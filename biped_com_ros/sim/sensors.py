@@ -79,7 +79,7 @@ class Delay:
         return len(self._buffer) - 1
 
     def clear(self) -> None:
-        """Reset all estimates."""
+        """Drop all delayed values."""
         self._is_empty, self._next = True, 0
 
     def push(self, values: Array) -> Array:

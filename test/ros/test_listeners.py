@@ -22,18 +22,13 @@ one. Its messages have to be equal to the last bit.
 from biped_com_ros.nodes.com_estimator.node import ComEstimator
 from biped_com_ros.nodes.zmp_monitor.node import ZmpMonitor
 from biped_com_ros.ros.topics.qos import LATCHED
-from biped_com_ros.sim.interface import PlantOptions, SensorOptions
-import numpy as np
 import pytest
 from rclpy.parameter import Parameter
 from rclpy.serialization import deserialize_message, serialize_message
-from support.messages import imu, joint_state, stamp_of, wrench_stamped
 from support.ros_rig import NodeRig
-from support.zmp_pipeline import Pipeline
+from support.swaying_robot import swaying_robot
 
-DT, COUNT = 0.005, 60
-NOISE = SensorOptions(encoder_noise=0.0002, velocity_noise=0.01, force_noise=0.1,
-                      torque_noise=0.005, gyro_noise=0.002)
+COUNT = 60
 NODES = {'zmp_monitor': ZmpMonitor, 'com_estimator': ComEstimator}
 #: Of every node, and not of what it estimates.
 COMMON = ('/diagnostics', '/parameter_events', '/rosout', '/transition_event')
@@ -42,26 +37,8 @@ COMMON = ('/diagnostics', '/parameter_events', '/rosout', '/transition_event')
 @pytest.fixture(scope='module')
 def recording():
     """Return (topic, serialized message) of all sensors of a swaying robot, by instants."""
-    pipeline = Pipeline('biped', PlantOptions(dt=DT, tendons=False, sensors=NOISE))
-    instants = []
-    for t, _, _ in pipeline.run(0.1 + COUNT * DT, lambda t: (
-            0.01 * np.sin(9.0 * t), 0.015 * np.sin(6.0 * t), 0.0)):
-        if t >= 0.1:
-            instants.append([(topic, serialize_message(message))
-                             for topic, message in messages(pipeline)])
-    return instants
-
-
-def messages(pipeline):
-    """Yield the messages of the robot's drivers at an instant, with their topics."""
-    measured = pipeline.observation
-    stamp = stamp_of(10**9 + round(1e9 * measured.time))
-    for foot, frame, wrench in zip(('left', 'right'), ('l_sole', 'r_sole'), pipeline.wrenches):
-        yield f'wrench_aggregator/{foot}/wrench', wrench_stamped(stamp, frame, wrench)
-    yield 'imu', imu(stamp, 'imu_link', measured.imu_quaternions[0],
-                     measured.angular_velocities[0], measured.linear_accelerations[0])
-    yield 'joint_states', joint_state(stamp, pipeline.model.joint_names,
-                                      measured.joint_positions, measured.joint_velocities)
+    return [[(topic, serialize_message(message)) for topic, message in reversed(found.items())]
+            for _, found in swaying_robot(COUNT)]
 
 
 class Listeners(NodeRig):

@@ -24,7 +24,6 @@ from functools import partial
 from biped_com_ros.nodes.com_estimator.node import ComEstimator
 from biped_com_ros.nodes.zmp_monitor.node import ZmpMonitor
 from biped_com_ros.ros.topics.qos import LATCHED
-from biped_com_ros.sim.interface import PlantOptions, SensorOptions
 from geometry_msgs.msg import (
     PointStamped, PolygonStamped, Vector3Stamped, WrenchStamped)
 from nav_msgs.msg import Odometry
@@ -36,14 +35,11 @@ from rclpy.serialization import deserialize_message
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Float64
-from support.messages import imu, joint_state, stamp_of, wrench_stamped
 from support.ros_rig import NodeRig
-from support.zmp_pipeline import Pipeline
+from support.swaying_robot import swaying_robot
 from visualization_msgs.msg import MarkerArray
 
-DT, COUNT = 0.005, 100
-NOISE = SensorOptions(encoder_noise=0.0002, velocity_noise=0.01, force_noise=0.1,
-                      torque_noise=0.005, gyro_noise=0.002)
+COUNT = 100
 INPUTS = {'joint_states': JointState, 'imu': Imu, 'wrench_aggregator/left/wrench': WrenchStamped,
           'wrench_aggregator/right/wrench': WrenchStamped}
 STAMPED = {'zmp_monitor/zmp': PointStamped, 'zmp_monitor/zmp_model': PointStamped,
@@ -59,28 +55,8 @@ MARKERS = {'zmp_monitor/markers': MarkerArray}
 
 @pytest.fixture(scope='module')
 def motion():
-    """Return the names of the joints, and (ns, messages by topic) of a swaying robot."""
-    pipeline = Pipeline('biped', PlantOptions(dt=DT, tendons=False, sensors=NOISE))
-    instants = []
-    for t, _, _ in pipeline.run(0.1 + COUNT * DT, lambda t: (
-            0.01 * np.sin(9.0 * t), 0.015 * np.sin(6.0 * t), 0.0)):
-        if t >= 0.1:
-            instants.append(messages(pipeline, 10**9 + round(1e9 * pipeline.observation.time)))
-    return instants
-
-
-def messages(pipeline, ns):
-    """Return the messages of the robot's drivers at an instant, by topic."""
-    measured, stamp = pipeline.observation, stamp_of(ns)
-    found = {
-        'joint_states': joint_state(stamp, pipeline.model.joint_names, measured.joint_positions,
-                                    measured.joint_velocities),
-        'imu': imu(stamp, 'imu_link', measured.imu_quaternions[0], measured.angular_velocities[0],
-                   measured.linear_accelerations[0])}
-    for foot, frame, wrench in zip(
-            ('left', 'right'), ('l_sole', 'r_sole'), pipeline.wrenches):
-        found[f'wrench_aggregator/{foot}/wrench'] = wrench_stamped(stamp, frame, wrench)
-    return ns, found
+    """Return (ns, messages by topic) of a swaying robot."""
+    return list(swaying_robot(COUNT))
 
 
 class ReplayRig(NodeRig):

@@ -40,7 +40,7 @@ class Terminal:
     """The node on a terminal of its own, and a robot that hears it."""
 
     def __init__(self):
-        self.node, self.sticks, self.frozen = Node('robot'), [], []
+        self.node, self.sticks, self.frozen, self.refusal = Node('robot'), [], [], ''
         self.node.create_subscription(
             Joy, 'joy', lambda joy: self.sticks.append(tuple(joy.axes)), 10)
         self.offer()
@@ -56,7 +56,7 @@ class Terminal:
 
     def _freeze(self, request, response):
         self.frozen.append(request.data)
-        response.success = True
+        response.success, response.message = not self.refusal, self.refusal
         return response
 
     def press(self, keys):
@@ -157,6 +157,16 @@ def test_freezing_waits_for_the_controller_and_reports_if_there_is_none(terminal
     terminal.press(b'u')
     terminal.until(lambda: b'not unfrozen: no service /torso_controller/freeze' in terminal.shown)
     assert terminal.frozen == [True]
+
+
+def test_a_controller_that_refuses_to_freeze_is_not_shown_as_frozen(terminal):
+    terminal.refusal = 'the torso is not active'
+    terminal.until(lambda: terminal.sticks)
+    terminal.press(b'f')
+    terminal.until(lambda: b'\r\x1b[Knot frozen: the torso is not active' in terminal.shown)
+    count = terminal.shown.count(b'stick forward')
+    terminal.until(lambda: terminal.shown.count(b'stick forward') > count + 3)
+    assert b'  frozen\x1b[K' not in terminal.shown
 
 
 def test_without_a_terminal_it_names_what_to_run_instead():

@@ -53,7 +53,7 @@ def skew(vector: ArrayLike) -> Array:
     v = np.asarray(vector, dtype=float)
     if v.ndim == 1:
         return pin.skew(v)
-    return (v @ _SKEW_OF_AXES).reshape(*v.shape, 3)  # five times faster than to write each element
+    return (v @ _SKEW_OF_AXES).reshape(*v.shape, 3)  # 1.3 instead of 3.0 us for four vectors
 
 
 def wrench_adjoint(R_A_B: ArrayLike, p_B_in_A: ArrayLike) -> Array:

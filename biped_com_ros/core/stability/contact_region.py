@@ -45,7 +45,7 @@ LARGEST_LOAD = 4.0
 def com_region(contacts: Sequence[Contact], weight: float,
                height: float = 0.0) -> SupportPolygon | None:
     """
-    Return where the centre of mass of a robot at rest may be, from above.
+    Return where the projected centre of mass of a robot at rest may be.
 
     Parameters
     ----------

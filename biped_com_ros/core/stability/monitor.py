@@ -151,14 +151,14 @@ class StabilityReport:
 
     @cached_property
     def com_region(self) -> SupportPolygon | None:
-        """Where the centre of mass can be at rest, from above; None if nowhere."""
+        """Where the centre of mass can be at rest, projected down; None if nowhere."""
         if self.support is None or not self.contacts:
             return self.support
         return com_region(self.contacts, self.weight, self.support.plane.origin[2])
 
     @property
     def com_margin(self) -> float | None:
-        """Distance of the centre of mass, from above, from the edge of it, m."""
+        """Distance of the projected centre of mass from the edge of that region, m."""
         region = self.com_region
         if region is None:
             return None

@@ -142,15 +142,15 @@ class RollingSoles:
                     and low_y * fz < wrench[3] < high_y * fz):
                 rolls = True  # perhaps
         if is_due:
-            self._update_motion(ns, soles, in_contact, wrenches)
+            self._update_slope(ns, soles, in_contact, wrenches)
         if not rolls or self._shown_ns < _KNOWN_NS:
             return ()
         parts = [self._touching(*each) for each in zip(
             self._outlines, self._boxes, soles, in_contact, wrenches, self._insides)]
         return parts if any(parts) else ()
 
-    def _update_motion(self, ns: int, soles: Sequence[Placement], in_contact: Sequence[bool],
-                       wrenches: Sequence[Sequence[float]]) -> None:
+    def _update_slope(self, ns: int, soles: Sequence[Placement], in_contact: Sequence[bool],
+                      wrenches: Sequence[Sequence[float]]) -> None:
         """Learn the slope of the ground from the soles that are flat."""
         elapsed_ns = ns - self._updated_ns
         for sole, touches, wrench, inside, variances in zip(

@@ -43,7 +43,6 @@ import pinocchio as pin
 #: Rows of the error: attitude, velocity, position; then the anchors, and last the two biases.
 ATTITUDE, VELOCITY, POSITION = slice(0, 3), slice(3, 6), slice(6, 9)
 _FIRST_ANCHOR = 9
-#: Of the axes; a product with it writes the matrices of several vectors at once.
 
 
 @dataclass(frozen=True, kw_only=True)

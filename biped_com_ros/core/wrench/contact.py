@@ -77,7 +77,7 @@ class ContactDetector:
         self._release_dwell_ns = nanoseconds(thresholds.release_dwell)
 
     def reset(self) -> None:
-        """Reset all estimates; the next sample then decides at once, without dwell."""
+        """Start anew: the next sample decides at once, without dwell."""
         self.in_contact = self._known = False
         self._crossed_ns: int | None = None
 
@@ -124,7 +124,7 @@ class FootContacts:
             detector.set_thresholds(thresholds, body_weight)
 
     def reset(self) -> None:
-        """Reset all estimates."""
+        """Start anew, see `ContactDetector.reset`."""
         for detector in self._detectors:
             detector.reset()
 

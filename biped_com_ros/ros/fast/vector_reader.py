@@ -118,7 +118,7 @@ class ImuReader(VectorReader):
     """
     Reads Imu.
 
-    The third option: whether an orientation has to be there, the fourth is the tilt to undo.
+    The third option is whether an orientation has to be there, the fourth the tilt to undo.
     """
 
     def __init__(self, spec: ReadSpec) -> None:
