@@ -179,10 +179,10 @@ class Browser:
         thumbs[index].send_keys((Keys.ARROW_RIGHT if keys > 0 else Keys.ARROW_LEFT) * abs(keys))
 
     @contextlib.contextmanager
-    def phone(self):
-        """Have a small window that is higher than wide."""
+    def phone(self, width=390):
+        """Have a small window, by default one that is higher than wide."""
         self._driver.execute_cdp_cmd('Emulation.setDeviceMetricsOverride', {
-            'width': 390, 'height': 844, 'deviceScaleFactor': 0.5, 'mobile': True})
+            'width': width, 'height': 844, 'deviceScaleFactor': 0.5, 'mobile': True})
         yield
         self._driver.execute_cdp_cmd('Emulation.clearDeviceMetricsOverride', {})
 

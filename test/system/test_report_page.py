@@ -54,3 +54,10 @@ def test_on_a_phone_nothing_is_wider_than_the_screen_and_the_result_is_on_it(bro
 def test_a_wide_screen_shows_no_sideways_scroll_bar_either(browser):
     page, screen = browser.page_and_screen()
     assert page <= screen == 1000
+
+
+def test_a_small_window_shows_all_columns_of_the_results(browser):
+    with browser.phone(848):
+        browser.until(lambda: browser.page_and_screen()[1] == 848, 'the small window')
+        left, _, right, _ = browser.look_of('predicted for these')['box']
+        assert 0.5 < left < right < 1.0

@@ -48,6 +48,7 @@ h1 { font-size: 1.6rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 td, th { padding: .2rem .6rem; border-bottom: 1px solid #e5e7eb; text-align: right;
          white-space: nowrap; }
+th { white-space: normal; vertical-align: bottom; }
 td:first-child, th:first-child { text-align: left; }
 th.text, td.text { white-space: normal; text-align: left; min-width: 12rem; }
 .wide { overflow-x: auto; } .wide > svg { min-width: 42rem; }
@@ -62,7 +63,7 @@ th.text, td.text { white-space: normal; text-align: left; min-width: 12rem; }
 figcaption { font-size: .8rem; text-align: center; overflow-wrap: anywhere; line-height: 1.2; }
 summary { cursor: pointer; margin: .5rem 0; }
 @media (max-width: 36em) {
-  td, th { padding: .2rem .3rem; font-size: .85rem; } th { white-space: normal; } }
+  td, th { padding: .2rem .3rem; font-size: .85rem; } }
 @media print { .wide { overflow: visible; } }
 .warning { background: #fef3c7; border-left: 4px solid #d97706; padding: .4rem .8rem; }
 svg { max-width: 100%; height: auto; } svg text { font: 13px system-ui, sans-serif; }
