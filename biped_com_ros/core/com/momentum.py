@@ -55,9 +55,11 @@ class Momentum:
     """
 
     def __init__(self, model: RobotModel, method: str = 'full') -> None:
-        kinds: dict[str, Callable[[RobotState, Twist], Array]] = {
-            'full': self._full, 'links': self._links, 'point': self._point,
-            'static': self._static}
+        # Unbound: with methods of this object, a cycle would keep the data, up to a megabyte, until
+        # the garbage collector comes.
+        kinds: dict[str, Callable[[Momentum, RobotState, Twist], Array]] = {
+            'full': Momentum._full, 'links': Momentum._links, 'point': Momentum._point,
+            'static': Momentum._static}
         if method not in kinds:
             raise ConfigurationError(
                 f"the model's ZMP has no method '{method}'; valid: {', '.join(METHODS)}")
@@ -85,7 +87,7 @@ class Momentum:
             Of that base.
 
         """
-        return self._find(state, twist)
+        return self._find(self, state, twist)
 
     def _full(self, state: RobotState, twist: Twist) -> Array:
         v, root = state.v.copy(), self._pose_root_base
