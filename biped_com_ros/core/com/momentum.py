@@ -55,7 +55,7 @@ class Momentum:
     """
 
     def __init__(self, model: RobotModel, method: str = 'full') -> None:
-        # Unbound: with methods of this object, a cycle would keep the data, up to a megabyte, until
+        # Unbound: with methods of this object a cycle would keep the data, up to a megabyte, until
         # the garbage collector comes.
         kinds: dict[str, Callable[[Momentum, RobotState, Twist], Array]] = {
             'full': Momentum._full, 'links': Momentum._links, 'point': Momentum._point,
