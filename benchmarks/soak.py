@@ -55,6 +55,8 @@ _WARM_UP = 0.2
 #: Growth of memory that is permitted, as a share.
 _GROWTH = 0.01
 _PERIOD = 5.0  # s
+#: Progress is printed once in this many periods.
+_PERIODS_PER_REPORT = 12
 _COLOURS = ('#1f77b4', '#d62728')
 
 
@@ -198,11 +200,22 @@ def run(seconds: float, rate: float, robot: str) -> tuple[list[Sample], Traffic]
                 standing.step()
             standing.drop_history()
             samples.append(read(system, begun, traffic))
+            if len(samples) % _PERIODS_PER_REPORT == 0:
+                report(samples, seconds / 60.0)
     finally:
         system.close()
         receiver.close()
         standing.close()
     return samples, traffic
+
+
+def report(samples: list[Sample], minutes: float) -> None:
+    """Print how far a run of some minutes is, and its state."""
+    last = samples[-1]
+    memory = ', '.join(f'{name} {mb:.1f} MB' for name, mb in zip(PROCESSES, last.memory))
+    print(f'{last.minutes:.0f} of {minutes:g} min: {memory}, latency p99 {last.latency[1]:.2f} ms, '
+          f'{sum(s.lost for s in samples)} of {sum(s.sent for s in samples)} messages lost',
+          file=sys.stderr, flush=True)
 
 
 def judge(samples: list[Sample], traffic: Traffic) -> list[tuple[str, str, str, bool]]:

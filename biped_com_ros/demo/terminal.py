@@ -175,7 +175,8 @@ class Snapshot:
         wrong = ' and '.join(name for name, good in (
             ('the centre of mass', com_good), ('the weight', weight_good)) if not good)
         if self.is_calibrated:
-            return f'still wrong after the calibration: {wrong}; more poses make it better'
+            return (f'still wrong after the calibration: {wrong} (limits: {1e3 * COM_LIMIT:g} mm, '
+                    f'{100 * WEIGHT_LIMIT:g} %); take more poses')
         if self.exact_sensors:
             return f'wrong in the URDF: {wrong}; calibrate it'
         return f'wrong: {wrong}; tare the sensors, or calibrate the URDF'

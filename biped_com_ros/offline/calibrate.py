@@ -66,10 +66,10 @@ def parser() -> argparse.ArgumentParser:
                         help='directory with a recording of each of many units, or with a '
                         'directory for each that holds one; continues where it was ended')
     result.add_argument('--scheduler', default='', metavar='ADDRESS',
-                        help='of a Dask cluster for --fleet, whose workers see the same files; '
+                        help='Dask cluster for --fleet; its workers must see the same files; '
                         'default: processes of this machine')
     result.add_argument('--workers', type=int, default=0, metavar='N',
-                        help='number of these processes (default: the number of cores)')
+                        help='number of processes for --fleet (default: the number of cores)')
     result.add_argument('--prior', type=Path, metavar='FILE',
                         help='prior.json of a fleet: what is known from other units')
     result.add_argument('--robot', required=True, help='name of a robot, or path of its YAML')
@@ -88,7 +88,7 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument('--poses', action='store_true',
                         help='also print what the poses determine of the first moments with the '
                              "URDF's masses, and what they cannot distinguish")
-    result.add_argument('--namespace', default='', help='of the topics in the bag')
+    result.add_argument('--namespace', default='', help='namespace of the topics in the bag')
     result.add_argument('--still', type=float, default=1.0, metavar='SECONDS',
                         help='time for which the robot must be still to be captured')
     result.add_argument('--still-range', type=float, default=0.004, metavar='RAD',

@@ -102,7 +102,7 @@ def _robot(model: RobotModel, posture: Array) -> Iterator[Entry]:
                 f'soles to the highest joint, {len(model.joint_names)} joints ({driven} driven), '
                 f'{len(model.link_names)} links with mass')
     for question in model.questions:
-        yield Entry('description', 'hardly right', question)
+        yield Entry('description', 'suspicious', question)
     if missing := missing_inertials(model):
         yield Entry('masses', 'some are missing', missing, is_hint=True)
 
@@ -168,11 +168,11 @@ def _compare(name: str, polygon: Sequence[Point], outline: Sequence[Point]) -> E
             f'{_size(outline)}')
     suggestion = ', '.join(f'[{x:.3f}, {y:.3f}]' for x, y in simplified(outline))
     if over > OVERHANG:
-        return Entry(name, text, f'the polygon is {1e3 * over:.0f} mm outside of what touches: '
-                     f'margins would be too large; polygon: [{suggestion}]')
+        return Entry(name, text, f'the polygon is {1e3 * over:.0f} mm outside the collision '
+                     f'geometry: margins would be too large; polygon: [{suggestion}]')
     if unused > WASTE:
-        return Entry(name, text, f'{1e3 * unused:.0f} mm of what touches are not used; polygon: '
-                     f'[{suggestion}]', is_hint=True)
+        return Entry(name, text, f'{1e3 * unused:.0f} mm of the collision geometry are not used; '
+                     f'polygon: [{suggestion}]', is_hint=True)
     return Entry(name, text)
 
 

@@ -124,7 +124,7 @@ class ComCalibrator(RobotNode[ComCalibratorParameters]):
         if params.autostart:
             session.start()
         else:
-            self.progress('ready: call ~/start to begin')
+            self.progress(f"ready: call {self.resolve_service_name('~/start')} to begin")
         self.create_timer(PERIOD, lambda: session.update(1e-9 * now_ns(self)))
 
     def check_parameters(self, params: ComCalibratorParameters) -> None:

@@ -133,8 +133,8 @@ class ComFusion:
                 None if located.wrenches is None else np.array(located.wrenches)))
         if not (self.fusion if self.dynamic is None else self.dynamic).is_credible:
             self._node.get_logger().error(
-                'the fused CoM was not finite, or its mass not credible: it begins anew; check '
-                'the masses of the URDF and the units of the inputs')
+                'the fused CoM or its mass became implausible: the filter is restarted; check the '
+                'masses of the URDF and the units of the inputs')
             self.restart()
         elif self._estimate.is_started and (self.dynamic is None or located.twist is not None):
             self._publish(located.stamp_ns)
@@ -185,7 +185,8 @@ class ComFusion:
             if last.state.uprightness < UPRIGHT:
                 return WARN, 'no foot carries the robot: it does not stand upright', {}
             return WARN, ('no foot carries the robot: it is in the air, or '
-                          'wrench_sensors.<sensor>.sign is wrong (see zmp_monitor, weight)'), {}
+                          'wrench_sensors.<sensor>.sign is wrong (see weight of '
+                          'wrench_aggregator)'), {}
         if not estimate.is_started:
             missing = _stale(*inputs.inputs.values())
             return WARN, f'waiting: {missing or "no inputs with matching stamps yet"}', {}

@@ -203,7 +203,8 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
             return 'planning is cancelled'
         if self._state() == SHIFTING:
             self._interrupt_shift()
-            return 'holding the joints; call ~/shift_back to return'
+            return ('holding the joints; to return, call '
+                    f"{self.resolve_service_name('~/shift_back')}")
         if session.is_resting:
             return 'the robot is already standing'
         session.stop()
@@ -269,7 +270,8 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
 
     def _require_no_shift(self) -> None:
         if foot := self._shift.foot:
-            raise InputError(f"the centre of mass was shifted over '{foot}'; call ~/shift_back")
+            raise InputError(f"the centre of mass is over '{foot}' already; call "
+                             f"{self.resolve_service_name('~/shift_back')} first")
 
     def _begin_ns(self) -> int:
         """Return when a motion begins that is sent now, ns."""

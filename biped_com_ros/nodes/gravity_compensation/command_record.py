@@ -169,7 +169,7 @@ def _bytes_of(gid: bytes) -> Any:
 def _locked(path: Path) -> int:
     """Open the file and lock it; raise BlockingIOError while another process has it."""
     if fcntl is None:
-        raise OSError('this system has no locks of files')
+        raise OSError('file locking (fcntl) is not available on this system')
     while True:
         # Others may write into this directory: no links, and only files of this user.
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)

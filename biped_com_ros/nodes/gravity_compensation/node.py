@@ -68,10 +68,9 @@ _WATCH_PERIOD = 0.01
 _CLOCK_TIMEOUT = 1.0
 #: A gait's plan expires so long after its last message.
 _PLAN_LIFETIME_NS = nanoseconds(0.2)
-_RESTARTING = ('the controller was started or activated and applies no effort yet: ramping to '
-               'zero, to begin there')
-_PENDING = ('this node was killed before: waiting for the controller that applies its last '
-            'efforts')
+_RESTARTING = 'the controller was restarted and applies no effort: starting again from zero'
+_PENDING = ('the previous instance of this node was killed: waiting for the controller that still '
+            'applies its last efforts')
 #: The name of the IMU in messages to users.
 IMU = 'the IMU'
 
@@ -279,8 +278,8 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         efforts = succession.take_efforts(controller.subscribers.ids)
         if efforts is not None:
             self.get_logger().warning(
-                'this node was killed before: beginning with its last efforts, up to '
-                f'{np.abs(efforts).max():.3g} N m or N')
+                'the previous instance of this node was killed: starting from its last efforts, '
+                f'up to {np.abs(efforts).max():.3g} N m or N')
             controller.begin(set(applying))
             self._commands.continue_commands()
             self.supervisor.continue_from(self._commands.of_all_joints(efforts), now)

@@ -224,12 +224,14 @@ class Simulator(RobotNode[SimulatorParameters]):
                   'divergences': plant.divergences,
                   'at effort limit': ', '.join(plant.saturated_joints())}
         if plant.has_fallen:
-            return ERROR, 'the robot has fallen; call the service ~/reset', values
+            return ERROR, ('the robot has fallen; call '
+                           f"{self.resolve_service_name('~/reset')}"), values
         if pacer.achieved == 0.0:
             return OK, 'starting', values
         if pacer.achieved < 0.95 * pacer.factor:
             return WARN, (f'{pacer.achieved:.2f} of real time instead of {pacer.factor:g}: the '
-                          'computer is too slow or too busy'), values
+                          'computer is too slow or too busy; close what else runs, or set a lower '
+                          'real_time_factor'), values
         return OK, f'{pacer.achieved:.2f} of real time', values
 
 

@@ -221,7 +221,7 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
             self._set_target('~/target', make_shape(bend, direction, 0.0, elongation))
         else:
             self._refuse_target(f'~/target: bend {bend}, direction {direction} and elongation '
-                                f'{elongation} must be finite')
+                                f'{elongation} must be finite numbers')
 
     def _on_joy(self, message: Joy) -> None:
         axes, (forward, left) = message.axes, self._joystick_axes

@@ -143,7 +143,7 @@ class Viewer(Node):
             self._commands.put_nowait(command)
         except Full:
             self.get_logger().warning(
-                f"command '{command[0]}' dropped: {_MOST_COMMANDS} wait already",
+                f"command '{command[0]}' dropped: {_MOST_COMMANDS} others are waiting",
                 throttle_duration_sec=5.0)
 
     def _execute_commands(self) -> None:

@@ -134,12 +134,12 @@ class SensorFaults:
         if self._frozen:
             names = ', '.join(f"'{channels[i].name}' ({channels[i].config.topic})"
                               for i in sorted(self._frozen))
-            return ERROR, (f'withheld: {names} repeats one reading although the robot moves or '
-                           'the weight contradicts it: check its power, cable and driver'), {}
+            return ERROR, (f'wrench withheld: {names} repeats one reading although the robot moves '
+                           'or the weight contradicts it: check its power, cable and driver'), {}
         if self.turned is not None and self.turned.found is not None:
-            return ERROR, f'withheld: {self.turned.found.describe()}', {}
+            return ERROR, f'wrench withheld: {self.turned.found.describe()}', {}
         if self._dead is not None:
-            return ERROR, f'withheld: {problem}', {}
+            return ERROR, f'wrench withheld: {problem}', {}
         if self._balance.suspect >= 0:
             return WARN, ('a foot is lifted, and the others do not carry the whole weight: look '
                           f'for a support without sensors, and tare ({problem})'), {}

@@ -217,8 +217,8 @@ class Tare:
                        if bias.refused_in_row >= _REFUSED]
             if refused:
                 return WARN, (
-                    f'in the air, {", ".join(refused)} measured other values than the estimated '
-                    f'biases, {_REFUSED} times or more in a row: something touches the feet, or '
+                    f'readings of {", ".join(refused)} in the air contradict the estimated bias, '
+                    f'{_REFUSED} times or more in a row: something touches the feet, or '
                     'the biases have jumped; hang the robot freely, and call ~/tare'), values
         missing = [channel.name for channel in self._channels
                    if channel.name not in self._offsets]
@@ -234,7 +234,7 @@ def _describe_bias(found: BiasFilter) -> str:
             f'({", ".join(f"{b:.4f}" for b in bias[3:])}) N m, standard deviation up to '
             f'{deviation[:3].max():.2g} N, {deviation[3:].max():.2g} N m; drift up to '
             f'{drift[:3].max():.2g} N/h, {drift[3:].max():.2g} N m/h; from {found.updates} times '
-            f'in the air, {found.refused} not credible')
+            f'in the air; {found.refused} more were rejected as outliers')
 
 
 def _describe(sensor: str, offset: SensorOffset) -> str:
