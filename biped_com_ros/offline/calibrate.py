@@ -90,21 +90,22 @@ def parser() -> argparse.ArgumentParser:
                              "URDF's masses, and what they cannot distinguish")
     result.add_argument('--namespace', default='', help='namespace of the topics in the bag')
     result.add_argument('--still', type=float, default=1.0, metavar='SECONDS',
-                        help='time for which the robot must be still to be captured')
+                        help='time for which the robot must be still to be captured (default: '
+                        '%(default)g)')
     result.add_argument('--still-range', type=float, default=0.004, metavar='RAD',
-                        help='largest movement of a joint in this time')
+                        help='largest movement of a joint in this time (default: %(default)g)')
     result.add_argument('--current', action='append', default=[], metavar='JOINT=K',
                         help="the joint's efforts are currents; K is torque per ampere")
     result.add_argument('--still-force', type=float, default=StillnessOptions.force_deviation,
                         metavar='N', help='largest deviation of forces in this time '
                         '(default: %(default)g)')
     result.add_argument('--noise-at-mass', type=float, default=0.0, metavar='KG',
-                        help='errors in N and Nm below are those of a robot of this mass, and are '
+                        help='errors in N and N m below are those of a robot of this mass, and are '
                         'scaled to this robot, as by the parameter noise_at_mass of '
                         'com_calibrator (64 for the simulated ones; default: 0, not scaled)')
     for name, default, unit, what in (
-            ('force', 0.5, 'N', 'forces'), ('moment', 0.02, 'Nm', 'moments'),
-            ('torque', 0.3, 'Nm', 'joint torques'),
+            ('force', 0.5, 'N', 'forces'), ('moment', 0.02, 'N m', 'moments'),
+            ('torque', 0.3, 'N m', 'joint torques'),
             ('encoder', math.radians(0.1), 'rad', 'joint positions'),
             ('tilt', 0.0009, 'rad', 'the direction of gravity')):
         result.add_argument(f'--{name}-noise', type=float, default=default, metavar=unit,
@@ -115,7 +116,8 @@ def parser() -> argparse.ArgumentParser:
             metavar=unit, help=f'standard deviation of {what}, which is estimated '
             '(default: %(default)g; 0: exact)')
     result.add_argument('--com-sigma', type=float, default=0.015, metavar='M',
-                        help="standard deviation of a link's centre of mass about the URDF's")
+                        help="standard deviation of a link's centre of mass about the URDF's "
+                        '(default: %(default)g)')
     return result
 
 
