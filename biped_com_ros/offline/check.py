@@ -88,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument('urdf', nargs='?', default='',
                         help="overrides the robot's URDF: a path or a package:// URI")
     parser.add_argument('--picture', default='', metavar='FILE',
-                        help="SVG file to write; default: <name>_check.svg here; 'none': write no file")
+                        help='SVG file to write; default: <name>_check.svg here; none: no file')
     return parser
 
 

@@ -119,8 +119,8 @@ class LowstateBridge(RobotNode[LowstateBridgeParameters]):
                 else f'{name} ({errors.counts[name]} packets lost)' for name in errors.recent)
             return ERROR, f"error of {named}: see the robot's manual", values
         if temperature >= _HOT:
-            return WARN, (f'the motor of {hottest} is at {temperature} deg C (limit {_HOT}): let it '
-                          'cool'), values
+            return WARN, (f'the motor of {hottest} is at {temperature} deg C (limit {_HOT}): '
+                          'let it cool'), values
         return OK, 'no error', values
 
 
