@@ -213,8 +213,9 @@ def report(samples: list[Sample], minutes: float) -> None:
     """Print how far a run of some minutes is, and its state."""
     last = samples[-1]
     memory = ', '.join(f'{name} {mb:.1f} MB' for name, mb in zip(PROCESSES, last.memory))
-    print(f'{last.minutes:.0f} of {minutes:g} min: {memory}, latency p99 {last.latency[1]:.2f} ms, '
-          f'{sum(s.lost for s in samples)} of {sum(s.sent for s in samples)} messages lost',
+    print(f'{last.minutes:.0f} of {minutes:g} min: {memory}, latency p99 '
+          f'{last.latency[1]:.2f} ms, {sum(s.lost for s in samples)} of '
+          f'{sum(s.sent for s in samples)} messages lost',
           file=sys.stderr, flush=True)
 
 

@@ -135,7 +135,8 @@ class SensorFaults:
             names = ', '.join(f"'{channels[i].name}' ({channels[i].config.topic})"
                               for i in sorted(self._frozen))
             return ERROR, (f'wrench withheld: {names} repeats one reading although the robot '
-                           'moves or the weight contradicts it: check its power, cable and driver'), {}
+                           'moves or the weight contradicts it: check its power, cable and '
+                           'driver'), {}
         if self.turned is not None and self.turned.found is not None:
             return ERROR, f'wrench withheld: {self.turned.found.describe()}', {}
         if self._dead is not None:

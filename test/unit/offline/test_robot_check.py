@@ -174,5 +174,4 @@ def test_the_table_of_robots_in_the_readme_equals_the_check(name, stated):
 
 def test_the_readme_has_all_robots_that_are_included():
     included = {path.stem for path in (package_share() / 'config' / 'robots').glob('*.yaml')}
-    # The last two are other descriptions of robots in the table.
-    assert readme_table().keys() == included - {'h1', 'g1_as_sold'}
+    assert readme_table().keys() == included
