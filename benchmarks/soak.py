@@ -31,6 +31,7 @@ from dataclasses import dataclass, field, fields
 import os
 from pathlib import Path
 import random
+import signal
 import struct
 import sys
 import threading
@@ -45,6 +46,7 @@ import rclpy
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
+from rclpy.signals import SignalHandlerOptions
 
 # The harness is that of the tests.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / 'test'))
@@ -202,6 +204,8 @@ def run(seconds: float, rate: float, robot: str) -> tuple[list[Sample], Traffic]
             samples.append(read(system, begun, traffic))
             if len(samples) % _PERIODS_PER_REPORT == 0:
                 report(samples, seconds / 60.0)
+    except KeyboardInterrupt:
+        print('interrupted: the result is of the time until now', file=sys.stderr)
     finally:
         system.close()
         receiver.close()
@@ -281,16 +285,20 @@ def main(arguments: Any = None) -> int:
     options = parser.parse_args(arguments)
     os.environ.setdefault('ROS_DOMAIN_ID', str(random.randint(1, 100)))
     os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
-    rclpy.init()
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     samples, traffic = run(60.0 * options.minutes, options.rate, options.robot)
     rclpy.try_shutdown()
+    if len(samples) < 2:
+        print('no result: it ended within the first seconds', file=sys.stderr)
+        return 1
     rows = judge(samples, traffic)
     print(machine())
-    print_table(f'{options.minutes:g} min at {options.rate:g} Hz', (
+    print_table(f'{samples[-1].minutes:.0f} of {options.minutes:g} min at {options.rate:g} Hz', (
         'what', 'measured', 'bound', 'met'),
         [(*row[:3], 'yes' if row[3] else 'no') for row in rows])
     draw(samples, options.picture,
-         f'{options.robot}, {options.rate:g} Hz, {options.minutes:g} min')
+         f'{options.robot}, {options.rate:g} Hz, {samples[-1].minutes:.0f} min')
     print(f'picture: {options.picture}')
     return 0 if all(row[3] for row in rows) else 1
 

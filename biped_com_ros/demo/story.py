@@ -143,7 +143,7 @@ class Story:
         return f'failed: {problem}'
 
     def _recover(self) -> Generator[Array | None, None, None]:
-        self.stage.set_activity('returns to posture stand')
+        self.stage.set_activity('returns to the posture stand')
         try:
             yield from self.stage.return_to_stand()
         except ChapterFailed as error:

@@ -296,10 +296,10 @@ def _rows(shot: Snapshot, whole: Snapshot) -> list[tuple[str, str, str]]:
     if shot.has_fallen:
         return [*rows, ('', f'[{BAD}]{FALLEN}[/]', '')]
     if not math.isnan(whole.com_distance):
-        rows += [('CoM - truth', _coloured_com(shot), _coloured_com(whole)),
+        rows += [('error of the CoM', _coloured_com(shot), _coloured_com(whole)),
                  (_weighed(shot), _coloured_weight(shot), _coloured_weight(whole))]
     elif 'com' in shot.ages:
-        rows.append(('CoM - truth', f'[{QUIET}]- {_ago(shot.ages["com"])}[/]', ''))
+        rows.append(('error of the CoM', f'[{QUIET}]- {_ago(shot.ages["com"])}[/]', ''))
     rows += [('contacts', _lines(_contact(foot, *contact, shot.ages.get(foot, 0.0))
                                  for foot, contact in shot.contacts.items()), ''),
              ('rates', _lines(_rate(*item) for item in shot.rates.items()), ''),

@@ -137,15 +137,17 @@ def describe_arguments(root: Element, context: Context) -> str:
     lines = ['Arguments (pass arguments as NAME:=VALUE):']
     for argument in declared_arguments(root, context):
         default = 'required' if argument.default is None else f"default: '{argument.default}'"
-        choices = f"; one of: {', '.join(argument.choices)}" if argument.choices else ''
+        choices = ', '.join(choice or "''" for choice in argument.choices)
         lines += ['', f'  {argument.name}', f'      {argument.description or "no description"}',
-                  f'      ({default}{choices})']
+                  f'      ({default}{"; one of: " if choices else ""}{choices})']
     return '\n'.join(lines)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog='run_launch', description='Run an XML launch file without ros2 launch.')
+        prog='run_launch', description='Run an XML launch file without ros2 launch.',
+        usage='run_launch [-h] [-s] [-n] [--foreground EXEC] [--isolated] [PACKAGE] FILE '
+              '[NAME:=VALUE ...]')
     parser.add_argument('arguments', nargs='+', metavar='[PACKAGE] FILE [NAME:=VALUE ...]',
                         help='path of a launch file, or name of one of PACKAGE (default: '
                         'biped_com_ros), and its launch arguments')

@@ -131,7 +131,9 @@ def _narrow(value: float, digits: int) -> str:
     """Return a number in at most ten characters or so, however large it is."""
     if not math.isfinite(value):
         return '–'
-    return f'{value:.{digits}f}' if abs(value) < _WIDE else f'{value:.2g}'
+    if abs(value) >= _WIDE:
+        return f'{value:.2g}'
+    return f'{round(value, digits) + 0.0:.{digits}f}'  # never -0
 
 
 _CALIBRATED = 'CoM by the calibrated URDF'
@@ -361,7 +363,7 @@ def tendons(view: View, largest: float) -> str:
     return box(_faded(_table([head, *rows]), age) + _faded(_table([
         ('torso is bent by', number(math.degrees(bend), '°', 2)),
         ('towards (0 forward, 90 left)', number(math.degrees(direction), '°', 0)),
-        ('longer by', number(1e3 * elongation, 'mm', 2))]), torso_age))
+        ('elongation', number(1e3 * elongation, 'mm', 2))]), torso_age))
 
 
 def _at(values: Array, i: int) -> float:

@@ -230,7 +230,7 @@ def test_interrupt_ends_everything_within_three_seconds():
     with demo(stdout=inside, mark=mark) as process:
         os.close(inside)
         text = _read_until(terminal, 'sways to the left')
-        assert 'CoM - truth' in text and 'real masses differ' in text
+        assert 'error of the CoM' in text and 'real masses differ' in text
         assert len(left_behind(mark)) >= 4
         begun = time.monotonic()
         process.send_signal(signal.SIGINT)

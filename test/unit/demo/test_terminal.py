@@ -93,7 +93,7 @@ def test_what_is_not_measured_just_now_is_a_dash():
     console = Console(width=120, record=True, file=open('/dev/null', 'w'))
     console.print(table(hangs, snapshot(), 'title'))
     text = console.export_text()
-    assert 'nan' not in text and re.search(r'CoM - truth.* - .*13\.00 mm', text)
+    assert 'nan' not in text and re.search(r'error of the CoM.* - .*13\.00 mm', text)
 
 
 def test_brackets_in_diagnostics_are_shown():

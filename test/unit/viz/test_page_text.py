@@ -338,3 +338,8 @@ def test_huge_values_neither_overflow_nor_widen_the_page(value):
                  widgets.effort_bars(('a',), {}, np.array([value]), np.ones(1), {})]
     for text in texts:
         assert max(map(len, re.findall(r'[0-9.+-]+', text_of(text))), default=0) < 12
+
+
+@pytest.mark.parametrize(('value', 'text'), [(-0.2, '0'), (-0.6, '-1'), (0.4, '0')])
+def test_a_number_that_rounds_to_zero_has_no_sign(value, text):
+    assert widgets.number(value, '°', 0).startswith(f'{text}&thinsp;')
