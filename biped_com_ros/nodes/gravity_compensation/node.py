@@ -292,7 +292,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
 
     def _rival(self) -> str:
         """Return that another node commands the controller already; '' once efforts are full."""
-        self._commands.permit_cancelling(not self.supervisor.is_at_zero)
+        self._commands.set_cancelling(not self.supervisor.is_at_zero)
         if self._has_begun:
             return ''
         self._has_begun = self.supervisor.state == ACTIVE

@@ -163,7 +163,7 @@ class ControllerOutput:
     def interrupt(self, reason: str) -> None:
         """Note that nothing is commanded now, and why."""
 
-    def permit_cancelling(self, may_cancel: bool) -> None:
+    def set_cancelling(self, may_cancel: bool) -> None:
         """Cancel motions that interfere, or wait for their end."""
 
     def awaited(self) -> str:

@@ -113,9 +113,9 @@ class TrajectoryOutput(ControllerOutput):
         """Return which goal of the controller is running; '' if none."""
         return self._rivals.problem
 
-    def permit_cancelling(self, may_cancel: bool) -> None:
+    def set_cancelling(self, may_cancel: bool) -> None:
         """Cancel goals that others send to the controller, or wait for their end."""
-        self._rivals.permit_cancelling(may_cancel)
+        self._rivals.set_cancelling(may_cancel)
 
     def report(self) -> str:
         """Return what was refused last, or what interferes, for diagnostics; '' if nothing."""

@@ -14,10 +14,10 @@
 """
 Goals that others send to the same controller.
 
-joint_trajectory_controller replaces its trajectory by whatever arrives last, from its topic or its
-action. A goal whose trajectory was replaced by a message stays active and ends with the trajectory
-that is followed then, as a success, although no joint has moved (``topic_callback`` and ``update``
-in joint_trajectory_controller.cpp of ros2_controllers). So such goals are cancelled.
+joint_trajectory_controller follows the trajectory that arrived last, from its topic or its action.
+When a message replaces the trajectory of a goal, the goal stays active, and is reported as
+succeeded at the end of the new trajectory although its own was never executed (``topic_callback``
+and ``update`` in joint_trajectory_controller.cpp of ros2_controllers). Therefore it is cancelled.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from rclpy.qos import qos_profile_action_status_default
 
 _TOPIC, _ACTION = '/joint_trajectory', '/follow_joint_trajectory'
 _RUNNING = (GoalStatus.STATUS_ACCEPTED, GoalStatus.STATUS_EXECUTING)
-#: For so long a goal that was cancelled is reported, s.
+#: Time that a cancelled goal stays in diagnostics, s.
 _REPORT_TIME = 5.0
 
 
 class TrajectoryRivals:
     """
-    Finds goals of a controller's action.
+    Watches a controller's action server, and cancels the goals of other clients.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class TrajectoryRivals:
         Full name of the topic; the action of a topic ``c/joint_trajectory`` is
         ``c/follow_joint_trajectory``.
     on_goal
-        Called when a goal was found and is cancelled.
+        Called after a goal was cancelled.
 
     """
 
@@ -68,26 +68,25 @@ class TrajectoryRivals:
 
     @property
     def problem(self) -> str:
-        """Which goal the controller follows now; '' if none."""
+        """Describe the goal that the controller follows now; '' if there is none."""
         return f"a goal of '{self._action}' is running{self._remedy}" if self._goals else ''
 
     @property
     def recent(self) -> str:
-        """Return what was cancelled in the last seconds; '' if nothing."""
-        if time.monotonic() - self._cancelled_at > _REPORT_TIME:
-            return ''
-        return f"a goal of '{self._action}' was cancelled{self._remedy}"
+        """Describe what was cancelled in the last seconds; '' if nothing."""
+        is_recent = time.monotonic() - self._cancelled_at <= _REPORT_TIME
+        return f"a goal of '{self._action}' was cancelled{self._remedy}" if is_recent else ''
 
     @property
     def _remedy(self) -> str:
-        return (', whose trajectory would be replaced by the next one of this node: send it to '
-                f"'{self._own('follow_joint_trajectory')}'")
+        return (': the trajectories of this node would replace its own; send goals to '
+                f"'{self._own('follow_joint_trajectory')}' instead")
 
     def _own(self, name: str) -> str:
         return f'{self._node.get_fully_qualified_name()}/{name}'
 
-    def permit_cancelling(self, may_cancel: bool) -> None:
-        """Cancel goals from now on, or wait for their end."""
+    def set_cancelling(self, may_cancel: bool) -> None:
+        """Cancel goals from now on, or wait until they end."""
         self._may_cancel = may_cancel
         if may_cancel and self._goals:
             self._cancel()
@@ -108,7 +107,6 @@ class TrajectoryRivals:
         client: Any = self._client
         for goal in self._goals.values():
             client.call_async(CancelGoal.Request(goal_info=GoalInfo(goal_id=goal.goal_id)))
-        self._cancelled_at, problem = time.monotonic(), self.recent
-        self._goals = {}
-        self._node.get_logger().error(f'cancelled: {problem}')
+        self._goals, self._cancelled_at = {}, time.monotonic()
+        self._node.get_logger().error(self.recent)
         self._on_goal()

@@ -127,13 +127,14 @@ def test_deactivation_aborts_a_goal(robot, client):
     assert result.status == STATUS.STATUS_ABORTED and 'not active' in result.result.error_string
 
 
-def test_a_goal_that_goes_past_the_node_is_cancelled_and_never_succeeds(robot):
+def test_a_goal_that_goes_past_the_node_is_cancelled_and_never_succeeds(robot, capfd):
     robot.controller.serve_action()
     start = robot.at(ELBOW)
     client = GoalClient(robot.rig, FOREIGN)
     robot.rig.play(1.0)  # until the node has found the action
     result = client.send(whole(robot, trajectory(ELBOW, (1.0, start - 0.3, 0.0)))).wait()
     assert result.status == STATUS.STATUS_CANCELED
+    assert f"/{FOREIGN}' was cancelled: the trajectories of this node" in capfd.readouterr().err
     robot.rig.until(lambda: robot.rig.has_error(
         'was cancelled', 'gravity_compensation/follow_joint_trajectory'), 'diagnostics')
     robot.rig.until(robot.rig.is_balanced, 'efforts')
