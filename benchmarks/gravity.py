@@ -35,7 +35,7 @@ from typing import Any
 
 from benchmarks.common import (
     alternate, console, machine, microseconds, print_table, print_targets, ratio, Target)
-from biped_com_ros.core.gravity.model import GravityLoad, GravityModel, Support
+from biped_com_ros.core.gravity.model import ContactSolution, GravityLoad, GravityModel
 from biped_com_ros.core.gravity.support_qp import BoundedNorm, SupportLimits
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
@@ -80,7 +80,7 @@ def hard_cases(gravity: GravityModel) -> Any:
     return itertools.cycle(cases)
 
 
-def _next(cases: Any, bounded: BoundedNorm) -> Support:
+def _next(cases: Any, bounded: BoundedNorm) -> ContactSolution:
     case: tuple[GravityLoad, np.ndarray] = next(cases)
     load, shares = case
     return load.on_contacts(shares, bounded)

@@ -33,7 +33,7 @@ from biped_com_ros.core.gravity.effort_guard import EffortGuard, SafetySettings
 from biped_com_ros.core.gravity.load_sharing import LoadSharing, SharingSettings
 from biped_com_ros.core.gravity.measured import MeasuredWrenches
 from biped_com_ros.core.gravity.model import (
-    Distribution, GravityLoad, GravityModel, minimum_norm, Support)
+    ContactSolution, Distribution, GravityLoad, GravityModel, minimum_norm)
 from biped_com_ros.core.gravity.support_qp import BoundedNorm, SupportLimits
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.wrench.sensor_faults import WeightBalance, WeightBalanceSettings
@@ -41,9 +41,9 @@ import numpy as np
 
 #: How long the contacts' axes of the last posture are used for new forces, ns.
 _AXES_LIFETIME_NS = 50_000_000
-#: Of the weight: a contact that would have to pull with less is plausible.
+#: Tolerated negative normal force of a contact, as a fraction of the body weight.
 _PULL = 1e-6
-#: Of the weight: contacts measure no more for longer than an impact.
+#: Largest plausible total force of the contacts, as a fraction of the body weight.
 _LARGEST_FORCE = 5.0
 AUTO, FIXED, ALL = 'auto', 'fixed', 'all'
 CLOSED_FORM, BOUNDED, MEASURED = 'closed_form', 'bounded', 'measured'
@@ -67,7 +67,7 @@ class CompensationSettings:
     gravity
         m/s2.
     lever
-        L of the feet, m: see :mod:`biped_com_ros.core.gravity.minimum_norm`.
+        Torque length L of the feet, m: see :mod:`biped_com_ros.core.gravity.minimum_norm`.
     contacts
         Feet and hands that may be loaded; empty: the feet.
     limits
@@ -122,7 +122,7 @@ class GravityCompensator:
     imu
         The IMU that measures the attitude for :meth:`efforts_at`.
     sharing
-        How the contacts share the weight in ``auto``.
+        Estimates the shares of the weight with ``auto``.
     balance
         Whether the measured forces contradict the weight; shares are held then.
     support
@@ -182,16 +182,16 @@ class GravityCompensator:
 
     def use_inertials(self) -> None:
         """
-        Balance gravity after masses of the model or the payload have changed.
+        Recompute the weight after masses of the model or of the payload have changed.
 
-        The guard limits the step.
+        The guard limits the rate of the step in the efforts.
         """
         self.gravity_model.use_inertials()
         self.sharing.body_weight = self.balance.body_weight = self.gravity_model.weight
         self._load_ns = NEVER_NS
 
     def update_payload(self, stamp_ns: int) -> None:
-        """Let the payload go on to a time, ns, and balance it."""
+        """Advance the payload to the time `stamp_ns`, and balance it."""
         payload = self.gravity_model.payload
         if payload is not None and payload.update(stamp_ns):
             self.use_inertials()
@@ -201,7 +201,7 @@ class GravityCompensator:
         self.sharing.reset()
         self.balance.reset()
         self.upright.reset()
-        self.support: Support | None = None
+        self.support: ContactSolution | None = None
         self._planned_until_ns = NEVER_NS
         count = len(self.gravity_model.contacts)
         self._measured = MeasuredWrenches(count, self.settings.wrench_cutoff)
@@ -214,7 +214,7 @@ class GravityCompensator:
         self._load_ns = self._shared_ns = NEVER_NS
 
     def enable(self, groups: Sequence[str]) -> None:
-        """Let only the joints of some groups take part; no group: all actuated joints."""
+        """Enable only the joints of some groups; no group: all actuated joints."""
         enabled = np.array([not groups] * len(self.model.joint_names))
         for group in groups:
             enabled[self.model.group_index(group)] = True
@@ -237,7 +237,7 @@ class GravityCompensator:
         Raises
         ------
         InputError
-            If these are no shares.
+            If a share is negative or their sum is not 1.
 
         """
         if not (shares >= 0.0).all() or not abs(shares.sum() - 1.0) < 1e-6:
@@ -256,7 +256,7 @@ class GravityCompensator:
         contact
             Index of the contact.
         wrench
-            In its own axes, environment on robot, force first, six plain numbers, N and N m.
+            In its own axes, environment on robot, force first, six floats, N and N m.
         stamp_ns
             Time of the measurement, ns.
 
@@ -367,7 +367,7 @@ class GravityCompensator:
         if NEVER_NS in self._stamps_ns:
             raise ConfigurationError("support 'auto' needs the measured wrenches of the contacts")
         ux, uy, uz = load.up
-        # Of each contact: its axes' parts along the vertical, times its force.
+        # Vertical component of each contact's force.
         self._forces = [(ax * ux + ay * uy + az * uz) * fx + (bx * ux + by * uy + bz * uz) * fy
                         + (cx * ux + cy * uy + cz * uz) * fz
                         for ((ax, ay, az), (bx, by, bz), (cx, cy, cz), _), (fx, fy, fz, _, _, _)
@@ -383,14 +383,14 @@ class GravityCompensator:
         self._has_new_forces = False
 
 
-def support_problem(support: Support, tolerance: float) -> str:
+def support_problem(support: ContactSolution, tolerance: float) -> str:
     """
-    Return why a support is physically impossible; '' if it is possible.
+    Return why contact wrenches are physically impossible; '' if they are possible.
 
     Parameters
     ----------
     support
-        Contacts and wrenches.
+        The wrenches.
     tolerance
         How far outside a sole the centre of pressure of a contact with all of the weight may be,
         m; of a contact with less, further.
@@ -398,7 +398,7 @@ def support_problem(support: Support, tolerance: float) -> str:
     """
     load, weight = support.load, support.load.gravity_model.weight
     pull, least = _PULL * weight, -tolerance * weight
-    # On plain numbers: at every message, for two contacts, arrays take three times as long.
+    # With Python floats: at every message, for two contacts, arrays take three times as long.
     for contact, (x, y, z, _), (fx, fy, fz, mx, my, mz) in zip(
             load.gravity_model.contacts, load.placement_values, support.wrench_values):
         normal = z[0] * fx + z[1] * fy + z[2] * fz
@@ -407,8 +407,8 @@ def support_problem(support: Support, tolerance: float) -> str:
                     'mass is not over the contacts; check posture and wrenches')
         about_x = x[0] * mx + x[1] * my + x[2] * mz
         about_y = y[0] * mx + y[1] * my + y[2] * mz
-        for e, n, m in contact.edges:
-            inside = e * normal + n * about_x + m * about_y
+        for offset, along_x, along_y in contact.edges:
+            inside = offset * normal + along_x * about_x + along_y * about_y
             if not inside >= least:
                 return (f"the centre of pressure of '{contact.name}' would have to be "
                         f'{-1e3 * inside / max(normal, pull):.0f} mm outside its sole: '

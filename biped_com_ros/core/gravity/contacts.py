@@ -37,16 +37,17 @@ class ContactPoint:
         Corners (x, y) of the contact area in the contact's frame, counter-clockwise, m; empty
         for a hand.
     lever
-        L_k, m: a torque of 1 N m costs as much as a force of 1/L_k N. Zero: no torque at all.
+        Torque length L_k, m: a torque of 1 N m costs as much as a force of 1/L_k N. Zero: the
+        contact transmits no torque.
 
     Attributes
     ----------
     centre
-        Centroid (x, y) of the area, m; the origin for a hand. Torques count about it: a sole
-        that rests on all of its area has its centre of pressure there.
+        Centroid (x, y) of the area, m; the origin for a hand. The reference point of the torque:
+        a sole with uniform pressure has its centre of pressure there.
     edges
-        Of each edge (e, n, m) with ``e f_z + n m_x + m m_y = f_z d`` for a wrench at the centre,
-        where d is the distance of the centre of pressure inside the edge, m.
+        Per edge of the polygon (offset, along_x, along_y), m, 1 and 1: a wrench at the centre has
+        its centre of pressure ``offset + (along_x m_x + along_y m_y) / f_z`` inside the edge, m.
 
     """
 

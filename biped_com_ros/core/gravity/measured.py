@@ -36,7 +36,7 @@ from biped_com_ros.core.geometry.pose import Placement
 from biped_com_ros.core.geometry.wrench import about_origin
 from biped_com_ros.core.gravity.contacts import ContactPoint
 from biped_com_ros.core.gravity.minimum_norm import minimum_norm_wrenches
-from biped_com_ros.core.gravity.model import GravityLoad, Support
+from biped_com_ros.core.gravity.model import ContactSolution, GravityLoad
 import numpy as np
 
 #: Rate at which lasting internal forces are replaced by the least ones, 1/ns: that of 1 Hz.
@@ -64,7 +64,7 @@ class MeasuredWrenches:
         self._support_ns: int | None = None
 
     def add(self, contact: int, wrench: Sequence[float], stamp_ns: int) -> None:
-        """Take the wrench of a contact (6,) in its own axes at a time, ns."""
+        """Filter the wrench of a contact (6,) in its own axes at a time, ns."""
         before, self._stamps_ns[contact] = self._stamps_ns[contact], stamp_ns
         if before is None or not 0 < stamp_ns - before < LONGEST_STEP_NS:
             self._wrenches[contact] = list(wrench)
@@ -73,11 +73,11 @@ class MeasuredWrenches:
         self._wrenches[contact] = [
             old + share * (new - old) for old, new in zip(self._wrenches[contact], wrench)]
 
-    def support(self, load: GravityLoad, stamp_ns: int) -> Support:
+    def support(self, load: GravityLoad, stamp_ns: int) -> ContactSolution:
         """
-        Return the robot on these wrenches, without lasting internal forces.
+        Return the measured contact wrenches without lasting internal forces.
 
-        It need not be in balance.
+        They need not balance the weight.
 
         Parameters
         ----------
@@ -109,7 +109,7 @@ class MeasuredWrenches:
             self._internal[:] = internal
         self._internal += -math.expm1(_RATE * (before or stamp_ns) - _RATE * stamp_ns) * (
             internal - self._internal)
-        return Support(load, shares, (wrenches - self._internal).tolist())
+        return ContactSolution(load, shares, (wrenches - self._internal).tolist())
 
     @staticmethod
     def _along_base(contact: ContactPoint, wrench: Sequence[float],

@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-The weighted least contact wrenches that add up to a force and a moment, in closed form.
+Weighted minimum-norm contact wrenches that add up to a force and a moment, in closed form.
 
 The minimum of ``sum (|force_k|^2 + |torque_k|^2 / L_k^2) / share_k``, about the mean p of the
 contacts p_k weighted by their shares (r_k = p_k - p, F and m the force and its moment about p):
@@ -31,7 +31,7 @@ from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Vector
 from biped_com_ros.core.geometry.wrench import Wrench
 
-#: Singular below this, of the cube of its largest diagonal element.
+#: Determinant of D below which it counts as singular, over the cube of its largest diagonal.
 _SINGULAR = 1e-12
 
 
@@ -41,7 +41,7 @@ def minimum_norm_wrenches(force: Sequence[float], moment: Sequence[float],
     """
     Return the wrench at each contact point.
 
-    On plain numbers: for so few contacts that takes a third of the time of arrays.
+    Computed with Python floats: for few contacts that takes a third of the time of arrays.
 
     Parameters
     ----------

@@ -50,9 +50,9 @@ from biped_com_ros.core.payload.carried import CarriedPayload
 import numpy as np
 import pinocchio as pin
 
-#: Of the floating base in Pinocchio's velocity.
+#: Number of velocities of the floating base, the first ones in Pinocchio.
 _BASE_DOF = 6
-#: Joint positions whose squares add up to more make no sense.
+#: Largest sum of the squares of credible joint positions.
 _ABSURD_SQUARED = 1e12
 Shares: TypeAlias = 'Sequence[float] | Array'
 
@@ -71,7 +71,8 @@ class GravityModel:
         Names of feet and hands that may be loaded, in the order of all shares and wrenches;
         default: the feet.
     lever, hand_lever
-        L of feet and of hands, m.
+        Torque length L of feet and of hands, m: see
+        :mod:`~biped_com_ros.core.gravity.minimum_norm`.
 
     Attributes
     ----------
@@ -81,14 +82,12 @@ class GravityModel:
         Their frames, moved to the centres of the contacts.
     weight
         N.
-    supports
-        Which moving joint (column) moves which contact (row): 1, else 0.
-    ones
-        Shape (K,).
+    joint_moves_contact
+        Whether each moving joint (column) moves each contact (row): 1, else 0; (K, joints).
     payload
-        What is carried besides; None: nothing.
+        A load in the hands; None: nothing.
     effort_limits
-        Of the measured joints, shape (n,), N m or N; infinite where the URDF has none.
+        Of the measured joints, shape (n,), N m or N; infinite where the URDF has no limit.
 
     Raises
     ------
@@ -106,21 +105,21 @@ class GravityModel:
         self.contacts, self.frames = find_contacts(model, contacts, lever, hand_lever)
         self.levers = [contact.lever for contact in self.contacts]
         self.effort_limits = effort_limits(model)
-        self.supports = self._moved_by(self.frames.joints)
-        self._payload_joint, self._payload_supports = 0, np.zeros(0)
-        self.ones = np.ones(len(self.contacts))
+        self.joint_moves_contact = self._moves(self.frames.joints)
+        self._payload_joint, self._joint_moves_payload = 0, np.zeros(0)
+        self._ones = np.ones(len(self.contacts))
         self._kinematics = Kinematics(model.pin_model)
         # Views of Pinocchio's memory; getting them each time takes longer than their products.
         data = self._kinematics.data
         self._columns, self._com_rows = data.J[:, _BASE_DOF:], data.Jcom[:, _BASE_DOF:]
-        self._gears = self._find_gears()
+        self._multipliers = self._mimic_multipliers()
         passive = set(model.config.passive_joints)
         #: 0 for passive joints, else 1; None without any.
         self._actuated = None if passive.isdisjoint(model.joint_names) else np.array(
             [float(name not in passive) for name in model.joint_names])
 
     def use_inertials(self) -> None:
-        """Compute again what follows from masses, after the model's or the payload's changed."""
+        """Recompute the weight after masses of the model or of the payload have changed."""
         payload = 0.0 if self.payload is None else self.payload.mass
         self.weight = (self.model.mass + payload) * self._gravity
 
@@ -197,21 +196,36 @@ class GravityModel:
         moment, own = payload.moment(joints), self.model.mass
         if payload.joint != self._payload_joint:
             self._payload_joint = payload.joint
-            self._payload_supports = self._moved_by([payload.joint])[0]
+            self._joint_moves_payload = self._moves([payload.joint])[0]
         # The potential energy m g up . p has the gradient m g (up, p x up) J.
         gradient = self._gravity * np.concatenate((payload.mass * up, cross(moment, up)))
         return ((own * com + moment) / (own + payload.mass),
-                gradient.dot(columns) * self._payload_supports)
+                gradient.dot(columns) * self._joint_moves_payload)
 
-    def fold(self, forces: Array) -> Array:
+    def to_measured_joints(self, forces: Array) -> Array:
         """
         Return the efforts of measured joints (..., n) from forces on all joints (..., joints).
 
-        A leader moves its mimicking joints, geared, and so gets their share. Passive joints are
-        held by their springs: zero.
+        The effort of a mimic joint, times its multiplier, is added to the joint that it follows.
+        Passive joints are held by their springs: zero.
         """
-        folded = forces if self._gears is None else forces.dot(self._gears)
-        return folded if self._actuated is None else folded * self._actuated
+        efforts = forces if self._multipliers is None else forces.dot(self._multipliers)
+        return efforts if self._actuated is None else efforts * self._actuated
+
+    def contact_efforts(self, wrenches: Array, joint_twists: Array) -> Array:
+        """
+        Return ``sum J^T f``: what contact wrenches exert on all moving joints, (joints,).
+
+        Parameters
+        ----------
+        wrenches
+            On the robot at each contact, about the base's origin, (K, 6), N and N m.
+        joint_twists
+            As in `GravityLoad`.
+
+        """
+        # A product with ones takes half the time of a sum.
+        return self._ones.dot(wrenches.dot(joint_twists) * self.joint_moves_contact)
 
     def shares_of(self, names: Iterable[str]) -> Array:
         """Return equal shares (K,) of the named contacts."""
@@ -223,17 +237,17 @@ class GravityModel:
             shares[index[name]] = 1.0
         return np.divide(shares, max(float(shares.sum()), 1.0))
 
-    def _moved_by(self, joints: Iterable[int]) -> Array:
-        """Return which moving joint (column) moves which of some joints (row): 1, else 0."""
+    def _moves(self, joints: Iterable[int]) -> Array:
+        """Return whether each moving joint (column) moves each of `joints` (row): 1, else 0."""
         pin_model, joints = self.model.pin_model, tuple(joints)
-        supports = np.zeros((len(joints), pin_model.nv - _BASE_DOF))
-        for row, joint in zip(supports, joints):
+        moves = np.zeros((len(joints), pin_model.nv - _BASE_DOF))
+        for row, joint in zip(moves, joints):
             columns = [pin_model.joints[i].idx_v for i in pin_model.supports[int(joint)]
                        if i > 1]
             row[np.array(columns, dtype=np.intp) - _BASE_DOF] = 1.0
-        return supports
+        return moves
 
-    def _find_gears(self) -> Array | None:
+    def _mimic_multipliers(self) -> Array | None:
         """Return the motion of each joint (row) per measured joint (column); None: the same."""
         model = self.model
         names = tuple(model.pin_model.names)[2:]
@@ -252,30 +266,30 @@ class GravityLoad:
     ----------
     gravity_model
         The robot and its contacts.
-    com, up, placements, gravity_forces, columns
+    com, up, placements, gravity_forces, joint_twists
         As the attributes.
 
     Attributes
     ----------
     com, up, force
         Centre of mass, m, unit vector against gravity, and the weight's reaction, N: (x, y, z)
-        in the base, plain numbers.
+        in the base, Python floats.
     gravity_forces
         Generalized gravity of all moving joints, mimicking and locked ones included, N m or N.
-    columns
-        Motion of each such joint as a twist about the base's origin, (6, joints).
+    joint_twists
+        Twist of each such joint about the base's origin, linear velocity first, (6, joints).
     placements
         Centres of the contacts (K, 4, 3; as `RobotState.placements_in_base`), base.
     placement_values, points
-        The same as plain numbers, and the origins of these, m.
+        The same as Python floats, and the origins of these, m.
 
     """
 
     def __init__(self, gravity_model: GravityModel, com: list[float], up: list[float],
-                 placements: Array, gravity_forces: Array, columns: Array) -> None:
+                 placements: Array, gravity_forces: Array, joint_twists: Array) -> None:
         self.gravity_model, self.com, self.up, self.placements = (
             gravity_model, com, up, placements)
-        self.gravity_forces, self.columns = gravity_forces, columns
+        self.gravity_forces, self.joint_twists = gravity_forces, joint_twists
         self.placement_values: list[list[list[float]]] = placements.tolist()
         self.points = [placement[3] for placement in self.placement_values]
         (x, y, z), weight = up, gravity_model.weight
@@ -289,16 +303,35 @@ class GravityLoad:
 
     def fixed_base_efforts(self) -> Array:
         """Return the efforts (n,) while something holds the base."""
-        return self.gravity_model.fold(self.gravity_forces)
+        return self.gravity_model.to_measured_joints(self.gravity_forces)
 
-    def on_contacts(self, shares: Shares, distribution: Distribution | None = None) -> Support:
+    def efforts_on(self, wrench_values: Sequence[Sequence[float]]) -> Array:
+        """
+        Return the efforts (n,) while contact wrenches carry the robot: ``g_a - sum J^T f``.
+
+        Parameters
+        ----------
+        wrench_values
+            As for `ContactSolution`.
+
+        """
+        numbers: list[float] = []  # an array of nested sequences takes twice as long
+        for wrench, point in zip(wrench_values, self.points):
+            numbers += about_origin(wrench, point)
+        about_base = np.array(numbers).reshape(-1, 6)
+        model = self.gravity_model
+        return model.to_measured_joints(
+            self.gravity_forces - model.contact_efforts(about_base, self.joint_twists))
+
+    def on_contacts(self, shares: Shares,
+                    distribution: Distribution | None = None) -> ContactSolution:
         """
         Return wrenches and efforts on contacts.
 
         Parameters
         ----------
         shares
-            How the contacts share the weight, shape (K,); scaled to sum 1.
+            Of the weight on each contact, shape (K,); scaled to sum 1.
         distribution
             Default: :func:`minimum_norm`.
 
@@ -317,19 +350,19 @@ class GravityLoad:
         return (distribution or minimum_norm)(self, [value / total for value in values])
 
 
-class Support:
+class ContactSolution:
     """
-    A robot at rest on contacts.
+    Contact wrenches that carry the robot at rest, and the joint efforts on them.
 
     Parameters
     ----------
     load
         Gravity's load.
     shares
-        How the contacts share it, K numbers, sum 1.
+        Share of the weight on each contact, K numbers, sum 1.
     wrench_values
         On the robot at each contact's centre along the axes of the base, force first, (K, 6),
-        plain numbers, N and N m.
+        Python floats, N and N m.
 
     Attributes
     ----------
@@ -341,19 +374,11 @@ class Support:
     def __init__(self, load: GravityLoad, shares: Sequence[float],
                  wrench_values: Sequence[Sequence[float]]) -> None:
         self.load, self._shares, self.wrench_values = load, shares, wrench_values
-        model = load.gravity_model
-        numbers: list[float] = []  # an array of nested sequences takes twice as long
-        for wrench, point in zip(wrench_values, load.points):
-            numbers += about_origin(wrench, point)
-        about_base = np.array(numbers).reshape(-1, 6)
-        # Of each joint: its motion times all wrenches of the contacts that it moves. A product
-        # with ones takes half the time of a sum.
-        balanced = model.ones.dot(about_base.dot(load.columns) * model.supports)
-        self.efforts = model.fold(load.gravity_forces - balanced)
+        self.efforts = load.efforts_on(wrench_values)
 
     @property
     def shares(self) -> Array:
-        """How the contacts share the weight, (K,), sum 1."""
+        """Share of the weight on each contact, (K,), sum 1."""
         return np.array(self._shares)
 
     @property
@@ -387,10 +412,10 @@ class Support:
 
 #: Chooses the wrenches of contacts with shares, K numbers, none negative, sum 1; raises
 #: InputError if they cannot balance the weight. Where the share is zero, so is the wrench.
-Distribution: TypeAlias = Callable[[GravityLoad, Sequence[float]], Support]
+Distribution: TypeAlias = Callable[[GravityLoad, Sequence[float]], ContactSolution]
 
 
-def minimum_norm(load: GravityLoad, shares: Sequence[float]) -> Support:
-    """Return the robot on the weighted least wrenches, without limits."""
-    return Support(load, shares, minimum_norm_wrenches(
+def minimum_norm(load: GravityLoad, shares: Sequence[float]) -> ContactSolution:
+    """Return the weighted minimum-norm contact wrenches, without limits."""
+    return ContactSolution(load, shares, minimum_norm_wrenches(
         load.force, load.moment, load.points, shares, load.gravity_model.levers))

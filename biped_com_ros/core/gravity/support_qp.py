@@ -14,8 +14,8 @@
 """
 Contact wrenches within limits: friction, centre of pressure, torsion, efforts.
 
-The same least weighted wrenches as :mod:`biped_com_ros.core.gravity.minimum_norm`, as a quadratic
-program with, for each contact in its own axes,
+The weighted minimum-norm wrenches of :mod:`biped_com_ros.core.gravity.minimum_norm`, as a
+quadratic program with, for each contact in its own axes,
 
     f_z >= 0                                unilateral
     (f_x, f_y) in an n-sided pyramid inside the friction cone of mu
@@ -42,11 +42,12 @@ from biped_com_ros.core.geometry.pose import Array, cross
 from biped_com_ros.core.geometry.wrench import wrench_adjoint
 from biped_com_ros.core.gravity.contacts import ContactPoint
 from biped_com_ros.core.gravity.minimum_norm import minimum_norm_wrenches
-from biped_com_ros.core.gravity.model import GravityLoad, GravityModel, minimum_norm, Support
+from biped_com_ros.core.gravity.model import (
+    ContactSolution, GravityLoad, GravityModel, minimum_norm)
 import numpy as np
 
 _FACETS = 8
-#: Of the body weight: a limit exceeded by less counts as met.
+#: A limit exceeded by less than this fraction of the body weight counts as met.
 _TOLERANCE = 1e-9
 _UNBOUNDED = 1e20
 _LEAST_BOUND = 1e-9  # N m
@@ -86,7 +87,7 @@ class SupportLimits:
 
 class BoundedNorm:
     """
-    The weighted least wrenches within limits; each solution is the start of the next one.
+    Weighted minimum-norm contact wrenches within limits; each solution starts the next one.
 
     Parameters
     ----------
@@ -120,9 +121,9 @@ class BoundedNorm:
         self._solver: Any = None
         self.iterations = 0
 
-    def __call__(self, load: GravityLoad, shares: Sequence[float]) -> Support:
+    def __call__(self, load: GravityLoad, shares: Sequence[float]) -> ContactSolution:
         """
-        Return the robot on these wrenches; a `Distribution` of `model`.
+        Return the minimum-norm contact solution; a `Distribution` of `model`.
 
         Raises
         ------
@@ -134,9 +135,9 @@ class BoundedNorm:
         self.iterations = 0
         if self._meets_limits(support):
             return support
-        return Support(load, shares, self._solve(load, np.array(shares)).tolist())
+        return ContactSolution(load, shares, self._solve(load, np.array(shares)).tolist())
 
-    def _meets_limits(self, support: Support) -> bool:
+    def _meets_limits(self, support: ContactSolution) -> bool:
         slack = self._cones.dot(support.wrenches_at_centres.ravel())
         excess = np.abs(support.efforts.take(self._limited)) - self._bounds
         return bool(slack.min() >= -_TOLERANCE * support.load.gravity_model.weight
@@ -145,8 +146,9 @@ class BoundedNorm:
     def _efforts(self, load: GravityLoad, grasp: Array) -> tuple[Array, Array]:
         """Return A, h with efforts = h - A wrenches (base axes), of the limited joints."""
         model = load.gravity_model
-        jacobian = load.columns.T.dot(grasp) * np.repeat(model.supports.T, 6, axis=1)
-        return model.fold(jacobian.T).T[self._limited], load.fixed_base_efforts()[self._limited]
+        moves = np.repeat(model.joint_moves_contact.T, 6, axis=1)
+        jacobian = model.to_measured_joints((load.joint_twists.T.dot(grasp) * moves).T).T
+        return jacobian[self._limited], load.fixed_base_efforts()[self._limited]
 
     def _solve(self, load: GravityLoad, shares: Array) -> Array:
         """Return the wrenches (K, 6) at the contacts' centres along the axes of the base."""
@@ -208,11 +210,12 @@ def contact_rows(contact: ContactPoint, limits: SupportLimits) -> Array:
     rows += [[-math.cos(a), -math.sin(a), inner, 0.0, 0.0, 0.0] for a in facets.tolist()]
     if contact.lever > 0.0:
         rows += [[0.0, 0.0, limits.torsional_friction, 0.0, 0.0, s] for s in (1.0, -1.0)]
-        # The centroid is inside of each edge by its e.
-        if min((e for e, _, _ in contact.edges), default=math.inf) <= margin:
+        # The centroid is inside of each edge by its offset.
+        if min((offset for offset, _, _ in contact.edges), default=math.inf) <= margin:
             raise ConfigurationError(
                 f"sole_margin {margin} m leaves nothing of the sole of '{contact.name}'")
-        rows += [[0.0, 0.0, e - margin, n, m, 0.0] for e, n, m in contact.edges]
+        rows += [[0.0, 0.0, offset - margin, along_x, along_y, 0.0]
+                 for offset, along_x, along_y in contact.edges]
     return np.array(rows)
 
 
@@ -233,7 +236,7 @@ def _make_solver(size: int, equalities: int, inequalities: int) -> Any:
 
 def _limited_joints(model: GravityModel) -> Any:
     """Return the indices of the actuated joints that move contacts and have limits."""
-    moves = model.fold(model.supports.max(axis=0)) != 0.0
+    moves = model.to_measured_joints(model.joint_moves_contact.max(axis=0)) != 0.0
     return np.flatnonzero(moves & np.isfinite(model.effort_limits))
 
 

@@ -19,7 +19,7 @@ from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNam
 from biped_com_ros.core.geometry.polygon import distances_inside, half_planes
 from biped_com_ros.core.gravity.compensation import (
     CompensationSettings, GravityCompensator, support_problem)
-from biped_com_ros.core.gravity.model import Support
+from biped_com_ros.core.gravity.model import ContactSolution
 from biped_com_ros.core.identification.urdf import NewInertial, with_inertials
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.wrench.sensor_faults import WeightBalanceSettings
@@ -157,7 +157,7 @@ def test_a_contact_that_would_have_to_pull_is_refused(model):
     weight = compensator.gravity_model.weight
     pulled[1][2] -= weight
     assert "'right' would have to pull with" in support_problem(
-        Support(load, [0.5, 0.5], pulled), 1.0)
+        ContactSolution(load, [0.5, 0.5], pulled), 1.0)
 
 
 def test_reasons(model):

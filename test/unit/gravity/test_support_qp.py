@@ -73,7 +73,7 @@ def excess(support, limits):
                              - limits.torsional_friction),
                             ('sole', limits.sole_margin - inside.min())):
             worst[kind] = max(worst.get(kind, -np.inf), value)
-    moving = gravity.fold(gravity.supports.max(axis=0)) != 0.0
+    moving = gravity.to_measured_joints(gravity.joint_moves_contact.max(axis=0)) != 0.0
     share = np.abs(support.efforts[moving]) / gravity.effort_limits[moving]
     worst['effort'] = share.max() - limits.effort_fraction
     return worst
