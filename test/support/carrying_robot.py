@@ -46,7 +46,7 @@ class CarryingRobot:
                            model.link_names)
         self.plant.reset()
         self.aggregation = WrenchAggregation(model, AggregationSettings())
-        self.aggregation.ready = True
+        self.aggregation.is_state_current = True
         self.estimator, self.carried = PayloadEstimator(model), CarriedPayload(model)
         self.measured = measured
         self.imu = list(model.config.imus.values()).index(model.config.imu)

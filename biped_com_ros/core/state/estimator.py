@@ -48,7 +48,7 @@ from biped_com_ros.core.state.contact_wrench import hand_wrench, sole_wrench
 from biped_com_ros.core.state.contacts import ContactHistory
 from biped_com_ros.core.wrench.contact import ContactThresholds, FootContacts
 from biped_com_ros.core.wrench.contact_probability import (
-    ContactDecision, ContactProbabilitySettings)
+    ContactProbabilitySettings, ProbabilityHysteresis)
 
 #: Largest difference between the stamps of a wrench and of the joints, ns.
 _WRENCH_TOLERANCE_NS = 20_000_000
@@ -150,7 +150,7 @@ class StateEstimator:
         self._probabilities = self._first_hand + len(settings.hands)
         self._foot_contacts = FootContacts(settings.thresholds, settings.body_weight, len(feet))
         self._by_probability = tuple(settings.probabilities)
-        self._decision = ContactDecision(ContactProbabilitySettings())
+        self._hysteresis = ProbabilityHysteresis(ContactProbabilitySettings())
 
     def use(self, settings: BaseSettings, thresholds: ContactThresholds | None = None,
             body_weight: float = 0.0) -> None:
@@ -269,7 +269,7 @@ class StateEstimator:
         if stamp_ns < self._last_ns:  # the clock was set back
             self.base.reset()
             self._foot_contacts.reset()
-            self._decision.reset()
+            self._hysteresis.reset()
         self._last_ns = stamp_ns
         if self._has_base_samples and not self.base.takes_all_samples:
             self.base.set_sample(*samples[1])
@@ -291,8 +291,8 @@ class StateEstimator:
             return in_contact
         probabilities = samples[self._probabilities]
         if probabilities is None:
-            self._decision.reset()
+            self._hysteresis.reset()
             return in_contact
-        probable = self._decision.update(probabilities)
+        probable = self._hysteresis.update(probabilities)
         return tuple([other if decides else touches for touches, other, decides in zip(
             in_contact, probable, self._by_probability)])

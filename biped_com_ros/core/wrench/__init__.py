@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-From force-torque sensors to foot wrenches: tare, contact, aggregation, weight.
+From force-torque sensors to foot wrenches: tare, biases, faults, contacts, aggregation, weight.
 
 Every wrench is of the environment on the robot, force first.
 """

@@ -118,8 +118,8 @@ class ContactBody:
         Name of the foot or hand.
     sensors
         Indices of its sensors among the channels.
-    wrench, numbers
-        Environment on robot in the sole (or hand) frame, shape (6,), and as plain numbers.
+    wrench, wrench_values
+        Environment on robot in the sole (or hand) frame, shape (6,), and as Python floats.
     is_foot
         Whether it is a foot.
     detector
@@ -131,7 +131,7 @@ class ContactBody:
     stamp_ns
         Time of the wrench, ns.
     samples
-        Brings the wrenches of its sensors together.
+        Synchronizes the wrenches of its sensors.
 
     """
 
@@ -140,20 +140,20 @@ class ContactBody:
         self.name, self.sensors, self.detector = name, sensors, detector
         self.is_foot = is_foot
         self.wrench = np.zeros(6)
-        self.numbers: list[float] = self.wrench.tolist()
+        self.wrench_values: list[float] = self.wrench.tolist()
         self.in_contact, self.index, self.stamp_ns = False, 0, NEVER_NS
         self.samples = ApproximateSynchronizer(len(sensors))
 
     def update(self, stamp_ns: int) -> None:
         """Detect contact after :attr:`wrench` has changed."""
-        self.numbers, self.stamp_ns = self.wrench.tolist(), stamp_ns
+        self.wrench_values, self.stamp_ns = self.wrench.tolist(), stamp_ns
         if self.detector is not None:
-            self.in_contact = self.detector.update(self.numbers[2], stamp_ns)
+            self.in_contact = self.detector.update(self.wrench_values[2], stamp_ns)
 
     def set_virtual(self, stamp_ns: int, wrench: Array, in_contact: bool) -> None:
         """Use the wrench (6,) and the contact that joint torques give."""
         self.wrench[:], self.stamp_ns = wrench, stamp_ns
-        self.numbers, self.in_contact = self.wrench.tolist(), in_contact
+        self.wrench_values, self.in_contact = self.wrench.tolist(), in_contact
 
 
 class WrenchAggregation:
@@ -180,8 +180,10 @@ class WrenchAggregation:
     expected
         Reading of each sensor without contact, (S, 6): the weight of what it carries; set by
         :meth:`set_state`.
-    ready
-        Whether the state is known; as long as it is False, readings give no wrenches.
+    is_state_current
+        Whether posture and attitude are of the readings' time; while it is False, readings give
+        no wrenches. :meth:`set_state` sets it; callers that compare stamps assign it before each
+        reading.
 
     Raises
     ------
@@ -202,20 +204,20 @@ class WrenchAggregation:
         self._samples = ApproximateSynchronizer(len(self.bodies))
         self._check_double_counting()
         self._prepare_frames()
-        self.ready = False
+        self.is_state_current = False
 
     def use_inertials(self) -> None:
-        """Compute again what follows from masses, after the model's have changed."""
+        """Recompute weights and thresholds after masses of the model have changed."""
         model = self.model
         self.body_weight = model.mass * self.settings.gravity
         for body in self.bodies:
             if body.detector is not None:
                 body.detector.set_thresholds(self.settings.thresholds, self.body_weight)
         self._prepare_frames()
-        self.ready = False  # until the next state
+        self.is_state_current = False  # until the next state
 
     def use_gravity(self, gravity: float) -> None:
-        """Compute again what follows from the gravitational acceleration, m/s^2."""
+        """Recompute weights and thresholds with another gravitational acceleration, m/s^2."""
         self.settings = replace(self.settings, gravity=gravity)
         self.use_inertials()
 
@@ -244,7 +246,7 @@ class WrenchAggregation:
         self._placements: list[list[list[float]]] = placed.tolist()
         # The vertical parts of the axes times the weights.
         self._weights_of_all.dot(placed.take(self._verticals), self._expected)
-        self.ready = True
+        self.is_state_current = True
 
     def update(self, sensor: int, reading: Array, stamp_ns: int) -> ContactBody | None:
         """
@@ -262,12 +264,12 @@ class WrenchAggregation:
         Returns
         -------
         ContactBody or None
-            The foot or hand whose wrench is complete with this reading.
+            The foot or hand whose wrench this reading completed.
 
         """
         channel, (body, member) = self.channels[sensor], self._owners[sensor]
         channel.update(reading, stamp_ns)
-        if body is None or not self.ready:
+        if body is None or not self.is_state_current:
             return None
         np.subtract(channel.filtered, self._expected_of[sensor], self._contact)
         if len(body.sensors) == 1:
@@ -280,7 +282,7 @@ class WrenchAggregation:
         return body
 
     @property
-    def stands(self) -> bool:
+    def any_foot_in_contact(self) -> bool:
         """Whether any foot is in contact."""
         return any(body.in_contact for body in self.bodies)
 
@@ -291,11 +293,11 @@ class WrenchAggregation:
         Returns
         -------
         numpy.ndarray or None
-            If all feet and hands are there for one instant, their sum in ``base_footprint``,
+            Once all feet and hands have a wrench of one instant, their sum in ``base_footprint``,
             shape (6,); valid until the next call.
 
         """
-        if not self._samples.add(body.index, stamp_ns, body.numbers):
+        if not self._samples.add(body.index, stamp_ns, body.wrench_values):
             return None
         placements = self._placements
         fx, fy, fz, mx, my, mz = sum_wrenches(
@@ -314,7 +316,7 @@ class WrenchAggregation:
     @property
     def foot_forces(self) -> list[float]:
         """Return the normal force on each foot with sensors as of the last total, N."""
-        return [numbers[2] for numbers in self._samples.latest[:self._foot_count]]
+        return [values[2] for values in self._samples.latest[:self._foot_count]]
 
     @property
     def uprightness(self) -> float:

@@ -41,15 +41,16 @@ _FORGETTING = 3600.0
 _EXTRAPOLATED = 10.0
 """Time constant of the drift that the bias follows without measurements, s."""
 _GATE = 6.0
-"""Means beyond so many standard deviations are refused."""
-_JUMPED = 5
-"""So many refused means in a row that agree with each other show that the bias has jumped."""
+"""Gate of the innovation, standard deviations."""
+_JUMP_COUNT = 5
+"""Number of consecutive rejected means that agree with each other after which the bias counts as
+changed in a step, as by an impact."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BiasSettings:
     """
-    How uncertain a bias is; of forces, then of torques.
+    Uncertainty of a sensor's bias; of forces, then of torques.
 
     Attributes
     ----------
@@ -83,14 +84,14 @@ class BiasFilter:
     Parameters
     ----------
     settings
-        How uncertain it is.
+        Its uncertainty.
 
     Attributes
     ----------
-    updates, refused
-        Number of times in the air that were used, and that were not credible.
-    refused_in_row
-        Number of the latter since the last one that was used.
+    updates, rejected
+        Number of swings whose mean was used, and was outside the gate.
+    consecutive_rejected
+        Number of the latter since the last mean that was used.
 
     """
 
@@ -109,15 +110,15 @@ class BiasFilter:
         """Start from a bias (6,) and its standard deviation; None: that of the settings."""
         self._state = np.zeros((6, 2))
         self._state[:, 0] = bias
-        self._be_uncertain(self._initial if deviation is None else deviation)
-        self.refused_in_row, self._agreeing, self._refused_mean = 0, 0, np.zeros(6)
+        self._reset_covariance(self._initial if deviation is None else deviation)
+        self.consecutive_rejected, self._agreeing, self._rejected_mean = 0, 0, np.zeros(6)
         self._stamp_ns: int | None = None
-        self.updates = self.refused = 0
+        self.updates = self.rejected = 0
         self._carried = np.zeros(6)
         self.discard()
 
-    def _be_uncertain(self, deviation: Array) -> None:
-        """Know the bias with a standard deviation (6,), and nothing of its drift."""
+    def _reset_covariance(self, deviation: Array) -> None:
+        """Set the standard deviation (6,) of the bias; the drift becomes unknown."""
         self._state[:, 1] = 0.0
         self._covariance = np.zeros((6, 2, 2))
         self._covariance[:, 0, 0] = deviation * deviation
@@ -130,7 +131,7 @@ class BiasFilter:
 
     @property
     def deviation(self) -> Array:
-        """Deviation (standard) of the bias, shape (6,), N and N m."""
+        """Standard deviation of the bias, shape (6,), N and N m."""
         by_gain = self._settings.gain * self._carried
         return np.sqrt(self._covariance[:, 0, 0] + by_gain * by_gain)
 
@@ -140,7 +141,7 @@ class BiasFilter:
         return 3600.0 * self._state[:, 1]
 
     def add_in_air(self, reading: Array, expected: Array, stamp_ns: int) -> None:
-        """Add a reading (6,) in the air, after the sign, and what a perfect sensor reads."""
+        """Add a signed reading (6,) in the air, and the expected one of a perfect sensor."""
         if not self._count:
             self._began_ns = stamp_ns
         error = reading - expected
@@ -149,14 +150,14 @@ class BiasFilter:
         self._count += 1
         self._newest_ns, self._carried = stamp_ns, expected
 
-    def land(self, may_jump: bool = True) -> bool:
+    def finish_swing(self, may_jump: bool = True) -> bool:
         """
-        Use the readings of this time in the air, if it was long enough; return whether.
+        Update with the mean of this swing; return whether it was long enough.
 
         Parameters
         ----------
         may_jump
-            Whether a mean that is not credible may be a bias that has jumped, not a load.
+            Whether a mean outside the gate may be a step of the bias, not a load.
 
         """
         count, duration_ns = self._count, self._newest_ns - self._began_ns
@@ -170,20 +171,21 @@ class BiasFilter:
         variance = scatter / max(1e-9 * duration_ns / _CORRELATED, 1.0)
         self.predict(stamp_ns)
         if not self._is_credible(mean, variance):
-            self.refused += 1
-            self.refused_in_row += 1
+            self.rejected += 1
+            self.consecutive_rejected += 1
             if may_jump:
-                self._refuse(mean, self._covariance[:, 0, 0] + variance)
+                self._reject(mean, self._covariance[:, 0, 0] + variance)
             return True
         self._correct(mean, variance)
         return True
 
     def predict(self, stamp_ns: int) -> None:
-        """Go on to a time, ns."""
+        """Propagate to the time `stamp_ns`."""
         before, self._stamp_ns = self._stamp_ns, stamp_ns
         dt = 0.0 if before is None else max(1e-9 * (stamp_ns - before), 0.0)
-        # The bias drifts on for seconds only, from one swing to the next: what two times in the
-        # air differ by must not carry it away while the robot stands. The variance expects more.
+        # The drift is extrapolated for seconds only, from one swing to the next: the difference
+        # of two swings must not change the bias while the robot stands. The variance grows by the
+        # whole drift.
         self._state = self._state @ _transition(dt, _EXTRAPOLATED).T
         A = _transition(dt, _FORGETTING)
         kept = A[1, 1]
@@ -201,19 +203,19 @@ class BiasFilter:
         self._state += gain * innovation[:, np.newaxis]
         self._covariance -= gain[:, :, np.newaxis] * self._covariance[:, np.newaxis, 0, :]
         self.updates += 1
-        self.refused_in_row = self._agreeing = 0
+        self.consecutive_rejected = self._agreeing = 0
 
-    def _refuse(self, mean: Array, variance: Array) -> None:
-        """Be as uncertain as at the start where the bias has jumped, as after an impact."""
-        step, self._refused_mean = mean - self._refused_mean, mean
+    def _reject(self, mean: Array, variance: Array) -> None:
+        """Restart from the initial covariance after rejected means that agree: a step."""
+        step, self._rejected_mean = mean - self._rejected_mean, mean
         agrees = self._agreeing and (step * step < _GATE ** 2 * variance).all()
         self._agreeing = self._agreeing + 1 if agrees else 1
-        if self._agreeing == _JUMPED:
+        if self._agreeing == _JUMP_COUNT:
             self._agreeing = 0
-            self._be_uncertain(self._initial)
+            self._reset_covariance(self._initial)
 
     def discard(self) -> None:
-        """Do not use the readings of this time in the air."""
+        """Discard the readings of this swing."""
         self._count, self._sum, self._squares = 0, np.zeros(6), np.zeros(6)
         self._began_ns = self._newest_ns = 0
 

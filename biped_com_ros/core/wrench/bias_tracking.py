@@ -34,8 +34,8 @@ from biped_com_ros.core.wrench.bias import BiasFilter, BiasSettings
 import numpy as np
 
 _MARGIN_NS = {False: nanoseconds(0.06), True: SECOND_NS}
-"""Readings this shortly after a foot left the ground, or before it lands, are not used, ns; by
-whether the robot hangs."""
+"""Readings within this time after lift-off and before touch-down are not used, ns; by whether the
+robot hangs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,14 +78,14 @@ class BiasTracking:
     aggregation
         Has the sensors, whose offsets are set, the forces of the feet and their heights.
     bias
-        How uncertain biases are.
+        Uncertainty of the biases.
     swing
         When a foot is in the air.
 
     Attributes
     ----------
     filters
-        By index of the sensor.
+        The filter of each sensor of a foot, by index of the sensor.
 
     """
 
@@ -184,7 +184,8 @@ class BiasTracking:
         return self._use(foot)
 
     def _use(self, foot: _Foot) -> bool:
-        return True in [self.filters[i].land(may_jump=not foot.hung) for i in foot.body.sensors]
+        return True in [self.filters[i].finish_swing(may_jump=not foot.hung)
+                        for i in foot.body.sensors]
 
     def _apply(self, stamp_ns: int) -> None:
         for sensor, found in self.filters.items():

@@ -54,7 +54,7 @@ class ContactThresholds:
 
 class ContactDetector:
     """
-    The contact state of one foot.
+    Decides by its normal force whether one foot is in contact: hysteresis with dwell times.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class ContactDetector:
         self._release_dwell_ns = nanoseconds(thresholds.release_dwell)
 
     def reset(self) -> None:
-        """Start anew: the next sample decides at once, without dwell."""
+        """Reset: the next sample decides at once, without dwell."""
         self.in_contact = self._known = False
         self._crossed_ns: int | None = None
 
@@ -124,7 +124,7 @@ class FootContacts:
             detector.set_thresholds(thresholds, body_weight)
 
     def reset(self) -> None:
-        """Start anew, see `ContactDetector.reset`."""
+        """Reset all detectors, see `ContactDetector.reset`."""
         for detector in self._detectors:
             detector.reset()
 

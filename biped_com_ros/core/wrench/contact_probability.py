@@ -31,9 +31,9 @@ from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 
-#: Largest log odds that one instant gives by force, and that heights take away.
+#: Largest log odds by which one instant changes those of a contact, by force and by heights.
 _FORCE_LIMIT, _HEIGHT_LIMIT = 6.0, 4.0
-#: Log odds beyond which nothing becomes more certain.
+#: Limit of the log odds of a contact.
 _CERTAIN = 8.0
 
 
@@ -68,14 +68,16 @@ class ContactProbabilitySettings:
         check_positive('contact probabilities', self)
 
 
-class ContactDecision:
+class ProbabilityHysteresis:
     """
-    Which feet count as in contact, by their probabilities: a hysteresis.
+    Decides by their probabilities which feet are in contact, with a hysteresis.
+
+    Without probabilities `ContactDetector` decides, by forces.
 
     Parameters
     ----------
     settings
-        See there.
+        Uses `engage` and `release`.
 
     Attributes
     ----------
@@ -93,7 +95,7 @@ class ContactDecision:
         self.in_contact: tuple[bool, ...] = ()
 
     def update(self, probabilities: Sequence[float]) -> tuple[bool, ...]:
-        """Take the probabilities of an instant, and return which feet are in contact."""
+        """Return which feet are in contact by the probabilities of the next instant."""
         engage, release = self._settings.engage, self._settings.release
         if self.in_contact:
             self.in_contact = tuple([p > (release if touches else engage)
@@ -114,7 +116,7 @@ class ContactProbabilities:
     body_weight
         N.
     settings
-        See there.
+        What distinguishes a foot in contact from one in the air.
 
     Attributes
     ----------
@@ -129,7 +131,7 @@ class ContactProbabilities:
                  settings: ContactProbabilitySettings) -> None:
         self._settings, self._weight = settings, body_weight
         self._corners = [foot.polygon for foot in model.config.feet.values()]
-        self._decision = ContactDecision(settings)
+        self._hysteresis = ProbabilityHysteresis(settings)
         self.reset()
 
     def reset(self) -> None:
@@ -137,12 +139,12 @@ class ContactProbabilities:
         count = len(self._corners)
         self.probabilities = np.full(count, 0.5)
         self.in_contact: tuple[bool, ...] = (False,) * count
-        self._decision.reset()
+        self._hysteresis.reset()
 
     def update(self, dt: float, normal_forces: Array, deviations: Array,
                soles: Array) -> tuple[bool, ...]:
         """
-        Take one instant, and return which feet are in contact.
+        Update with the next instant, and return which feet are in contact.
 
         Parameters
         ----------
@@ -167,7 +169,7 @@ class ContactProbabilities:
                 self._by_force(force, deviation) + self._by_height(foot, heights, before))
             following.append(1.0 / (1.0 + math.exp(-max(-_CERTAIN, min(odds, _CERTAIN)))))
         self.probabilities = np.array(following)
-        self.in_contact = self._decision.update(following)
+        self.in_contact = self._hysteresis.update(following)
         return self.in_contact
 
     def _lowest_corners(self, soles: Array) -> list[float]:

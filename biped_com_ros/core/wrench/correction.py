@@ -36,7 +36,7 @@ class ReadingCorrection:
     sign
         +1 or -1, as an array (6,).
     bias
-        As configured, shape (6,), N and N m; a tare replaces it.
+        Offset that the configuration gives, shape (6,), N and N m; a tare uses another one.
     matrix
         Shape (6, 6); None for a sensor without known errors.
 
@@ -49,9 +49,9 @@ class ReadingCorrection:
         self.bias = np.array(known.bias)
         self.matrix: Array | None = known.matrix if known.correction else None
 
-    def corrected(self, signed: Array, bias: Array) -> Array:
-        """Return the true wrench (6,) of a reading after the sign, with another bias."""
-        unbiased = signed - bias
+    def corrected(self, signed: Array, offset: Array) -> Array:
+        """Return the wrench (6,) of a signed reading: here the offset of a tare is subtracted."""
+        unbiased = signed - offset
         if self.matrix is not None:
             unbiased = self.matrix.dot(unbiased)
         return unbiased

@@ -12,10 +12,14 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Taring force-torque sensors: their bias, measured while nothing touches the feet.
+Taring force-torque sensors: their offset, measured while nothing touches the feet.
+
+The *offset* is what is subtracted from the signed reading
+(:meth:`~biped_com_ros.core.wrench.correction.ReadingCorrection.corrected`); a tare sets it to the
+estimated *bias*, the reading of the sensor without a load.
 
 The sensors of a robot that hangs with its feet in the air do not read zero: each carries the
-weight of its foot. So the bias is the mean reading minus the weight of what the sensor carries
+weight of its foot. So the offset is the mean reading minus the weight of what the sensor carries
 (:func:`biped_com_ros.core.geometry.wrench.weight_matrix`), while the robot is at rest.
 
 The mean is over the readings just before the request, so that the response to a tare comes at once
@@ -62,7 +66,7 @@ class TareLimits:
     joint_speed
         Speed of the fastest joint while averaging, rad/s or m/s, as a mean over 0.1 s.
     offset_force
-        Force of the bias, N: above, the robot stands on its feet.
+        Force of the offset, N: above, the robot stands on its feet.
 
     """
 
@@ -75,14 +79,14 @@ class TareLimits:
 @dataclass(frozen=True)
 class SensorOffset:
     """
-    The bias of a sensor, and how it was measured.
+    The offset of a sensor, and how it was measured.
 
     Attributes
     ----------
     frame, sign
         Of the sensor when it was tared; the offset is in that frame, after the sign.
     offset
-        Bias: six values, force first, N and N m; subtracted from the reading.
+        Six values, force first, N and N m; subtracted from the signed reading.
     standard_deviation
         Six values, of the readings that were averaged.
     samples
@@ -119,8 +123,8 @@ class JointStillness:
     ----------
     limit
         May be changed at any time.
-    moved_ns
-        Time of the last motion, ns; :data:`NEVER_NS` without any.
+    updated_ns, moved_ns
+        Time of the last velocities, and of the last motion, ns; :data:`NEVER_NS` without any.
     movement
         Description of it, for messages.
 
@@ -129,12 +133,13 @@ class JointStillness:
     def __init__(self, joint_names: Sequence[str], limit: float) -> None:
         self._names, self.limit = joint_names, limit
         self._sum, self._count, self._began_ns = np.zeros(len(joint_names)), 0, NEVER_NS
-        self.moved_ns, self.movement = NEVER_NS, ''
+        self.updated_ns, self.moved_ns, self.movement = NEVER_NS, NEVER_NS, ''
 
     def update(self, velocities: Array, stamp_ns: int) -> None:
         """Add joint velocities (n,), rad/s, at the time `stamp_ns`."""
         if stamp_ns < self._began_ns:  # the clock was set back
             self.moved_ns, self._count = NEVER_NS, 0
+        self.updated_ns = stamp_ns
         if not self._count:
             self._began_ns, self._sum[:] = stamp_ns, 0.0
         self._sum += velocities
@@ -183,10 +188,10 @@ class RecentReadings:
         self._stamped.append((stamp_ns, reading))
         self.newest_ns = stamp_ns
 
-    def tare(self, expected: Array, still: JointStillness, limits: TareLimits,
-             config: WrenchSensorConfig, now_ns: int) -> SensorOffset:
+    def estimate_offset(self, expected: Array, still: JointStillness, limits: TareLimits,
+                        config: WrenchSensorConfig, now_ns: int) -> SensorOffset:
         """
-        Return the bias of the sensor.
+        Return the offset of the sensor: the mean reading minus the expected one.
 
         Parameters
         ----------
@@ -195,7 +200,7 @@ class RecentReadings:
         still
             The detector of moving joints.
         limits
-            Limits of motion, noise and bias.
+            Limits of motion, noise and offset.
         config
             Configuration of the sensor.
         now_ns

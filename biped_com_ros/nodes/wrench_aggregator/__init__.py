@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-The node `wrench_aggregator`: foot wrenches, contacts, CoPs and the total from the sensors.
+The node `wrench_aggregator`: wrenches, contacts and CoPs of the feet, and their total wrench.
 
 Its parameters, its outputs, and the services that tare the sensors.
 """

@@ -38,11 +38,12 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.signals.filters import LowPass
 from biped_com_ros.core.signals.synchronizer import StampThrottle
 from biped_com_ros.core.wrench.aggregation import ContactBody, WrenchAggregation
+from biped_com_ros.core.wrench.tare import JointStillness
 from biped_com_ros.core.wrench.weight_check import WEIGHING_RATE, WeightCheck
 from biped_com_ros.nodes.wrench_aggregator.faults import SensorFaults
+from biped_com_ros.nodes.wrench_aggregator.offsets import SensorOffsets
 from biped_com_ros.nodes.wrench_aggregator.outputs import WrenchOutputs
 from biped_com_ros.nodes.wrench_aggregator.parameters import WrenchAggregatorParameters
-from biped_com_ros.nodes.wrench_aggregator.tare import Tare
 from biped_com_ros.nodes.wrench_aggregator.virtual import make_virtual_feet, VirtualFootOutputs
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
 from biped_com_ros.ros.node.executor import run
@@ -52,7 +53,17 @@ import numpy as np
 
 
 class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
-    """Subscribes to the sensors and publishes what `WrenchAggregation` makes of them."""
+    """
+    Subscribes to the sensors and publishes what `WrenchAggregation` makes of them.
+
+    Attributes
+    ----------
+    aggregation, offsets
+        The wrenches of feet and hands, and the offsets of the sensors.
+    joints, imu, sensors
+        Its inputs.
+
+    """
 
     def __init__(self, **node_kwargs: Any) -> None:
         super().__init__('wrench_aggregator', WrenchAggregatorParameters, **node_kwargs)
@@ -72,7 +83,8 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         self._outputs = WrenchOutputs(
             self, model, self._feet, [body for body in aggregation.bodies if not body.is_foot],
             self.params.footprint_frame)
-        self._tare = Tare(self, aggregation)
+        self._stillness = JointStillness(model.joint_names, self.params.tare_max_joint_speed)
+        self.offsets = SensorOffsets(self, aggregation, self._stillness)
         self._weight = WeightCheck(
             aggregation.body_weight,
             {foot.name: [aggregation.channels[i].name for i in foot.sensors]
@@ -84,7 +96,7 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         self.diagnostics.add('sensor faults', self._faults.report)
         self.diagnostics.add('total wrench', self._report_total)
         self.diagnostics.add('weight', self._report_weight)
-        self._set_limits(self.params)
+        self._cache_thresholds(self.params)
         self._virtual = make_virtual_feet(self, aggregation)
         self._make_inputs(model)
 
@@ -115,8 +127,9 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
     def apply_parameters(self, params: WrenchAggregatorParameters) -> None:
         """Change limits, and filters and weights if their parameters changed."""
         before, self.params = self.params, params
-        self._set_limits(params)
-        self._tare.use(params)
+        self._cache_thresholds(params)
+        self._stillness.limit = params.tare_max_joint_speed
+        self.offsets.use(params)
         self.aggregation.use_thresholds(params.aggregation_settings().thresholds)
         self._weight.tolerance = params.weight_tolerance
         self._faults.set_missing(params.weight_missing)
@@ -133,21 +146,21 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
                 channel.low_pass = LowPass(params.low_pass_cutoff, 6, params.low_pass_order)
 
     def use_inertials(self) -> None:
-        """Subtract the calibrated weight of what sensors carry."""
+        """Recompute the weight of what sensors carry after the masses changed."""
         self.aggregation.use_inertials()
         self._use_weights()
 
     def _use_weights(self) -> None:
-        """Go on with the weights that the aggregation has now."""
+        """Pass the weights of the aggregation to all that use them."""
         if self._virtual is not None:
             self._virtual.restart(self.params)
         self._weight.body_weight = self.aggregation.body_weight
         self._faults.use_inertials()
-        self._set_limits(self.params)
-        self._joints_ns = NEVER_NS  # the state was computed with the weights before
+        self._cache_thresholds(self.params)
+        self._joints_ns = NEVER_NS  # the last state was computed with the old weights
 
-    def _set_limits(self, params: WrenchAggregatorParameters) -> None:
-        """Compute from the parameters what every message needs."""
+    def _cache_thresholds(self, params: WrenchAggregatorParameters) -> None:
+        """Compute thresholds in N and ns once, not at every message."""
         self._min_force = params.cop_min_share * self.aggregation.body_weight
         self._contact_period_ns = nanoseconds(params.contact_period)
         self._state_timeout_ns = nanoseconds(params.state_timeout)
@@ -156,11 +169,11 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
 
     def _on_joints(self, stamp_ns: int, positions: Array, velocities: Array,
                    efforts: Array) -> None:
-        # With velocities, because nodes of one process share the state.
+        # Velocities are not needed here: other nodes of the process share this state.
         self._state = self.aggregation.model.state(positions, velocities)
         self._joints_ns, self._state_changed = stamp_ns, True
         self._positions, self._efforts = positions, efforts
-        self._tare.add_velocities(velocities, stamp_ns)
+        self._stillness.update(velocities, stamp_ns)
         if self._virtual is not None and self.joints.efforts_measured and (
                 self._virtual.feet.add_joints(stamp_ns, self._state, efforts)):
             self._on_virtual_wrenches(self._virtual)
@@ -182,40 +195,47 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
 
     def _on_wrench(self, sensor: int, stamp_ns: int, wrench: Array) -> None:
         aggregation = self.aggregation
-        aggregation.ready = self._update_state(stamp_ns)
+        aggregation.is_state_current = self._update_state(stamp_ns)
         body = aggregation.update(sensor, wrench, stamp_ns)
-        self._tare.add_reading(sensor, stamp_ns)
-        self._faults.add_reading(sensor, stamp_ns, self._tare.moved_ns)
+        self.offsets.add_reading(sensor, stamp_ns)
+        self._faults.add_reading(sensor, stamp_ns, self._stillness.moved_ns)
         if body is not None:
             self._on_body(body, stamp_ns)
 
     def _on_body(self, body: ContactBody, stamp_ns: int) -> None:
-        """Publish the new wrench of a foot or hand, and the total."""
-        aggregation = self.aggregation
+        """Publish the new wrench of a foot or hand, and the total that it completes."""
         if not self._faults.is_faulty(body):
             self._outputs.publish_body(body, stamp_ns, self._min_force, self._contact_period_ns)
-        total = aggregation.total(body, stamp_ns)
-        if total is not None:
-            if not self._faults.found:
-                self._outputs.total.publish(stamp_ns, total, self._min_force, self._tare.moved_ns)
-                self._total_count += 1
-            if self._weighing.is_due(stamp_ns):
-                self._tare.track(stamp_ns)
-                self._faults.add_forces(total.item(2), stamp_ns)
-                self._watch_turns(stamp_ns)
-                self._weight.add(total.item(2), aggregation.foot_forces, aggregation.stands,
-                                 aggregation.uprightness)
+        total = self.aggregation.total(body, stamp_ns)
+        if total is None:
+            return
+        if not self._faults.found:
+            self._outputs.total.publish(
+                stamp_ns, total, self._min_force, self._stillness.moved_ns)
+            self._total_count += 1
+        if self._weighing.is_due(stamp_ns):
+            self._check_sensors(stamp_ns, total.item(2))
 
-    def _watch_turns(self, stamp_ns: int) -> None:
+    def _check_sensors(self, stamp_ns: int, total_force: float) -> None:
+        """Track biases, and look for faults and for a total that is not the weight."""
+        aggregation = self.aggregation
+        self.offsets.track(stamp_ns)
+        self._faults.add_forces(total_force, stamp_ns)
+        self._check_orientations(stamp_ns)
+        self._weight.add(total_force, aggregation.foot_forces, aggregation.any_foot_in_contact,
+                         aggregation.uprightness)
+
+    def _check_orientations(self, stamp_ns: int) -> None:
+        """Look for sensors that are mounted in another orientation than in the URDF."""
         if self._faults.turned is not None:
             efforts = self._efforts
             if not self.joints.efforts_measured:
                 efforts = np.full(len(efforts), np.nan)
-            self._faults.turned.add(stamp_ns, self._tare.moved_ns, self._positions, efforts,
+            self._faults.turned.add(stamp_ns, self._stillness.moved_ns, self._positions, efforts,
                                     self._R_world_imu[2])
 
     def _update_state(self, stamp_ns: int) -> bool:
-        """Pass posture and attitude to the aggregation; return if they are of this instant."""
+        """Pass posture and attitude to the aggregation; return whether they are recent enough."""
         limit = self._state_timeout_ns
         if not -limit <= stamp_ns - self._joints_ns <= limit:
             self._unsynchronized = 'joint_states'

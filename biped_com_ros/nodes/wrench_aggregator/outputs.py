@@ -112,7 +112,7 @@ class FootOutput:
         self._wrench.publish_value(foot.wrench, stamp_ns)
         in_contact = foot.in_contact
         if in_contact and self._cop.has_subscribers:
-            point = centre_of_pressure(foot.numbers, minimum_force=min_force)
+            point = centre_of_pressure(foot.wrench_values, minimum_force=min_force)
             if point is not None:
                 self._cop.publish_value(point, stamp_ns)
         if self._contact_repeater.is_due(in_contact, stamp_ns, contact_period_ns):
@@ -144,7 +144,7 @@ class ContactsOutput:
         in_contact = [foot.in_contact for foot in self._feet]
         if self._repeater.is_due(in_contact, stamp_ns, period_ns):
             self._contacts.fields['position'][...] = in_contact
-            self._contacts.fields['effort'][...] = [foot.numbers[2] for foot in self._feet]
+            self._contacts.fields['effort'][...] = [foot.wrench_values[2] for foot in self._feet]
             self._contacts.publish(stamp_ns)
 
 

@@ -93,7 +93,7 @@ def test_biases_are_followed_from_the_change_on(rig):
     rig.play(30)
     assert not offsets_of(rig).any()
     change(rig, bias_tracking=True, bias_force=6.0)
-    filters = rig.node._tare._tracking.filters
+    filters = rig.node.offsets.tracking.filters
     assert all(found._covariance[0, 0, 0] == 36.0 for found in filters.values())
     # What is learned while the robot hangs is used three seconds later.
     rig.until(lambda: rig.play(20) and np.abs(offsets_of(rig) - BIAS).max() < 0.1,
@@ -101,7 +101,7 @@ def test_biases_are_followed_from_the_change_on(rig):
     found = offsets_of(rig)
     change(rig, bias_force=4.0, bias_lift=0.02)  # what is known stays
     assert np.abs(offsets_of(rig) - BIAS).max() < 0.1
-    assert all(found.updates >= 1 for found in rig.node._tare._tracking.filters.values())
+    assert all(found.updates >= 1 for found in rig.node.offsets.tracking.filters.values())
     change(rig, bias_tracking=False)
     rig.offsets = dict.fromkeys(FEET, BIAS + 1.0)
     found = offsets_of(rig)

@@ -159,6 +159,6 @@ def test_biases_are_followed_while_the_robot_hangs_and_not_while_it_stands(own_r
             wrench(rig.got[f'{foot}/wrench'][-1]), rig.robot.foot_wrench(foot, rig.contacts),
             atol=atol)
     assert np.abs(rig.offsets['right_foot']).max() > 0.4
-    values = rig.node._tare._report()[2]
+    values = rig.node.offsets.report()[2]
     assert 'standard deviation up to' in values['bias of right_foot']
     assert rig.trigger('wrench_aggregator/untare').success

@@ -38,10 +38,10 @@ def test_the_filter_follows_a_drift_within_its_covariance():
             inertia = np.sin(2.0 * np.pi * i / 39.0) * np.array((1.0, 1.0, 1.0, 0.05, 0.05, 0.05))
             reading = start + DRIFT * t + inertia + 0.05 * rng.standard_normal(6)
             found.add_in_air(reading, np.zeros(6), round(1e9 * t))
-        assert found.land()
+        assert found.finish_swing()
         found.predict(round(1e9 * (2.0 * swing + 1.5)))
         errors.append((found.bias - start - DRIFT * (2.0 * swing + 1.5)) / found.deviation)
-    assert found.updates == 60 and not found.refused
+    assert found.updates == 60 and not found.rejected
     late = np.array(errors)[10:]
     assert 0.05 < (late ** 2).mean() < 3.0
     np.testing.assert_allclose(found.bias[:3], (start + DRIFT * 119.5)[:3], atol=0.2)
@@ -51,8 +51,8 @@ def test_a_mean_that_is_not_credible_is_refused():
     found = BiasFilter(BiasSettings(force=1.0))
     for i in range(50):
         found.add_in_air(np.full(6, 40.0), np.zeros(6), 10 * MS * i)
-    found.land()
-    assert found.refused == 1 and not found.updates and not found.bias.any()
+    found.finish_swing()
+    assert found.rejected == 1 and not found.updates and not found.bias.any()
 
 
 @pytest.mark.parametrize(('scatter', 'is_followed'), [(0.0, True), (6.0, False)])
@@ -65,8 +65,8 @@ def test_a_bias_that_jumped_is_followed_after_a_few_swings(scatter, is_followed)
         for i in range(40):
             noise = rng.standard_normal(6) * (0.5, 0.5, 0.5, 0.01, 0.01, 0.01)
             found.add_in_air(bias + noise, np.zeros(6), 1000 * MS * swing + 10 * MS * i)
-        found.land()
-    assert found.refused == (5 if is_followed else 10)
+        found.finish_swing()
+    assert found.rejected == (5 if is_followed else 10)
     expected = 8.0 if is_followed else 0.1
     np.testing.assert_allclose(found.bias[:3], expected, atol=0.5)
 
@@ -75,7 +75,7 @@ def test_a_short_time_in_the_air_is_not_used():
     found = BiasFilter(BiasSettings())
     for i in range(10):
         found.add_in_air(np.ones(6), np.zeros(6), 10 * MS * i)
-    assert not found.land() and not found.bias.any()
+    assert not found.finish_swing() and not found.bias.any()
 
 
 def test_a_drift_found_in_a_minute_does_not_carry_the_bias_away_in_a_day():
@@ -84,7 +84,7 @@ def test_a_drift_found_in_a_minute_does_not_carry_the_bias_away_in_a_day():
         for i in range(40):
             t = 2.0 * swing + 0.01 * i
             found.add_in_air(DRIFT * t, np.zeros(6), round(1e9 * t))
-        found.land()
+        found.finish_swing()
     before, drift = found.bias.copy(), np.abs(found.drift)
     assert (drift[:3] > 5.0).all()
     for hour in range(1, 25):
@@ -98,7 +98,7 @@ def test_what_two_times_in_the_air_differ_by_does_not_carry_the_bias_on():
     for swing, mean in enumerate((0.0, -0.1)):  # hoisted twice, 3 s apart
         for i in range(40):
             found.add_in_air(np.full(6, mean), np.zeros(6), 3000 * MS * swing + 10 * MS * i)
-        found.land()
+        found.finish_swing()
     before = found.bias.copy()
     found.predict(300_000 * MS)
     assert (np.abs(found.bias - before)[:3] < 0.15).all(), 'as much as they differ by'
@@ -160,7 +160,7 @@ class Stepping:
         if done is not None and track:
             self.tracking.update(stamp)
         for i, body in enumerate(self.aggregation.feet):
-            point = centre_of_pressure(body.numbers, minimum_force=0.4 * self.weight)
+            point = centre_of_pressure(body.wrench_values, minimum_force=0.4 * self.weight)
             if point is not None:
                 errors.append(np.hypot(point[0] - true[i][0], point[1] - true[i][1]))
         return max(errors, default=0.0)
@@ -172,7 +172,7 @@ def test_after_a_minute_of_stepping_the_cop_is_right_to_a_millimetre():
     without = max(free.step(60.0 + 0.01 * i, track=False) for i in range(200))
     assert max(errors[6000:]) < 0.001 < without
     feet = list(tracked.tracking.filters.values())
-    assert all(found.updates > 20 and not found.refused for found in feet)
+    assert all(found.updates > 20 and not found.rejected for found in feet)
     for found in feet:
         # 10 % of the foot's own weight cannot be told from a bias.
         error = np.abs(found.bias - DRIFT * 66.0)
@@ -204,7 +204,7 @@ def test_the_weight_warning_is_right_after_a_minute_of_stepping(bias, least, gai
             if i == 6000:
                 check.verdict()  # of what was before
             forces = robot.aggregation.foot_forces
-            check.add(sum(forces), forces, robot.aggregation.stands)
+            check.add(sum(forces), forces, robot.aggregation.any_foot_in_contact)
         verdicts.append(check.verdict())
     tracked, free = verdicts
     assert tracked.plausible == is_plausible and ('calibrate' in tracked.message) != is_plausible
@@ -237,11 +237,11 @@ def test_what_a_hanging_robot_carries_when_it_is_lowered_is_no_bias():
         if i == 599:
             known = [found.bias.copy() for found in robot.tracking.filters.values()]
     for found, bias in zip(robot.tracking.filters.values(), known):
-        assert found.updates > 2 and found.refused_in_row >= 3
+        assert found.updates > 2 and found.consecutive_rejected >= 3
         assert abs(found.bias[2] - bias[2]) < 0.1 * 0.015 * robot.weight
     robot = Stepping()
     for i in range(1600):
         robot.measure(0.01 * i, robot.model.posture(), [0.0, 0.0])
     for found in robot.tracking.filters.values():  # a hanging robot's biases are followed
         error = np.abs(found.bias - DRIFT * 15.0)
-        assert (error < 2.0 * found.deviation + 0.02).all() and not found.refused
+        assert (error < 2.0 * found.deviation + 0.02).all() and not found.rejected

@@ -52,7 +52,7 @@ def hang(count=200, noise=0.5, offset=OFFSET, collected=200, moved_at=None, spee
         readings.add(EXPECTED + offset + noise_now, i * MS)
         moving = moved_at is not None and moved_at - 100 < i <= moved_at
         still.update(np.array([0.001, -speed if moving else 0.002]), i * MS)
-    return readings.tare(EXPECTED, still, limits, SENSOR, (collected + silent_for) * MS)
+    return readings.estimate_offset(EXPECTED, still, limits, SENSOR, (collected + silent_for) * MS)
 
 
 def test_offset_is_what_is_read_beyond_the_weight():
@@ -67,7 +67,7 @@ def test_only_the_last_readings_count():
     readings = RecentReadings('left', 10)
     for i in range(25):
         readings.add(np.full(6, 100.0 if i < 15 else 1.0), (i + 1) * MS)
-    found = readings.tare(np.zeros(6), JointStillness((), 1.0), LIMITS, SENSOR, 25 * MS)
+    found = readings.estimate_offset(np.zeros(6), JointStillness((), 1.0), LIMITS, SENSOR, 25 * MS)
     assert found.offset == (1.0,) * 6
 
 
@@ -119,7 +119,7 @@ def test_a_varying_torque_is_refused():
     for i in range(50):
         readings.add(np.array([0, 0, 0, 0, (-1.0) ** i, 0]), i * MS)
     with pytest.raises(InputError, match='N m .*tare_max_torque_deviation'):
-        readings.tare(np.zeros(6), JointStillness((), 1.0), LIMITS, SENSOR, 49 * MS)
+        readings.estimate_offset(np.zeros(6), JointStillness((), 1.0), LIMITS, SENSOR, 49 * MS)
 
 
 def test_what_was_before_the_clock_was_set_back_is_dropped():
@@ -128,9 +128,9 @@ def test_what_was_before_the_clock_was_set_back_is_dropped():
         readings.add(np.zeros(6), t * MS)
         still.update(np.array([0.5 if t > 100 else 0.0]), t * MS)
     with pytest.raises(InputError, match='2 of the 3'):
-        readings.tare(np.zeros(6), still, LIMITS, SENSOR, 2 * MS)
+        readings.estimate_offset(np.zeros(6), still, LIMITS, SENSOR, 2 * MS)
     readings.add(np.zeros(6), 3 * MS)
-    assert readings.tare(np.zeros(6), still, LIMITS, SENSOR, 3 * MS).samples == 3
+    assert readings.estimate_offset(np.zeros(6), still, LIMITS, SENSOR, 3 * MS).samples == 3
 
 
 @pytest.fixture

@@ -34,33 +34,37 @@ from biped_com_ros.ros.topics.qos import LATCHED
 from biped_com_ros.ros.topics.services import trigger_service
 import numpy as np
 
-_REFUSED = 3
-"""So many refused means in a row are reported."""
+_REPORTED_REJECTIONS = 3
+"""Number of consecutive rejected means of a bias before a warning."""
 
 
-class Tare:
+class SensorOffsets:
     """
-    Tares the sensors on request, publishes their offsets, and saves them to a file.
+    Sets the offsets of the sensors, by tares and by tracking their biases; publishes and saves.
 
     Parameters
     ----------
     node
         The node; its parameters are read at each request.
     aggregation
-        Has the sensors' channels, whose offsets are set.
+        Has the sensors' channels, which hold the offsets.
+    stillness
+        Detects whether joints move, in which case no tare is accepted.
+
+    Attributes
+    ----------
+    tracking
+        Tracks the biases of the sensors of feet; None with `bias_tracking` off.
 
     """
 
     def __init__(self, node: RobotNode[WrenchAggregatorParameters],
-                 aggregation: WrenchAggregation) -> None:
-        self._node, self._aggregation = node, aggregation
+                 aggregation: WrenchAggregation, stillness: JointStillness) -> None:
+        self._node, self._aggregation, self._stillness = node, aggregation, stillness
         self._channels, params = aggregation.channels, node.params
-        self._stillness = JointStillness(
-            aggregation.model.joint_names, params.tare_max_joint_speed)
         self._recent = [RecentReadings(channel.name, params.tare_samples)
                         for channel in self._channels]
-        self._state_ns = 0
-        self._tracking: BiasTracking | None = None
+        self.tracking: BiasTracking | None = None
         if not self._channels:
             return  # virtual feet have no offsets
         self._path = Path(params.offsets_file).expanduser() if params.offsets_file else None
@@ -70,29 +74,28 @@ class Tare:
         self._output = float_array_publisher(node, '~/offsets', len(labels), labels, qos=LATCHED)
         self._publish()
         self._offer_services()
-        node.diagnostics.add('offsets', self._report)
+        node.diagnostics.add('offsets', self.report)
 
     def use(self, params: WrenchAggregatorParameters) -> None:
-        """Use parameters that were changed; offsets, and biases that were found, stay."""
-        self._stillness.limit = params.tare_max_joint_speed
+        """Use parameters that were changed; offsets and estimated biases stay."""
         for recent in self._recent:
             recent.use_count(params.tare_samples)
         if self._channels:
             self._use_tracking(params)
 
     def _use_tracking(self, params: WrenchAggregatorParameters) -> None:
-        """Begin, change or end the tracking of biases."""
+        """Start, change or stop the tracking of biases."""
         bias, swing = params.bias_settings(), SwingSettings(lift=params.bias_lift)
         if not params.bias_tracking:
-            self._tracking = None
-        elif self._tracking is None:
-            self._tracking = BiasTracking(self._aggregation, bias, swing)
+            self.tracking = None
+        elif self.tracking is None:
+            self.tracking = BiasTracking(self._aggregation, bias, swing)
             for i, channel in enumerate(self._channels):
                 self._restart_tracking(i, channel.name)
         else:
-            self._tracking.use(bias, swing)
-            for i, found in self._tracking.filters.items():
-                if not found.updates:  # it is as uncertain as the parameters say
+            self.tracking.use(bias, swing)
+            for i, bias_filter in self.tracking.filters.items():
+                if not bias_filter.updates:  # its covariance is still that of the parameters
                     self._restart_tracking(i, self._channels[i].name)
 
     def _offer_services(self) -> None:
@@ -102,26 +105,16 @@ class Tare:
             for i, channel in enumerate(self._channels):
                 trigger_service(self._node, f'~/{channel.name}/{name}', partial(action, (i,)))
 
-    @property
-    def moved_ns(self) -> int:
-        """When a joint moved last, ns."""
-        return self._stillness.moved_ns
-
-    def add_velocities(self, velocities: Array, stamp_ns: int) -> None:
-        """Update with joint velocities (n,), rad/s or m/s."""
-        self._state_ns = stamp_ns
-        self._stillness.update(velocities, stamp_ns)
-
     def track(self, stamp_ns: int) -> None:
-        """Follow the biases of feet in the air; call it when all feet have new wrenches."""
-        if self._tracking is not None and self._tracking.update(stamp_ns):
+        """Track the biases of feet in the air; call it when all feet have new wrenches."""
+        if self.tracking is not None and self.tracking.update(stamp_ns):
             self._publish()
 
     def _restart_tracking(self, sensor: int, name: str) -> None:
-        if self._tracking is not None:
-            found = self._offsets.get(name)
-            self._tracking.restart(sensor, None if found is None else (
-                np.array(found.standard_deviation)))
+        if self.tracking is not None:
+            offset = self._offsets.get(name)
+            self.tracking.restart(sensor, None if offset is None else (
+                np.array(offset.standard_deviation)))
 
     def add_reading(self, sensor: int, stamp_ns: int) -> None:
         """Add the last reading of a channel."""
@@ -129,7 +122,7 @@ class Tare:
 
     def _tare(self, sensors: Sequence[int]) -> str:
         """Tare all of `sensors` or, if one is refused, none."""
-        if not self._aggregation.ready:
+        if not self._aggregation.is_state_current:
             raise InputError('not tared: the weight of the feet is unknown without recent joint '
                              'states and orientation; see the diagnostics of their inputs')
         offsets, refusals = {}, []
@@ -159,10 +152,10 @@ class Tare:
 
         """
         aggregation, channel = self._aggregation, self._channels[sensor]
-        return self._recent[sensor].tare(
+        return self._recent[sensor].estimate_offset(
             channel.correction.reading_of(aggregation.expected[sensor]), self._stillness,
             self._node.params.tare_limits(aggregation.body_weight), channel.config,
-            max(self._state_ns, *(recent.newest_ns for recent in self._recent)))
+            max(self._stillness.updated_ns, *(recent.newest_ns for recent in self._recent)))
 
     def _untare(self, sensors: Sequence[int]) -> str:
         """Set the offsets of `sensors` to those configured, else zero; the others stay."""
@@ -207,34 +200,36 @@ class Tare:
                 channel.set_offset(offsets[channel.name].offset)
         return offsets
 
-    def _report(self) -> Report:
+    def report(self) -> Report:
+        """Return level, message and values for diagnostics."""
         values = {name: _describe(name, offset) for name, offset in self._offsets.items()}
-        if self._tracking is not None:
-            for sensor, bias in self._tracking.filters.items():
+        if self.tracking is not None:
+            for sensor, bias in self.tracking.filters.items():
                 values[f'bias of {self._channels[sensor].name}'] = _describe_bias(bias)
-            refused = [f"'{self._channels[sensor].name}'"
-                       for sensor, bias in self._tracking.filters.items()
-                       if bias.refused_in_row >= _REFUSED]
-            if refused:
+            rejected = [f"'{self._channels[sensor].name}'"
+                        for sensor, bias in self.tracking.filters.items()
+                        if bias.consecutive_rejected >= _REPORTED_REJECTIONS]
+            if rejected:
                 return WARN, (
-                    f'readings of {", ".join(refused)} in the air contradict the estimated bias, '
-                    f'{_REFUSED} times or more in a row: something touches the feet, or '
-                    'the biases have jumped; hang the robot freely, and call ~/tare'), values
+                    f'readings of {", ".join(rejected)} in the air contradict the estimated bias, '
+                    f'{_REPORTED_REJECTIONS} times or more in a row: something touches the feet, '
+                    'or the biases have jumped; hang the robot freely, and call ~/tare'), values
         missing = [channel.name for channel in self._channels
                    if channel.name not in self._offsets]
         return OK, f'not tared: {", ".join(missing)}' if missing else 'all sensors tared', values
 
 
-def _describe_bias(found: BiasFilter) -> str:
+def _describe_bias(bias_filter: BiasFilter) -> str:
     """Return bias, standard deviation and drift; the largest of the latter two per unit."""
-    if not found.updates:
+    if not bias_filter.updates:
         return 'never in the air since the start or the last tare'
-    bias, deviation, drift = found.bias, found.deviation, np.abs(found.drift)
+    bias, deviation, drift = (
+        bias_filter.bias, bias_filter.deviation, np.abs(bias_filter.drift))
     return (f'({", ".join(f"{b:.3f}" for b in bias[:3])}) N, '
             f'({", ".join(f"{b:.4f}" for b in bias[3:])}) N m, standard deviation up to '
             f'{deviation[:3].max():.2g} N, {deviation[3:].max():.2g} N m; drift up to '
-            f'{drift[:3].max():.2g} N/h, {drift[3:].max():.2g} N m/h; from {found.updates} times '
-            f'in the air; {found.refused} more were rejected as outliers')
+            f'{drift[:3].max():.2g} N/h, {drift[3:].max():.2g} N m/h; from {bias_filter.updates} '
+            f'times in the air; {bias_filter.rejected} more were rejected as outliers')
 
 
 def _describe(sensor: str, offset: SensorOffset) -> str:
