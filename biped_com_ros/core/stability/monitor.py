@@ -22,6 +22,7 @@ filter, so that the difference shows errors of the model and of the sensors, not
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -31,7 +32,7 @@ from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.plane import Plane
 from biped_com_ros.core.geometry.polygon import Point
 from biped_com_ros.core.geometry.pose import Array, combined, Placement, Vector
-from biped_com_ros.core.geometry.wrench import centre_of_pressure, sum_wrenches, Wrench
+from biped_com_ros.core.geometry.wrench import centre_of_pressure, Wrench
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.payload.carried import CarriedPayload, LoadMotion
 from biped_com_ros.core.stability.contact_region import com_region, zmp_region
@@ -42,7 +43,8 @@ from biped_com_ros.core.stability.levels import (
 from biped_com_ros.core.stability.rolling import Part, RollingSoles
 from biped_com_ros.core.stability.steps import StepWatch
 from biped_com_ros.core.stability.support import Soles, SupportPolygon
-from biped_com_ros.core.stability.zmp import FilteredWrenches, ModelWrench
+from biped_com_ros.core.stability.zmp import (
+    FilteredWrenches, measured_wrench, ModelWrench, zmp_on_plane)
 from biped_com_ros.core.state.base import LocatedState
 from biped_com_ros.core.state.stance import Twist
 import numpy as np
@@ -64,7 +66,7 @@ class MonitorSettings:
     gravity
         Gravitational acceleration, m/s^2.
     wrench_delay
-        By how much the wrenches are late, s; undone where they are compared with the model.
+        Delay of the wrenches, s; compensated where they are compared with the model.
     foot_friction
         Coefficient of friction of the soles, where the support depends on it.
     step_height
@@ -89,8 +91,8 @@ class MonitorSettings:
     hands: HandSettings = field(default_factory=HandSettings)
 
     @property
-    def of_model(self) -> tuple[float, str, float, float]:
-        """Return those of :class:`ModelWrench`."""
+    def model_wrench_args(self) -> tuple[float, str, float, float]:
+        """Return the arguments of :class:`ModelWrench` after the robot."""
         return self.cutoff, self.method, self.gravity, self.wrench_delay
 
 
@@ -174,7 +176,7 @@ class StabilityReport:
 
     @property
     def zmp_model(self) -> Vector | None:
-        """Model-based ZMP, from the motion, m."""
+        """Model-based ZMP, from the motion, on the plane of support, m."""
         return None if self.filtered is None else self._zmp_of(self.filtered.model)
 
     @property
@@ -187,10 +189,8 @@ class StabilityReport:
         return None if measured is None else np.subtract(model, measured)
 
     def _zmp_of(self, wrench: Array) -> Vector | None:
-        if self.support is None:
-            return None
-        plane = self.support.plane
-        return centre_of_pressure(wrench.tolist(), plane.normal, plane.height, self.least_force)
+        return None if self.support is None else zmp_on_plane(
+            wrench.tolist(), self.support.plane, self.least_force)
 
     @property
     def com_in_world(self) -> Array:
@@ -258,7 +258,7 @@ class StabilityMonitor:
         self.rolling = RollingSoles(
             outlines, settings.edge_height, self._least_force, self._weight)
         self.hands = Hands(model, settings.hands, self._weight)
-        self._model_wrench = ModelWrench(model, *settings.of_model)
+        self._model_wrench = ModelWrench(model, *settings.model_wrench_args)
         self._last_ns = 0
         self._restart()
         self.problem = ''
@@ -274,14 +274,14 @@ class StabilityMonitor:
         """
         Continue with the level and the steps of another monitor of the same robot.
 
-        With the same masses its filters go on, too, unless their settings differ.
+        With the same masses and settings the state of its filters is kept, too.
         """
         self.watch, self._steps, self._last_ns = other.watch, other._steps, other._last_ns
         self.watch.use(self.settings.stability)
         self.hands.continue_from(other.hands)
         self.rolling.continue_from(other.rolling)
         self._steps.set_timeout(self.settings.stability.walking_timeout)
-        if same_masses and self.settings.of_model == other.settings.of_model:
+        if same_masses and self.settings.model_wrench_args == other.settings.model_wrench_args:
             self._model_wrench = other._model_wrench
 
     @property
@@ -295,20 +295,21 @@ class StabilityMonitor:
         return self._model_wrench.delay
 
     def update(self, located: LocatedState) -> StabilityReport:
-        """Evaluate the next instant; after a step back in time the past is dropped."""
+        """Evaluate the next instant; a step back in time resets all filters."""
         step_ns, self._last_ns = located.stamp_ns - self._last_ns, located.stamp_ns
         if step_ns < 0:
             self._restart()
         self.problem = ''
-        self._take_payload(located)
+        located = self._without_payload(located)
         soles = located.state.sole_placements_in_world.tolist()
         hands, hand_contacts = self._touching_hands(located)
         support, contacts = self._support(located, soles, hand_contacts)
-        wrench = _sum(located, soles, hands)
+        wrench = None if located.wrenches is None else measured_wrench(
+            located.wrenches, soles, located.hand_wrenches, hands)
         zmp, dcm, omega_0 = None, None, 0.0
         if support is not None:
             if wrench is not None:
-                zmp = self._zmp(wrench, support.plane)
+                zmp = zmp_on_plane(wrench, support.plane, self._least_force)
             dcm, omega_0 = self._dcm(located.state, located.twist, support.plane)
         zmp_margin, dcm_margin = (
             None if support is None or point is None else support.distance(point)
@@ -321,16 +322,18 @@ class StabilityMonitor:
             dcm_margin=dcm_margin, omega_0=omega_0, filtered=filtered, change=change,
             least_force=self._least_force, weight=self._weight, load=self._load)
 
-    def _take_payload(self, located: LocatedState) -> None:
-        """Find how the payload moves, and take its weight out of the wrench of its hand."""
+    def _without_payload(self, located: LocatedState) -> LocatedState:
+        """Update the payload, and subtract its weight from the wrench of the hand with it."""
         payload, self._load = self.payload, None
         if payload is None:
-            return
+            return located
         payload.update(located.stamp_ns)
         self._load = payload.motion(located.state)
         if self._load is not None and any(located.hand_wrenches):
+            located = copy(located)  # other callbacks get the same object
             located.hand_wrenches = self.hands.without_payload(
                 located.state, located.hand_wrenches, payload, self.settings.gravity)
+        return located
 
     def _touching_hands(self, located: LocatedState) -> tuple[list[Placement], list[Contact]]:
         """Return the placements of the hands, and the contacts of those that touch."""
@@ -408,25 +411,9 @@ class StabilityMonitor:
             located.state, twist, 1e-9 * step_ns, None if wrench is None else np.array(wrench),
             self._load)
 
-    def _zmp(self, wrench: Sequence[float], plane: Plane) -> Vector | None:
-        return centre_of_pressure(wrench, plane.normal, plane.height, self._least_force)
-
 
 def _com_in_world(state: RobotState, load: LoadMotion | None) -> Array:
     com = state.com_in_base
     if load is not None:
         com = load.com_with(state.model.mass, com)
     return np.array(state.base.place(*com.tolist()))
-
-
-def _sum(located: LocatedState, soles: Sequence[Placement],
-         hands: Sequence[Placement]) -> Wrench | None:
-    """Return the sum of the measured wrenches about the world's origin, if the feet have any."""
-    if located.wrenches is None:
-        return None
-    if not hands:
-        return sum_wrenches(located.wrenches, soles)
-    measured = [(wrench, hand) for wrench, hand in zip(located.hand_wrenches, hands)
-                if wrench is not None]
-    return sum_wrenches([*located.wrenches, *(wrench for wrench, _ in measured)],
-                        [*soles, *(hand for _, hand in measured)])

@@ -12,13 +12,15 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-The model-based zero-moment point: the one that the robot's motion requires.
+The zero-moment point, measured and model-based.
 
 The zero-moment point is the point of a plane about which a contact wrench has no moment along the
-plane (:func:`biped_com_ros.core.geometry.wrench.centre_of_pressure`). For the measured one the
-wrench is the sum of the foot wrenches (:mod:`biped_com_ros.core.stability.monitor`). Here it
-follows from Newton and Euler: with the momentum (p, L) of the whole robot about a point fixed in
-the world, ``F = p' - m g`` and ``M = L' - c x m g`` with gravity g.
+plane (:func:`zmp_on_plane`).
+
+* *Measured*: of the sum of the measured contact wrenches (:func:`measured_wrench`).
+* *Model-based*: of the wrench that the robot's motion requires (:class:`ModelWrench`). It follows
+  from Newton and Euler: with the momentum (p, L) of the whole robot about a point fixed in the
+  world, ``F = p' - m g`` and ``M = L' - c x m g`` with gravity g.
 
 On a level plane this is Wang, Zhu and Han's equation (8). The paper prints "joint thrusts" V_ix
 in x and V_iy in y. Correct is the rate of change of each link's angular momentum about its own
@@ -32,13 +34,16 @@ any frequency, and contacts need no model.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from biped_com_ros.core.com.momentum import Momentum
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.core.geometry.pose import Array, cross
-from biped_com_ros.core.geometry.wrench import cop_on_sole
+from biped_com_ros.core.geometry.plane import Plane
+from biped_com_ros.core.geometry.pose import Array, cross, Placement, Vector
+from biped_com_ros.core.geometry.wrench import (
+    centre_of_pressure, cop_on_sole, sum_wrenches, Wrench)
 from biped_com_ros.core.model.frames import ROOT
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.payload.carried import LoadMotion
@@ -47,6 +52,158 @@ from biped_com_ros.core.state.stance import Twist
 import numpy as np
 from numpy.typing import ArrayLike
 import pinocchio as pin
+
+
+def zmp_on_plane(wrench: Sequence[float], plane: Plane, least_force: float) -> Vector | None:
+    """
+    Return the zero-moment point of a contact wrench on the plane of support.
+
+    The measured one for :func:`measured_wrench`, the model-based one for the wrench of
+    :class:`ModelWrench`.
+
+    Parameters
+    ----------
+    wrench
+        About the world's origin, six numbers, N and N m.
+    plane
+        In the world.
+    least_force
+        Normal force below which there is no such point, N.
+
+    Returns
+    -------
+    tuple (3,) or None
+        In the world, m.
+
+    """
+    return centre_of_pressure(wrench, plane.normal, plane.height, least_force)
+
+
+def measured_wrench(wrenches: Sequence[Sequence[float]], soles: Sequence[Placement],
+                    hand_wrenches: Sequence[Sequence[float] | None] = (),
+                    hands: Sequence[Placement] = ()) -> Wrench:
+    """
+    Return the sum of the measured contact wrenches about the world's origin, N and N m.
+
+    Parameters
+    ----------
+    wrenches, hand_wrenches
+        Of the environment on each foot and each hand, in its own frame, six numbers each; None
+        for a hand without a measurement.
+    soles, hands
+        Placements of these frames in the world, (F, 4, 3) and (H, 4, 3); without `hands` their
+        wrenches are left out.
+
+    """
+    if not hands:
+        return sum_wrenches(wrenches, soles)
+    measured = [(wrench, hand) for wrench, hand in zip(hand_wrenches, hands)
+                if wrench is not None]
+    return sum_wrenches([*wrenches, *(wrench for wrench, _ in measured)],
+                        [*soles, *(hand for _, hand in measured)])
+
+
+class FilteredWrenches(NamedTuple):
+    """
+    Contact wrenches about the world's origin through the same filter, shape (6,), N and N m.
+
+    Attributes
+    ----------
+    model
+        The wrench that the motion requires.
+    measured
+        The sum of the foot wrenches; None if it was not passed.
+
+    """
+
+    model: Array
+    measured: Array | None
+
+
+class ModelWrench:
+    """
+    Computes the contact wrench that the robot's motion requires, from one instant to the next.
+
+    Parameters
+    ----------
+    model
+        The robot.
+    cutoff
+        Bandwidth of the derivative, Hz; it delays the result by :attr:`delay`.
+    method
+        One of :data:`.momentum.METHODS`.
+    gravity
+        m/s^2.
+    wrench_delay
+        Delay of the measured wrenches, s, which is compensated.
+
+    """
+
+    def __init__(self, model: RobotModel, cutoff: float = 15.0, method: str = 'full',
+                 gravity: float = GRAVITY, wrench_delay: float = 0.0) -> None:
+        self._wrench_delay = wrench_delay
+        self._momentum = Momentum(model, method)
+        self._mass, self._gravity, self._is_static = model.mass, gravity, method == 'static'
+        # Momentum, measured wrench and centre of mass side by side: one product filters all.
+        self._filter = Differentiator(cutoff, 15)
+        self._sample = np.zeros(15)
+
+    @property
+    def delay(self) -> float:
+        """Delay of the filtered wrenches for slow changes, s."""
+        return self._filter.delay
+
+    def reset(self) -> None:
+        """Reset the filter; the next instant counts as rest."""
+        self._filter.reset()
+
+    def update(self, state: RobotState, twist: Twist, dt: float,
+               measured: Array | None = None,
+               load: LoadMotion | None = None) -> FilteredWrenches:
+        """
+        Update with the values of one instant.
+
+        Parameters
+        ----------
+        state
+            With its base in the world and its joint velocities.
+        twist
+            Twist of that base, along its axes.
+        dt
+            Time since the instant before, s, positive.
+        measured
+            Wrench of all contacts about the world's origin, shape (6,).
+        load
+            Motion of a payload; None: nothing is carried.
+
+        """
+        sample, g = self._sample, self._gravity
+        sample[:6] = self._momentum.of(state, twist)
+        sample[12:14] = state.com_in_world[:2] * (self._mass * g)
+        sample[14] = self._mass * g
+        if load is not None:
+            self._add(load, state, twist)
+        if measured is not None:
+            sample[6:12] = measured
+        filtered, rate = self._filter.update(sample, dt)
+        wrench = rate[:6].copy()
+        x, y, weight = filtered[12:].tolist()
+        wrench[2] += weight
+        wrench[3] += y
+        wrench[4] -= x
+        return FilteredWrenches(wrench, None if measured is None else (
+            filtered[6:12] + self._wrench_delay * rate[6:12]))
+
+    def _add(self, load: LoadMotion, state: RobotState, twist: Twist) -> None:
+        """Add momentum and weight of a payload, a point mass."""
+        sample, place = self._sample, load.place(state)
+        if not self._is_static:
+            linear = state.base.rotation.dot(load.momentum_along_base(twist))
+            sample[:3] += linear
+            sample[3:6] += cross(place, linear)
+        weight = load.mass * self._gravity
+        sample[12:14] += place[:2] * weight
+        sample[14] += weight
 
 
 def zmp_by_links(masses: ArrayLike, coms: ArrayLike, accelerations: ArrayLike | None = None,
@@ -94,7 +251,7 @@ def zmp_by_links(masses: ArrayLike, coms: ArrayLike, accelerations: ArrayLike | 
 
 class StanceMotion(NamedTuple):
     """
-    Pinocchio's vectors of a robot that moves about a fixed foot, whose sole is the world's frame.
+    q, v and a (Pinocchio) of a robot with the world frame at its fixed stance sole.
 
     Attributes
     ----------
@@ -227,106 +384,3 @@ def link_motion(pin_model: pin.Model, q: Array, v: Array, a: Array) -> LinkMotio
                      placement.rotation @ rate))
     masses, coms, accelerations, rates = zip(*rows)
     return LinkMotion(*map(np.array, (masses, coms, accelerations, rates)))
-
-
-class FilteredWrenches(NamedTuple):
-    """
-    Contact wrenches about the world's origin through the same filter, shape (6,), N and N m.
-
-    Attributes
-    ----------
-    model
-        The wrench that the motion requires.
-    measured
-        The sum of the foot wrenches; None if it was not passed.
-
-    """
-
-    model: Array
-    measured: Array | None
-
-
-class ModelWrench:
-    """
-    The contact wrench that the robot's motion requires, from one instant to the next.
-
-    Parameters
-    ----------
-    model
-        The robot.
-    cutoff
-        Bandwidth of the derivative, Hz. What comes out is late by :attr:`delay`.
-    method
-        One of :data:`.momentum.METHODS`.
-    gravity
-        m/s^2.
-    wrench_delay
-        By how much measured wrenches are late, s, which is undone.
-
-    """
-
-    def __init__(self, model: RobotModel, cutoff: float = 15.0, method: str = 'full',
-                 gravity: float = GRAVITY, wrench_delay: float = 0.0) -> None:
-        self._wrench_delay = wrench_delay
-        self._momentum = Momentum(model, method)
-        self._mass, self._gravity, self._is_static = model.mass, gravity, method == 'static'
-        # Momentum, measured wrench and centre of mass side by side: one product filters all.
-        self._filter = Differentiator(cutoff, 15)
-        self._sample = np.zeros(15)
-
-    @property
-    def delay(self) -> float:
-        """By how much slow changes come out late, s."""
-        return self._filter.delay
-
-    def reset(self) -> None:
-        """Drop what came before; the next instant counts as rest."""
-        self._filter.reset()
-
-    def update(self, state: RobotState, twist: Twist, dt: float,
-               measured: Array | None = None,
-               load: LoadMotion | None = None) -> FilteredWrenches:
-        """
-        Update with the values of one instant.
-
-        Parameters
-        ----------
-        state
-            With its base in the world and its joint velocities.
-        twist
-            Of that base.
-        dt
-            Time since the instant before, s, positive.
-        measured
-            Wrench of all contacts about the world's origin, shape (6,).
-        load
-            Of a payload; None: nothing is carried.
-
-        """
-        sample, g = self._sample, self._gravity
-        sample[:6] = self._momentum.of(state, twist)
-        sample[12:14] = state.com_in_world[:2] * (self._mass * g)
-        sample[14] = self._mass * g
-        if load is not None:
-            self._add(load, state, twist)
-        if measured is not None:
-            sample[6:12] = measured
-        filtered, rate = self._filter.update(sample, dt)
-        wrench = rate[:6].copy()
-        x, y, weight = filtered[12:].tolist()
-        wrench[2] += weight
-        wrench[3] += y
-        wrench[4] -= x
-        return FilteredWrenches(wrench, None if measured is None else (
-            filtered[6:12] + self._wrench_delay * rate[6:12]))
-
-    def _add(self, load: LoadMotion, state: RobotState, twist: Twist) -> None:
-        """Add momentum and weight of a payload, a point mass."""
-        sample, place = self._sample, load.place(state)
-        if not self._is_static:
-            linear = state.base.rotation.dot(load.momentum_along_base(twist))
-            sample[:3] += linear
-            sample[3:6] += cross(place, linear)
-        weight = load.mass * self._gravity
-        sample[12:14] += place[:2] * weight
-        sample[14] += weight

@@ -22,6 +22,7 @@ identical results, independently of subscribers.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import fields
 import math
 from typing import Any
@@ -117,9 +118,8 @@ class ComFusion:
 
     def _on_state(self, located: LocatedState) -> None:
         step_ns, self._last_ns = located.stamp_ns - self._last_ns, located.stamp_ns
-        self._last = located
+        self._last = located = self._without_payload(located)
         self._instants += 1
-        self._take_payload(located)
         if step_ns < 0:  # the clock was set back
             self.fusion.reset()
             if self.dynamic is not None:
@@ -139,14 +139,17 @@ class ComFusion:
         elif self._estimate.is_started and (self.dynamic is None or located.twist is not None):
             self._publish(located.stamp_ns)
 
-    def _take_payload(self, located: LocatedState) -> None:
+    def _without_payload(self, located: LocatedState) -> LocatedState:
+        """Update the payload, and subtract its weight from the foot wrenches."""
         payload, state = self._payload, located.state
         payload.update(located.stamp_ns)
         self._load = payload.motion(state)
         if self._load is not None and located.wrenches is not None:
+            located = copy(located)  # other callbacks get the same object
             located.wrenches = without_load(
                 located.wrenches, state.sole_placements_in_world, self._load.place(state),
                 self._load.mass * self._node.params.gravity)
+        return located
 
     def _with_payload(self, com: Any, velocity: Any) -> tuple[Any, Any]:
         """Return centre of mass and velocity of robot and payload in the world."""

@@ -20,7 +20,6 @@ from functools import partial
 from pathlib import Path
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
-from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.wrench.aggregation import WrenchAggregation
 from biped_com_ros.core.wrench.bias import BiasFilter
 from biped_com_ros.core.wrench.bias_tracking import BiasTracking, SwingSettings

@@ -139,6 +139,10 @@ def _moving_links(draw):
 
 add_drawn(zmp.zmp_by_links, _moving_links(), calls=40,
           nan_means='the ground would have to pull')
+add(zmp.zmp_on_plane, _wrenches, v.planes, v.credible, calls=40)
+add_drawn(zmp.measured_wrench, st.tuples(
+    v.lists_of(_wrenches, v.placements), v.lists_of(st.none() | _wrenches, v.placements)).map(
+        lambda drawn: (*drawn[0], *drawn[1])))
 
 # -- plain values
 add(constants.nanoseconds, v.times)
