@@ -37,7 +37,7 @@ from typing import Any
 
 from benchmarks.common import print_table
 from biped_com_ros.core.com.filter import ComFilterSettings
-from biped_com_ros.core.com.fusion import FusedCom
+from biped_com_ros.core.com.standing import StandingComEstimator
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import rotation_from_quaternion
 from biped_com_ros.core.legs.keyframes import HipShift
@@ -139,7 +139,7 @@ class Live:
         self._aggregation = WrenchAggregation(
             model, WrenchAggregatorParameters().aggregation_settings())
         estimator = ComEstimatorParameters()
-        self._fusion = FusedCom(
+        self._fusion = StandingComEstimator(
             model, settings_from(estimator, ComFilterSettings, 'fusion_'), estimator.load_link,
             estimator.gravity)
         self._imu = list(model.config.imus.values()).index(model.config.imu)

@@ -36,7 +36,7 @@ from typing import Any
 
 from benchmarks.common import (
     alternate, console, machine, microseconds, print_table, print_targets, ratio, Target)
-from biped_com_ros.core.com.fusion import FusedCom
+from biped_com_ros.core.com.standing import StandingComEstimator
 from biped_com_ros.core.geometry.plane import Plane
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.model.robot import RobotModel
@@ -94,7 +94,7 @@ class Instants:
 def core_calls(robot: str) -> dict[str, Call]:
     """Return what is timed without ROS."""
     model = RobotModel.load(robot)
-    monitor, fusion = StabilityMonitor(model, MonitorSettings()), FusedCom(model)
+    monitor, fusion = StabilityMonitor(model, MonitorSettings()), StandingComEstimator(model)
     alone, watched, fused = (Instants(robot) for _ in range(3))
 
     def fuse() -> None:

@@ -46,7 +46,7 @@ import sys
 from typing import Any
 
 from biped_com_ros.core.com.carrier import trunk
-from biped_com_ros.core.com.fusion import FusedCom
+from biped_com_ros.core.com.standing import StandingComEstimator
 from biped_com_ros.core.com.kinematics import com_velocity_in_world
 from biped_com_ros.core.com.settings import ComFilterSettings
 from biped_com_ros.core.geometry.pose import Pose
@@ -206,7 +206,7 @@ class Rig:
             (*rng.standard_normal(2), 0.0)))
         instruments['bias'] = instruments.get('bias', 0.0) * 9.81 * model.mass
         self._instruments = Instruments(len(self.model.config.wrench_sensors), seed, **instruments)
-        self.fusion = FusedCom(model, settings or WORLDS[world], loaded)
+        self.fusion = StandingComEstimator(model, settings or WORLDS[world], loaded)
         self.result = Result()
         self._hips = HipShift(model, model.posture())
         self._half_stance = 0.5 * float(np.ptp(model.state(model.posture()).soles_in_world[:, 1]))

@@ -307,13 +307,13 @@ def test_all_inputs_of_a_node_follow_its_limit_of_stamps(ros, kind):
 def test_another_noise_begins_the_fused_com_anew_and_unknown_links_are_refused(ros):
     rig = Settable('com_estimator')
     try:
-        before = rig.node.fusion.fusion
+        before = rig.node.fusion.standing
         assert not rig.change(tf_rate=10.0)
-        assert rig.node.fusion.fusion is before
+        assert rig.node.fusion.standing is before
         assert "'hand'" in rig.change(load_link='hand')
         assert not rig.change(load_link='r_hand', fusion_link_mass=0.02)
-        rig.until(lambda: rig.node.fusion.fusion is not before, what='the new estimate')
-        assert rig.node.fusion.fusion.filter.settings.link_mass == 0.02
+        rig.until(lambda: rig.node.fusion.standing is not before, what='the new estimate')
+        assert rig.node.fusion.standing.filter.settings.link_mass == 0.02
     finally:
         rig.close()
 

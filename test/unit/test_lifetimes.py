@@ -20,8 +20,8 @@ objects whenever masses or settings change, and grew by tens of megabytes.
 
 import gc
 
-from biped_com_ros.core.com.dynamic import DynamicCom
-from biped_com_ros.core.com.fusion import FusedCom
+from biped_com_ros.core.com.walking import WalkingComEstimator
+from biped_com_ros.core.com.standing import StandingComEstimator
 from biped_com_ros.core.com.momentum import METHODS, Momentum
 from biped_com_ros.core.gravity.compensation import GravityCompensator
 from biped_com_ros.core.model.robot import RobotModel
@@ -35,7 +35,7 @@ MODEL = RobotModel.load('biped')
 MAKERS = {
     **{f'momentum, {method}': lambda method=method: Momentum(MODEL, method)
        for method in METHODS},
-    'dynamic': lambda: DynamicCom(MODEL), 'fused': lambda: FusedCom(MODEL),
+    'dynamic': lambda: WalkingComEstimator(MODEL), 'fused': lambda: StandingComEstimator(MODEL),
     'gravity': lambda: GravityCompensator(MODEL), 'payload': lambda: PayloadEstimator(MODEL),
     'model': lambda: RobotModel(MODEL.config, MODEL.urdf),
     'stability': lambda: StabilityMonitor(MODEL, MonitorSettings()),

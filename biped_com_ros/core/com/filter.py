@@ -22,7 +22,7 @@ k      kinematic centre of mass in the world                                  m
 v      velocity of the true one                                               m/s
 h      first moment of the unknown load over the robot's mass, along the
        axes of the carrier                                                    m
-f      external force other than at the feet, in the world                    N
+f      external force other than at the feet, times 1 - s, in the world       N
 s      all unknown mass that the feet weigh, as a share of the robot's
 d      delay of the foot wrenches beyond the known one                        s
 j      error of the carrier's moments of inertia beyond that of the links,
@@ -93,27 +93,27 @@ import numpy as np
 
 K, V, H, F, S, D = slice(0, 3), slice(3, 6), slice(6, 9), slice(9, 12), 12, 13
 J = slice(14, 17)
-"""Places of the states; those of the foot sensors follow."""
+"""Index slices of the state vector; the errors of the foot sensors follow."""
+_FORCE_AND_MASS = slice(F.start, S + 1)
 SIZE = 17
-_RESPONSE, _SINGLE = 0.01, 1.5
-"""
-While the effect of an unknown force may exceed noise within the first time, s, every sample is
-used. The threshold of a single sample is the second factor times that of a mean.
-"""
-_SLOW = 0.15
-"""Errors of links move the kinematic velocity alike for so long, s."""
+_RESPONSE_TIME = 0.01
+"""Every sample is used while the effect of an unknown force may exceed noise in this time, s."""
+_SINGLE_SAMPLE_FACTOR = 1.5
+"""Threshold of a push by a single sample over that by a mean."""
+_LINK_ERROR_CORRELATION_TIME = 0.15
+"""Correlation time of the error of the kinematic velocity by errors of links, s."""
 _NO_DETECTION = [(0.0, 0.0, math.inf, 0.0)] * 3
 _OUTLIER = 4.0
-"""Squared innovations of a moment beyond this multiple of their variance count less."""
+"""Squared innovation of a moment over its variance above which its noise is increased."""
 _INERTIA = 0.003
 """
 Standard deviation of j, m^2: of 8 % of the mass 0.15 m away it is 0.002 m^2.
 """
 _MEAN_OVER = 0.01
-"""The settings give the noise of means over this time, s."""
+"""Averaging time for which the settings give the noise, s."""
 UNMODELLED_COM, UNMODELLED_VELOCITY = 1.5, 2.0
 """
-By how much stated variances are larger than those of the filter, where foot sensors have errors.
+Stated variances over those of the filter, where foot sensors have errors.
 
 Their biases and cross-talk, joint offsets and the direction of gravity are not among the states:
 with all of them the mean NEES of the filter alone was 6 (position, G1) and 11 (velocity, demo
@@ -164,7 +164,7 @@ class FootForce(NamedTuple):
 
 class ComFilter:
     """
-    Estimates the fused centre of mass.
+    Kalman filter of the fused centre of mass.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ class ComFilter:
         Whether there is an estimate.
     velocity_change
         Change of the velocity by the samples since the last update, m/s; see
-        :meth:`detects_push`.
+        :meth:`update_push_test`.
 
     """
 
@@ -274,9 +274,9 @@ class ComFilter:
             found -= self._effects.com.dot(self.links.errors)
         return found
 
-    def detects_push(self, dt: float, difference: Vector) -> bool:
+    def update_push_test(self, dt: float, difference: Vector) -> bool:
         """
-        Return whether a kinematic velocity indicates a push; call it for every sample.
+        Update the test for pushes with a sample; return whether it indicates one.
 
         Parameters
         ----------
@@ -286,7 +286,8 @@ class ComFilter:
             Kinematic velocity minus the velocity propagated by :attr:`motion`, m/s.
 
         """
-        share, one = min(dt / self.settings.push_delay, 1.0), _SINGLE * self.settings.push_sigmas
+        share = min(dt / self.settings.push_delay, 1.0)
+        single_limit = _SINGLE_SAMPLE_FACTOR * self.settings.push_sigmas
         found, mean_innovation, change = (
             self._responds, self._mean_innovation, self.velocity_change)
         for axis, (now, (expected, per_metre, limit, gain)) in enumerate(
@@ -297,14 +298,14 @@ class ComFilter:
             now *= per_metre
             mean_innovation[axis] = mean = mean_innovation[axis] + share * (
                 now - mean_innovation[axis])
-            if abs(now) > one or abs(mean) > limit:
+            if abs(now) > single_limit or abs(mean) > limit:
                 found = True
         return found
 
     @property
     def motion(self) -> tuple[Vector, Vector, Vector, float]:
         """
-        Return what the estimate is propagated by.
+        Return the quantities that propagate the estimate.
 
         Centre of mass, m, velocity, m/s, the part of the acceleration that is not caused by the
         feet, m/s^2, and the inverse of the estimated mass, 1/kg.
@@ -327,7 +328,7 @@ class ComFilter:
         return self._mass / (1.0 - self.state.item(S))
 
     def reset(self) -> None:
-        """Reset all estimates, the load too."""
+        """Reset all estimates, that of the load included."""
         self.is_started = False
         self._motion = None
         self.velocity_change = [0.0] * 3
@@ -398,16 +399,16 @@ class ComFilter:
         self._acceleration = share * acting.force + self.state[F] / self._mass
         self._acceleration[2] -= self._gravity
         if acting.by_sensors is not None:
-            # Linear in these errors and in s together, as it has to be: what cannot be
-            # distinguished must stay so.
+            # Linear in these errors and in s together: this keeps the unobservable subspace
+            # unobservable (consistency).
             self._next_by_sensors = acting.by_sensors.transpose(1, 0, 2).reshape(3, -1)
             self._next_by_sensors *= -1.0 / self._mass
 
-    def _known_velocity(self) -> Array:
+    def _nonlinear_velocity(self) -> Array:
         """
-        Return what the kinematic velocity has more than the states explain linearly, m/s.
+        Return the known part of the measured velocity that is not linear in the state, m/s.
 
-        The row of s would contain noise of the velocities, and so look informative.
+        A row of s for it would contain the noise of the velocities, and seem informative.
         """
         return (self.settings.wrench_delay * self._acceleration
                 + self.state.item(S) * self._by_load)
@@ -419,7 +420,7 @@ class ComFilter:
         self._mean_innovation = [0.0] * 3
         self._kinematic_noise.reset()
         self._force_noise.reset()
-        moving = [*range(6), *range(9, 12)]
+        moving = [*range(K.start, V.stop), *range(F.start, F.stop)]
         x[moving], P[moving], P[:, moving] = 0.0, 0.0, 0.0
         by_load = self._rows(kinematic_com)[3:]
         known = s.wrench_delay * self._acceleration
@@ -452,7 +453,7 @@ class ComFilter:
                  before: Array | None) -> None:
         s, x, A = self.settings, self.state, self._transition
         share, decay = (1.0 - x.item(S)) / self._mass, math.exp(-dt / s.force_time)
-        if force is None:  # it may be supported, or not
+        if force is None:  # the robot may be standing or in flight
             acceleration, rough = x[F] / self._mass, s.unknown_acceleration ** 2
             self._by_sensors[:] = 0.0
             A[V, S] = 0.0
@@ -466,12 +467,11 @@ class ComFilter:
                 self._before_by_sensors = self._next_by_sensors
             noise = self._force_noise.update(force, dt, count).max().item()
             rough = s.acceleration ** 2 * _MEAN_OVER / dt + noise * share ** 2
-            # The same force as for the errors of the sensors: what cannot be distinguished stays
-            # so.
+            # The same force as for the errors of the sensors, for consistency, too.
             alike = force if self._acting is None or before is None else (
                 0.5 * (before + self._acting))
             A[V, S] = (-dt / self._mass) * alike
-        known = self._known_velocity()
+        known = self._nonlinear_velocity()
         x[K] += dt * (self._velocity_rows.dot(x) + known + 0.5 * dt * acceleration)
         x[V] += dt * acceleration
         x[F] *= decay
@@ -488,15 +488,16 @@ class ComFilter:
         residual = np.concatenate((kinematic_com.com, kinematic_com.velocity))
         noise = self._kinematic_noise.update(residual, dt, count) + self._least_noise
         if kinematic_com.links is not None:
-            noise[3:] += kinematic_com.links.velocity ** 2 * (_SLOW / max(dt, 1e-3))
+            noise[3:] += kinematic_com.links.velocity ** 2 * (
+                _LINK_ERROR_CORRELATION_TIME / max(dt, 1e-3))
         residual -= rows.dot(self.state)
-        known = self._known_velocity()
+        known = self._nonlinear_velocity()
         residual[3:] -= known
         noise[3:] += self.covariance.item(S, S) * self._by_load ** 2
         PHt = self.covariance.dot(rows.T)
         innovation = rows.dot(PHt)
         diagonal = innovation.reshape(-1)[::7]
-        if self._detect_push(residual[3:], diagonal[3:], noise[3:], dt, count):
+        if self._inflate_on_push(residual[3:], diagonal[3:], noise[3:], dt, count):
             np.dot(self.covariance, rows.T, out=PHt)
             np.dot(rows, PHt, out=innovation)
         variances = diagonal[3:].copy(), count * noise[3:]
@@ -513,16 +514,16 @@ class ComFilter:
 
     def _prepare_detection(self, mean: Array, expected: Array, white: Array, dt: float,
                            count: int) -> None:
-        """Prepare the thresholds of :meth:`detects_push`, by variances of samples `dt` apart."""
+        """Compute thresholds of :meth:`update_push_test` by variances of samples `dt` apart."""
         s = self.settings
         # Of force and mass together: here it has no effect which of them is uncertain.
-        by, P = self._transition[V, 9:13], self.covariance
-        drift = (by.dot(P[9:13, 9:13]) * by).sum(axis=1)
+        by, P = self._transition[V, _FORCE_AND_MASS], self.covariance
+        drift = (by.dot(P[_FORCE_AND_MASS, _FORCE_AND_MASS]) * by).sum(axis=1)
         if self._sensors is not None:
             # Errors of the sensors are known to be constant: they hide no push.
-            shared = by.dot(P[9:13, SIZE:]) / self._sensor_deviations
+            shared = by.dot(P[_FORCE_AND_MASS, SIZE:]) / self._sensor_deviations
             drift -= (shared * shared).sum(axis=1)
-        white_in_response = (count * dt / _RESPONSE) ** 2 * white
+        white_in_response = (count * dt / _RESPONSE_TIME) ** 2 * white
         self._responds = bool((drift > white_in_response).any())
         passed = 0.5 * min(dt / s.push_delay, 1.0)
         self._detection = [
@@ -532,7 +533,7 @@ class ComFilter:
             for offset, variance, noise in zip(
                 mean.tolist(), expected.tolist(), white.tolist())]
 
-    def _detect_push(self, innovation: Array, expected: Array, noise: Array, dt: float,
+    def _inflate_on_push(self, innovation: Array, expected: Array, noise: Array, dt: float,
                      count: int) -> bool:
         """
         Increase the uncertainty of the external force along axes with a large innovation.
@@ -548,7 +549,7 @@ class ComFilter:
             each, squared = count * white, now * now
             missed[axis] = self._mean_innovation[axis] ** 2 * (variance + each)
             pushed[axis] = missed[axis] > limit * (variance + passed * each)
-            if squared > _SINGLE ** 2 * limit * (variance + white):
+            if squared > _SINGLE_SAMPLE_FACTOR ** 2 * limit * (variance + white):
                 missed[axis], pushed[axis] = squared, True
         # A push may have any direction, but is seldom vertical.
         pushed[0] = pushed[1] = pushed[0] or pushed[1]
@@ -563,8 +564,9 @@ class ComFilter:
         # measured meanwhile contain the push.
         self._held.clear()
         self._held_time = 0.0
-        self.covariance[3 + axis, 3 + axis] += missed
-        self.covariance[9 + axis, 9 + axis] += (self.settings.push_force * self._weight) ** 2
+        v, f = V.start + axis, F.start + axis
+        self.covariance[v, v] += missed
+        self.covariance[f, f] += (self.settings.push_force * self._weight) ** 2
 
     def _apply_held(self, equation: LoadEquation | None) -> None:
         """Apply equations that are older than `push_hold`, if no push was detected since."""
@@ -591,8 +593,8 @@ class ComFilter:
         upward, height = equation.upward, equation.height
         kinematic = rows[:, H].dot(upward)  # a larger or opposite value would make it diverge
         measured = np.clip(height, np.minimum(kinematic, 0.0), np.maximum(kinematic, 0.0))
-        instrument = rows.copy()
-        instrument[:, H] += np.outer(measured - kinematic, upward)
+        instrumental_rows = rows.copy()
+        instrumental_rows[:, H] += np.outer(measured - kinematic, upward)
         rows[:, H] -= np.outer(np.where(measured != 0.0, 0.0, kinematic), upward)
         wrong = (s.moment ** 2 + (s.momentum * equation.spin) ** 2
                  + (s.push_lever * equation.push) ** 2)
@@ -606,23 +608,24 @@ class ComFilter:
         variance = equation.noise / equation.span + equation.repeats * wrong
         innovation[0, 0] += variance
         innovation[1, 1] += variance
-        self._correct(PRt, QRt, innovation, instrument, links, residual,
+        self._correct(PRt, QRt, innovation, instrumental_rows, links, residual,
                       None if measured.any() else upward)
 
-    def _correct(self, PRt: Array, QRt: Array, innovation: Array, instrument: Array,
+    def _correct(self, PRt: Array, QRt: Array, innovation: Array, instrumental_rows: Array,
                  links: Array, residual: Array, unobserved: Array | None) -> None:
         """
         Correct by rows whose noise is correlated with that of the residual.
 
-        The gain is computed with an instrumental variable, `instrument`, the part of the rows that
-        is free of that noise. Where the two differ much, such a gain may increase variances, again
+        The gain is computed with `instrumental_rows`, the part of the rows that is free of that
+        noise. Where the two differ much, such a gain may increase variances, again
         and again: its columns are reduced as far as the variance of the first moment demands.
         Along the direction `unobserved`, (3,), the first moment is not corrected.
         """
         P, crossed = self.covariance, self.links.crossed()
         factor = eigenpy.LLT(innovation)
-        gain = factor.solve(instrument.dot(P) + links.dot(crossed.T)).T
-        gain_links = factor.solve(instrument.dot(crossed) + links.dot(self.links.covariance)).T
+        gain = factor.solve(instrumental_rows.dot(P) + links.dot(crossed.T)).T
+        gain_links = factor.solve(
+            instrumental_rows.dot(crossed) + links.dot(self.links.covariance)).T
         if unobserved is not None:
             gain[H] -= np.outer(unobserved, unobserved.dot(gain[H]))
         gain *= self._estimated[:, np.newaxis]

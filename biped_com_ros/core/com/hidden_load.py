@@ -79,7 +79,7 @@ class LoadEquation(NamedTuple):
     Attributes
     ----------
     residual
-        Distance of the measured weight from that of the model, shape (2,), m.
+        Moment error divided by the weight, along x and y, shape (2,), m.
     rows
         Shape (2, 4): the first three columns are for h, m, the last for u.
     upward

@@ -58,8 +58,8 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.signals.synchronizer import StampThrottle
 from biped_com_ros.core.state.base import LocatedState
 from biped_com_ros.core.state.estimator import StateEstimator
-from biped_com_ros.core.wrench.contact import ContactThresholds
-from biped_com_ros.nodes.com_estimator.fusion import ComFusion, fused_com, fusion_values
+from biped_com_ros.nodes.com_estimator.fused_com import (
+    FusedComOutput, fusion_values, make_standing_estimator)
 from biped_com_ros.nodes.com_estimator.model_check import ModelCheck
 from biped_com_ros.nodes.com_estimator.outputs import BaseOutput, ComOutputs, FrameOutput
 from biped_com_ros.nodes.com_estimator.parameters import ComEstimatorParameters
@@ -121,16 +121,16 @@ class ComEstimator(RobotNode[ComEstimatorParameters]):
         self.last: ComEstimate | None = None
         self.diagnostics.add('base', self._report_base)
         self.diagnostics.add('com', self._report_com)
-        self.fusion = ComFusion(
+        self.fusion = FusedComOutput(
             self, self.inputs, self.payload.carried) if params.fused_com else None
 
     def _estimate(self, model: RobotModel) -> StateEstimator:
-        """Call back with the state at each sample of the joints; the filter needs wrenches."""
+        """Call `_on_state` at each sample of the joints; the filter needs wrenches, too."""
         params = self.params
         if params.base_source != 'filter':
             return self.inputs.estimate_latest(self._on_state, self.contacts.history)
         return self.inputs.estimate_synchronized(
-            self._on_state, params, thresholds=ContactThresholds(),
+            self._on_state, params, thresholds=params.contact_thresholds(),
             body_weight=model.mass * params.gravity, wrenches_required=False)
 
     def _declare_links(self, model: RobotModel) -> None:
@@ -154,7 +154,8 @@ class ComEstimator(RobotNode[ComEstimatorParameters]):
             if is_wrong else ''))
 
     def use_inertials(self) -> None:
-        """Estimate with calibrated masses from the next state on."""
+        """Publish the calibrated masses, and reset the estimates that depend on them."""
+        self.inputs.use(self.params, **self._contact_settings(self.params))
         self.set_parameters([Parameter('link_masses', value=self.model.link_masses.tolist())])
         self._model_check.use_parameters()
         if self.fusion is not None:
@@ -165,21 +166,26 @@ class ComEstimator(RobotNode[ComEstimatorParameters]):
         self._markers = MarkerOutput(self, self.model, self.params)
 
     def check_parameters(self, params: ComEstimatorParameters) -> None:
-        """Refuse a link that the robot does not have."""
+        """Refuse contradictory thresholds, and a link that the robot does not have."""
+        params.contact_thresholds()
         if params.fused_com:
-            fused_com(self.model, params)
+            make_standing_estimator(self.model, params)
 
     def apply_parameters(self, params: ComEstimatorParameters) -> None:
-        """Use other rates, limits and noise; other noise of the fused CoM begins it anew."""
+        """Use other rates, limits and noise; other noise of the fused CoM resets it."""
         before, self.params = self.params, params
         self._frame_throttle.set_rate(params.tf_rate)
         self._marker_throttle.set_rate(params.marker_rate)
-        self.inputs.use(params)
+        self.inputs.use(params, **self._contact_settings(params))
         self.contacts.use(params)
         self.payload.use(params)
         self._model_check.use_parameters()
         if self.fusion is not None and fusion_values(params) != fusion_values(before):
             self.fusion.restart()
+
+    def _contact_settings(self, params: ComEstimatorParameters) -> dict[str, Any]:
+        return {'thresholds': params.contact_thresholds(),
+                'body_weight': self.model.mass * params.gravity}
 
     # -- on every message
 

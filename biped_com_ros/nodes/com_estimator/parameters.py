@@ -17,10 +17,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from biped_com_ros.core.wrench.contact import ContactThresholds
 from biped_com_ros.ros.node.common_parameters import (
-    ContactTopicParameters, FootWrenchParameters, gravity_parameter, PayloadParameters,
-    WeightParameters)
-from biped_com_ros.ros.node.parameters import constant, parameter
+    ContactParameters, ContactTopicParameters, FootWrenchParameters, gravity_parameter,
+    PayloadParameters, WeightParameters)
+from biped_com_ros.ros.node.parameters import constant, parameter, settings_from
 
 
 @dataclass(frozen=True)
@@ -102,10 +103,13 @@ class FusionParameters:
 
 
 @dataclass(frozen=True)
-class ComEstimatorParameters(FootWrenchParameters, ContactTopicParameters, WeightParameters,
-                             PayloadParameters, FusionParameters):
+class ComEstimatorParameters(FootWrenchParameters, ContactTopicParameters, ContactParameters,
+                             WeightParameters, PayloadParameters, FusionParameters):
     """Parameters of `com_estimator`."""
 
+    contact_engage_dwell: float = parameter(
+        0.002, 'Time the force has to stay above contact_engage for contact to begin', 's', 0.0,
+        1.0)
     com_frame: str = constant('com', 'TF frame at the centre of mass')
     footprint_frame: str = constant(
         'base_footprint', 'TF frame on the ground between the soles in contact (REP-120)')
@@ -124,3 +128,7 @@ class ComEstimatorParameters(FootWrenchParameters, ContactTopicParameters, Weigh
         0.005, "Largest distance of the centre of pressure from the model's centre of mass, at "
         'rest', 'm', 0.0, 1.0)
     gravity: float = gravity_parameter(read_only=False)
+
+    def contact_thresholds(self) -> ContactThresholds:
+        """Return when the foot wrenches show a contact, for what is estimated from them."""
+        return settings_from(self, ContactThresholds, 'contact_')

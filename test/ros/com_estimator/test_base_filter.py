@@ -139,7 +139,7 @@ def test_a_hidden_load_is_weighed_and_the_fused_com_is_that_of_the_robot():
         rig.spin(0.2)
         rig.play(model, rows)
         rig.spin(0.2)
-        estimate = rig.node.fusion.dynamic
+        estimate = rig.node.fusion.walking
         assert estimate.mass == pytest.approx(model.mass + hidden, abs=0.03 * hidden)
         truths = {row[0]: row for row in rows}
         bases = {nanoseconds(message.header.stamp): message for message in rig.odometry}

@@ -115,7 +115,7 @@ def test_the_fused_com_is_right_where_the_kinematic_one_is_not(recording):
         assert (np.linalg.eigvalsh(covariance) > 0.0).all()
         assert np.sqrt(covariance[0, 0]) < 5e-3
         assert np.linalg.norm(vector(rig.external_force[-1].wrench.force)) < 0.5
-        assert rig.node.fusion.fusion.filter.mass == pytest.approx(model.mass + 0.288, rel=0.02)
+        assert rig.node.fusion.standing.filter.mass == pytest.approx(model.mass + 0.288, rel=0.02)
     finally:
         rig.close()
 
@@ -126,11 +126,27 @@ def test_an_estimate_that_is_not_finite_is_not_published_and_begins_anew(recordi
     try:
         rig.subscribe_to_fusion()
         rig.play(model, rows[:60])
-        rig.node.fusion.fusion.filter.state[:3] = np.nan
+        rig.node.fusion.standing.filter.state[:3] = np.nan
         rig.com_fused.clear()
         rig.play(model, rows[60:160])
         assert len(rig.com_fused) > 50
         assert all(np.isfinite(vector(m.pose.pose.position)).all() for m in rig.com_fused)
+    finally:
+        rig.close()
+
+
+def test_contacts_of_the_fusion_follow_their_parameters(recording):
+    model, rows = recording
+    rig = EstimatorWithDrivers()
+    try:
+        rig.subscribe_to_fusion()
+        rig.play(model, rows[:60])
+        rejected, = rig.node.set_parameters(parameters(contact_release=0.2))
+        assert not rejected.successful and 'engage' in rejected.reason
+        # Each foot carries half of the weight, and less than the new threshold.
+        rig.node.set_parameters_atomically(parameters(contact_engage=0.9, contact_release=0.8))
+        rig.play(model, rows[60:120])
+        rig.until(lambda: 'no foot carries the robot' in rig.fusion_status(), what='diagnostics')
     finally:
         rig.close()
 

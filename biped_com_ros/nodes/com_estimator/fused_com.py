@@ -14,8 +14,8 @@
 """
 The fused CoM of `com_estimator`: kinematics and foot wrenches of the same instants.
 
-With ``base_source: filter`` it is :mod:`biped_com_ros.core.com.dynamic`, for walking robots, else
-:mod:`biped_com_ros.core.com.fusion`.
+With ``base_source: filter`` it is :mod:`biped_com_ros.core.com.walking`, for walking robots, else
+:mod:`biped_com_ros.core.com.standing`.
 Samples are synchronized by their stamps, as in `zmp_monitor`: a replayed recording gives bitwise
 identical results, independently of subscribers.
 """
@@ -27,15 +27,14 @@ from dataclasses import fields
 import math
 from typing import Any
 
-from biped_com_ros.core.com.dynamic import DynamicCom, DynamicComSettings
+from biped_com_ros.core.com.walking import WalkingComEstimator, WalkingComSettings
 from biped_com_ros.core.com.filter import ComFilter
-from biped_com_ros.core.com.fusion import FusedCom
+from biped_com_ros.core.com.standing import StandingComEstimator
 from biped_com_ros.core.com.settings import ComFilterSettings
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.payload.carried import CarriedPayload, LoadMotion, without_load
 from biped_com_ros.core.state.base import LocatedState
-from biped_com_ros.core.wrench.contact import ContactThresholds
 from biped_com_ros.core.wrench.weight_check import UPRIGHT
 from biped_com_ros.nodes.com_estimator.parameters import (
     ComEstimatorParameters, FusionParameters)
@@ -52,10 +51,10 @@ from rclpy.node import Node
 from std_msgs.msg import Header
 
 _LINEAR = np.arange(36).reshape(6, 6)[:3, :3].ravel()
-"""Places of the first three of six numbers in their covariance."""
+"""Indices of the upper left (3, 3) block in a flattened (6, 6) covariance."""
 
 
-class ComFusion:
+class FusedComOutput:
     """
     Publishes the fused CoM with its covariance, the model's bias and the external force.
 
@@ -66,14 +65,14 @@ class ComFusion:
     inputs
         Its subscriptions; those to the foot wrenches are added.
     payload
-        What a hand carries. It is taken out of the foot wrenches, and added to the result: the
-        estimate of the robot itself goes on.
+        What a hand carries. It is subtracted from the foot wrenches and added to the result, so
+        that the estimated load of the robot itself does not change.
 
     Attributes
     ----------
-    fusion
+    standing
         The estimator of a standing robot.
-    dynamic
+    walking
         That of a walking one, with ``base_source: filter``; else None.
 
     """
@@ -93,22 +92,22 @@ class ComFusion:
         self._last: LocatedState | None = None
         self._inputs = inputs
         inputs.estimate_synchronized(
-            self._on_state, params, thresholds=ContactThresholds(),
+            self._on_state, params, thresholds=params.contact_thresholds(),
             body_weight=model.mass * params.gravity, wrenches_required=False)
         node.diagnostics.add('com_fused', self._report)
 
     def restart(self) -> None:
-        """Begin a new estimate, with the masses and parameters that there are now."""
+        """Reset the estimate, with the present masses and parameters."""
         model, params = self._node.model, self._node.params
-        self.fusion = fused_com(model, params)
-        self.dynamic = None if params.base_source != 'filter' else DynamicCom(
+        self.standing = make_standing_estimator(model, params)
+        self.walking = None if params.base_source != 'filter' else WalkingComEstimator(
             model, settings_from(
-                params, DynamicComSettings, 'fusion_', gravity=params.gravity))
+                params, WalkingComSettings, 'fusion_', gravity=params.gravity))
         self._published_updates = 0
 
     @property
-    def _estimate(self) -> ComFilter | DynamicCom:
-        return self.fusion.filter if self.dynamic is None else self.dynamic
+    def _estimate(self) -> ComFilter | WalkingComEstimator:
+        return self.standing.filter if self.walking is None else self.walking
 
     @property
     def bias(self) -> Array | None:
@@ -121,22 +120,22 @@ class ComFusion:
         self._last = located = self._without_payload(located)
         self._instants += 1
         if step_ns < 0:  # the clock was set back
-            self.fusion.reset()
-            if self.dynamic is not None:
-                self.dynamic.reset()
-        # After a restart of the base, position and velocity are initialized; the load is kept.
+            self.standing.reset()
+            if self.walking is not None:
+                self.walking.reset()
+        # After a restart of the base position and velocity are initialized, the load is kept.
         dt = math.inf if located.restarted else 1e-9 * step_ns
-        if self.dynamic is not None:
-            self.dynamic.update(dt, located)
+        if self.walking is not None:
+            self.walking.update(dt, located)
         else:
-            self.fusion.update(dt, located.state, located.twist, (
+            self.standing.update(dt, located.state, located.twist, (
                 None if located.wrenches is None else np.array(located.wrenches)))
-        if not (self.fusion if self.dynamic is None else self.dynamic).is_credible:
+        if not (self.standing if self.walking is None else self.walking).is_credible:
             self._node.get_logger().error(
                 'the fused CoM or its mass became implausible: the filter is restarted; check the '
                 'masses of the URDF and the units of the inputs')
             self.restart()
-        elif self._estimate.is_started and (self.dynamic is None or located.twist is not None):
+        elif self._estimate.is_started and (self.walking is None or located.twist is not None):
             self._publish(located.stamp_ns)
 
     def _without_payload(self, located: LocatedState) -> LocatedState:
@@ -164,13 +163,13 @@ class ComFusion:
 
     def _publish(self, stamp_ns: int) -> None:
         """Publish the estimate; messages without subscribers are not built."""
-        estimate, dynamic = self._estimate, self.dynamic
+        estimate, walking = self._estimate, self.walking
         if self._fused.has_subscribers:
             fields = self._fused.fields
             fields['position'][...], fields['velocity'][...] = self._with_payload(
-                *(dynamic or self.fusion).now())
-            if dynamic is not None or self._published_updates != self.fusion.updates:
-                self._published_updates = self.fusion.updates
+                *(walking or self.standing).now())
+            if walking is not None or self._published_updates != self.standing.updates:
+                self._published_updates = self.standing.updates
                 fields['position_covariance'][_LINEAR] = estimate.com_covariance.reshape(-1)
                 fields['velocity_covariance'][_LINEAR] = estimate.velocity_covariance.reshape(-1)
             self._fused.publish(stamp_ns)
@@ -206,10 +205,11 @@ class ComFusion:
         return OK, 'from kinematics and foot wrenches', values
 
 
-def fused_com(model: RobotModel, params: ComEstimatorParameters) -> FusedCom:
+def make_standing_estimator(model: RobotModel,
+                            params: ComEstimatorParameters) -> StandingComEstimator:
     """Return the estimator that the parameters describe; a BipedComError if there is none."""
     settings = settings_from(params, ComFilterSettings, 'fusion_')
-    return FusedCom(model, settings, params.load_link, params.gravity)
+    return StandingComEstimator(model, settings, params.load_link, params.gravity)
 
 
 def fusion_values(params: ComEstimatorParameters) -> list[Any]:

@@ -42,9 +42,10 @@ import numpy as np
 
 UNLOADED, LOADED = 0.005, 0.02
 """
-Shares of the weight. The wrench of a foot with less normal force than the first is ignored (the
-foot is in the air; its sensor measures an offset, or the inertia of the foot), with more than the
-second it counts fully. In between it is faded, so that no force disappears at once.
+Normal force of a foot as a share of the body weight. Below the first its wrench is ignored (the
+foot is in the air; its sensor measures an offset, or the inertia of the foot), above the second it
+counts fully. In between it is faded, so that no force disappears at once. This does not decide
+which feet are in contact.
 """
 LONGEST = 0.0231
 """Longest time over which instants are averaged, s: eleven at 500 Hz."""
@@ -102,7 +103,7 @@ Numbers6 = tuple[float, float, float, float, float, float]
 
 
 class _Instant(NamedTuple):
-    """Arguments of `FusedCom.update`, and the impulse until then."""
+    """Arguments of `StandingComEstimator.update`, and the impulse until then."""
 
     state: RobotState
     twist: Twist | None
@@ -110,9 +111,11 @@ class _Instant(NamedTuple):
     impulse: FootImpulse
 
 
-class FusedCom:
+class StandingComEstimator:
     """
-    Averages instants for :class:`ComFilter` and propagates its estimate to the last one.
+    Estimates the CoM of a standing robot: averages instants for :class:`ComFilter`.
+
+    The estimate of the filter is propagated to the last instant.
 
     Parameters
     ----------
@@ -246,7 +249,7 @@ class FusedCom:
         if self._force is not None and late:
             (fx, fy, fz), (mx, my, mz) = self._force, self._middle_force
             jx, jy, jz = jx + late * (fx - mx), jy + late * (fy - my), jz + late * (fz - mz)
-        return self.filter.detects_push(dt, (
+        return self.filter.update_push_test(dt, (
             x - vx - t * ax - share * jx, y - vy - t * ay - share * jy,
             z - vz - t * az - share * jz))
 

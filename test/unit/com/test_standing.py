@@ -16,7 +16,7 @@
 from dataclasses import replace
 import math
 
-from biped_com_ros.core.com.fusion import FusedCom
+from biped_com_ros.core.com.standing import StandingComEstimator
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.state.stance import Twist
 import numpy as np
@@ -26,7 +26,7 @@ import pytest
 @pytest.mark.parametrize('gap', [math.inf, 1.7e9, 0.0])
 def test_a_restart_of_the_base_leaves_no_values_that_are_not_finite(gap):
     model = RobotModel.load('biped')
-    fused, state = FusedCom(model), model.state(model.posture())
+    fused, state = StandingComEstimator(model), model.state(model.posture())
     still, wrenches = Twist(np.zeros(3), np.zeros(3)), np.zeros((2, 6))
     wrenches[:, 2] = 0.5 * 9.81 * model.mass
     for dt in (gap, *[0.002] * 30, gap, *[0.002] * 30):
@@ -43,7 +43,7 @@ def test_a_robot_without_posture_stand_has_a_fused_com():
     model = RobotModel(replace(known.config, postures={}), known.urdf)
     assert not model.usual_posture().any()
     stands = known.posture()
-    fused = [FusedCom(model), FusedCom(known)]
+    fused = [StandingComEstimator(model), StandingComEstimator(known)]
     still, wrenches = Twist(np.zeros(3), np.zeros(3)), np.zeros((2, 6))
     wrenches[:, 2] = 0.5 * 9.81 * known.mass
     for _ in range(100):
@@ -56,7 +56,7 @@ def test_a_robot_without_posture_stand_has_a_fused_com():
 
 def test_an_estimate_that_is_not_finite_is_recognised():
     model = RobotModel.load('biped')
-    fused, state = FusedCom(model), model.state(model.posture())
+    fused, state = StandingComEstimator(model), model.state(model.posture())
     wrenches = np.zeros((2, 6))
     wrenches[:, 2] = 0.5 * 9.81 * model.mass
     for i in range(60):
@@ -75,7 +75,7 @@ def test_an_estimate_recovers_from_readings_that_are_wrong_but_possible(seed):
     That shows only when the robot moves.
     """
     rng, model = np.random.default_rng(seed), RobotModel.load('biped')
-    fused, still = FusedCom(model), Twist(np.zeros(3), np.zeros(3))
+    fused, still = StandingComEstimator(model), Twist(np.zeros(3), np.zeros(3))
     for _ in range(40):
         state = model.state(model.posture() + rng.uniform(-0.3, 0.3, len(model.joint_names)))
         fused.update(0.01, state, Twist(rng.normal(0.0, 3.0, 3), rng.normal(0.0, 3.0, 3)),

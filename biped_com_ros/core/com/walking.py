@@ -28,10 +28,10 @@ the root is estimated with the load; what the feet have in common, and cannot be
 a load, is in the covariance. (Sideways offsets alternate with the sway, and would be taken for
 height: they are left out.) The estimator needs no rest and no assumption on momentum, as the
 filter for standing robots does (:mod:`biped_com_ros.core.com.filter`). The height of the load is
-observed as soon as the robot accelerates horizontally. What the forces have beside is an external
-force. Its noise is that of differences, which a low-pass of second order takes away better than
-one of first order. While the feet's load changes fast, as at impacts, delays and soft ground make
-forces that are none: then the cut-off is lower.
+observed as soon as the robot accelerates horizontally. The remaining force is the external force.
+Its noise is that of differences, which a low-pass of second order removes better than one of first
+order. While the load of the feet changes fast, as at impacts, delays and soft ground produce
+spurious forces: then the cut-off is lower.
 
 Wrenches are late; the rows of the motion wait for them. Assumptions: the load is fixed to the root
 link, and nothing but the feet touches. Instants with a horizontal external force are left out. A
@@ -75,7 +75,7 @@ _EVERY = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class DynamicComSettings:
+class WalkingComSettings:
     """
     Uncertainties of the load.
 
@@ -117,7 +117,7 @@ class DynamicComSettings:
     gravity: float = GRAVITY
 
 
-class DynamicCom:
+class WalkingComEstimator:
     """
     Estimates load, centre of mass and external force of a walking robot.
 
@@ -139,8 +139,8 @@ class DynamicCom:
 
     """
 
-    def __init__(self, model: RobotModel, settings: DynamicComSettings | None = None) -> None:
-        self._model, self.settings = model, settings or DynamicComSettings()
+    def __init__(self, model: RobotModel, settings: WalkingComSettings | None = None) -> None:
+        self._model, self.settings = model, settings or WalkingComSettings()
         self._motion = ExternalForces(model, self.settings.cutoff)
         #: Whether the wrenches do not come from the model itself.
         self._is_measured = not any(foot.is_virtual for foot in model.config.feet.values())
@@ -175,7 +175,7 @@ class DynamicCom:
         self._restart()
 
     def _restart(self) -> None:
-        """Begin anew after a gap; the load is kept."""
+        """Restart after a gap; the estimated load is kept."""
         self._motion.reset()
         self._rows: deque[tuple[float, Array]] = deque()
         self._time, self._count = 0.0, 0
@@ -209,7 +209,7 @@ class DynamicCom:
 
     def update(self, dt: float, located: LocatedState) -> None:
         """
-        Take one instant of the base filter.
+        Update with one instant of the base filter.
 
         Parameters
         ----------
@@ -314,7 +314,7 @@ class DynamicCom:
         self._variances = np.maximum(
             self._variances + dt / _LEARNING * (residual * residual - self._variances),
             _LEAST ** 2 * self._first_variances)
-        # A first-order low-pass leaves so many independent samples in a second.
+        # Number of independent samples per second behind a first-order low-pass.
         weighted = by_all.T * (math.pi * self.settings.cutoff * dt / self._variances)
         keep = math.exp(-dt / self.settings.memory)
         self._information = keep * self._information + weighted.dot(by_all)

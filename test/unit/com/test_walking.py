@@ -20,7 +20,7 @@ dynamics about the world's origin, in which the estimator's equations do not occ
 
 from dataclasses import replace
 
-from biped_com_ros.core.com.dynamic import DynamicCom, DynamicComSettings
+from biped_com_ros.core.com.walking import WalkingComEstimator, WalkingComSettings
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.state.base import LocatedState
@@ -104,7 +104,7 @@ def at_sole(now, wrench):
 
 def run(motion, instants, push=None, late=0, **settings):
     """Run the estimator; `push` (3,) acts on the robot in the last 0.3 s. Its joints are exact."""
-    estimator = DynamicCom(motion.model, DynamicComSettings(**{
+    estimator = WalkingComEstimator(motion.model, WalkingComSettings(**{
         'wrench_delay': DT * late, 'foot_deviation': 1e-5, **settings}))
     for k, (now, _, _, _) in enumerate(instants):
         then = max(k - late, 0)
@@ -146,7 +146,7 @@ def test_the_place_of_a_foot_is_not_taken_for_a_load(motion, instants, load):
     """By a sensor that is 6 mm beside its place, one deviation, the robot seems 6 mm beside."""
     errors, com = [], instants[-1][2]
     for deviation in (1e-5, 0.006):
-        estimator = DynamicCom(motion.model, DynamicComSettings(
+        estimator = WalkingComEstimator(motion.model, WalkingComSettings(
             wrench_delay=0.0, foot_deviation=deviation))
         for now, wrench, _, _ in instants:
             force = wrench[:3]
@@ -164,7 +164,7 @@ def test_the_place_of_a_foot_is_not_taken_for_a_load(motion, instants, load):
 def test_a_push_is_found_within_30_ms_and_noise_is_none(motion, instants):
     rng, weight = np.random.default_rng(3), GRAVITY * motion.model.mass
     push, found = 0.15 * weight * np.array((1.0, 0.0, 0.0)), []
-    estimator = DynamicCom(motion.model, DynamicComSettings(
+    estimator = WalkingComEstimator(motion.model, WalkingComSettings(
         wrench_delay=0.0, foot_deviation=1e-5))
     for k, (now, wrench, com, _) in enumerate(instants):
         acting = push * (k >= 600)
@@ -206,7 +206,7 @@ def test_after_a_gap_the_load_is_kept_and_after_a_reset_removed(motion, instants
 
 
 def test_without_wrenches_it_is_the_kinematic_one(motion, instants):
-    estimator = DynamicCom(motion.model)
+    estimator = WalkingComEstimator(motion.model)
     now = instants[0][0]
     now.wrenches = None
     estimator.update(np.inf, now)
