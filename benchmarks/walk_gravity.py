@@ -74,7 +74,7 @@ def gravity_row(walk: Walk, distribution: str) -> tuple[str, ...]:
     for rate in _RATES:
         computed, commanded = walk_efforts(walk, CompensationSettings(
             distribution=distribution, safety=SafetySettings(
-                clamp=1.0, max_rate=rate, start_time=0.1, unlimited=200.0)))
+                clamp=1.0, max_rate=rate, start_time=0.1, default_limit=200.0)))
         refused = 100.0 * float(np.isnan(computed[:, 0]).mean())
         cells += [*([] if cells else [left(walk, computed)]), left(walk, commanded)]
     half = [f'{int((shares <= 0.5).sum())} of {len(shares)}' for shares in cells]

@@ -78,11 +78,11 @@ class Page:
         self._server.on_client_connect(self._frame)
 
     @property
-    def visitors(self) -> int:
+    def browsers(self) -> int:
         """Return the number of browsers that show it."""
         return len(self._server.get_clients())
 
-    def on_visitors(self, callback: Callable[[], None]) -> None:
+    def on_browsers(self, callback: Callable[[], None]) -> None:
         """Call `callback` when a browser connects or disconnects."""
         self._server.on_client_connect(lambda client: callback())
         self._server.on_client_disconnect(lambda client: callback())

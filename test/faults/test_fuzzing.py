@@ -152,7 +152,7 @@ class Fuzzed:
             'its subscriptions')
 
     def _visit(self):
-        """Open the page, which subscribes to nothing without visitors."""
+        """Open the page, which subscribes to nothing without a browser."""
         def address():
             return re.search(r'Open http://(\S+) in', self.log.read_text(errors='replace'))
         self.until(address, 'the page')

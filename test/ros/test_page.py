@@ -333,6 +333,7 @@ def test_feedforward_goes_through_the_lifecycle(acting):
     acting.rig.peer.create_service(ChangeState, 'gravity_compensation/change_state', change)
     acting.rig.peer.create_service(GetState, 'gravity_compensation/get_state', get)
     acting.until_ready('feedforward')
+    acting.actions.update_feedforward()
     acting.rig.until(lambda: acting.actions.feedforward_is_on is False, what='a state')
     acting.actions.execute('feedforward', True)
     acting.rig.until(lambda: acting.actions.feedforward_is_on, what='feedforward')

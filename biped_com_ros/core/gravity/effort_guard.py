@@ -14,7 +14,7 @@
 """
 The last step before efforts are published: ramps, the rate limit, then an unconditional clamp.
 
-A function of the targets it gets and of the time that passed; no clock is read here.
+A function of targets and time steps only; no clock is read here.
 
 There is one path to the efforts, and its last line is the clamp: at every instant all efforts
 are within the bounds. The rate limit holds as long as the clamp permits it: bounds that are made
@@ -49,11 +49,11 @@ class SafetySettings:
         Durations of the ramps from zero to full effort and back, s.
     hold_time
         How long the last target is kept when no new one arrives, before efforts ramp to zero, s.
-    max_step
-        For the rate limit and ramps up, one update counts as this time at most, however long the
-        last one is ago, s. Ramps to zero take :attr:`stop_time` at any rate of updates.
-    unlimited
-        Limit of joints whose URDF gives none, N m or N; zero: they get no effort.
+    max_dt
+        Largest time step of the rate limit and of ramps up, s, however long ago the last update
+        was. Ramps to zero take :attr:`stop_time` at any rate of updates.
+    default_limit
+        Effort limit of joints whose URDF gives none, N m or N; zero: they get no effort.
 
     Raises
     ------
@@ -67,13 +67,13 @@ class SafetySettings:
     start_time: float = 2.0
     stop_time: float = 1.0
     hold_time: float = 0.2
-    max_step: float = 0.01
-    unlimited: float = 0.0
+    max_dt: float = 0.01
+    default_limit: float = 0.0
 
     def __post_init__(self) -> None:
         check_positive(
-            'effort safety', self, 'clamp', 'max_rate', 'start_time', 'stop_time', 'max_step')
-        check_positive('effort safety', self, 'hold_time', 'unlimited', or_zero=True)
+            'effort safety', self, 'clamp', 'max_rate', 'start_time', 'stop_time', 'max_dt')
+        check_positive('effort safety', self, 'hold_time', 'default_limit', or_zero=True)
         if self.clamp > 1.0:
             raise ConfigurationError(
                 f'effort safety: clamp is {self.clamp}; it must be a share of the limits, up to 1')
@@ -103,7 +103,8 @@ class EffortGuard:
 
     def __init__(self, limits: Array, settings: SafetySettings | None = None) -> None:
         self._limits, zeros = limits, np.zeros(len(limits))
-        self.efforts, self._target, self._demand, self._gains = (zeros.copy() for _ in range(4))
+        self.efforts, self._target, self._scaled_target, self._gains = (
+            zeros.copy() for _ in range(4))
         self._no_gains = zeros
         #: The goal that the gains have reached; None while they ramp.
         self._reached: Array | None = None
@@ -114,11 +115,11 @@ class EffortGuard:
 
     def configure(self, settings: SafetySettings) -> None:
         """Use other settings; efforts beyond smaller bounds are clamped at once."""
-        limits = np.where(np.isfinite(self._limits), self._limits, settings.unlimited)
+        limits = np.where(np.isfinite(self._limits), self._limits, settings.default_limit)
         self.settings = settings
         self.bounds, self._rates = settings.clamp * limits, settings.max_rate * limits
         self._lower = -self.bounds
-        self._command(self.efforts, self.efforts, 0.0)
+        self._limit_rate_and_clamp(self.efforts, self.efforts, 0.0)
 
     def start(self) -> None:
         """Ramp up from now on."""
@@ -130,12 +131,11 @@ class EffortGuard:
 
     def continue_from(self, commanded: Array) -> None:
         """
-        Go on from efforts that are commanded already, as if their target had been lost.
+        Start from efforts that the controller applies already, as if their target had been lost.
 
-        For a node in the place of one that was killed: the controller still applies the last
-        efforts of that one. The rate limit starts from these, not from zero, which would be the
-        step that it is there to prevent; the clamp is applied to them as to all others. They are
-        held for `hold_time`.
+        For a node that replaces one that was killed: the controller still applies the last efforts
+        of that one. The rate limit starts from these, not from zero, which would be a step; the
+        clamp is applied to them as to all others. They are held for `hold_time`.
 
         Parameters
         ----------
@@ -145,13 +145,13 @@ class EffortGuard:
         """
         if not self._is_usable(commanded):
             return
-        self._command(commanded, commanded, 0.0)
+        self._limit_rate_and_clamp(commanded, commanded, 0.0)
         self._target[...] = self.efforts
         self._gains, self._reached, self._target_age = self._enabled.copy(), None, 0.0
 
     @property
     def enabled(self) -> BoolArray:
-        """Which joints take part, shape (n,); assign to change: they ramp in and out."""
+        """Which joints get efforts, shape (n,); assign to change: they ramp in and out."""
         return self._enabled > 0.0
 
     @enabled.setter
@@ -161,7 +161,7 @@ class EffortGuard:
     @property
     def saturated(self) -> BoolArray:
         """Which joints the clamp limited at the last update, shape (n,)."""
-        return np.abs(self._demand) > self.bounds
+        return np.abs(self._scaled_target) > self.bounds
 
     @property
     def idle(self) -> bool:
@@ -184,7 +184,7 @@ class EffortGuard:
     @property
     def is_near_zero(self) -> bool:
         """Whether the rate limit permits one update to get from the efforts to zero."""
-        largest = self._rates * self.settings.max_step
+        largest = self._rates * self.settings.max_dt
         return bool((np.abs(self.efforts) <= largest).all())
 
     @property
@@ -199,11 +199,10 @@ class EffortGuard:
         Parameters
         ----------
         target
-            Efforts (n,), kept until the next ones come; None if there are none that can be
-            trusted. Those of another shape, or not finite, are not used; see
-            :attr:`has_target`.
+            Efforts (n,), held until the next ones; None if there are no valid ones. Those of
+            another shape, or not finite, are not used; see :attr:`has_target`.
         dt
-            Time since the last update, s; what is negative or not finite counts as zero.
+            Time since the last update, s; a negative or not finite one counts as zero.
 
         Returns
         -------
@@ -212,15 +211,15 @@ class EffortGuard:
 
         """
         elapsed = dt if 0.0 < dt < math.inf else 0.0
-        step = min(elapsed, self.settings.max_step)
+        step = min(elapsed, self.settings.max_dt)
         if target is not None and self._is_usable(target):
             self._target[...] = target
             self._target_age = 0.0
         else:
             self._target_age += elapsed
         self._ramp_gains(step, elapsed)
-        self._demand = self._gains * self._target
-        self._command(self._demand, self.efforts, step)
+        self._scaled_target = self._gains * self._target
+        self._limit_rate_and_clamp(self._scaled_target, self.efforts, step)
         return self.efforts
 
     def _is_usable(self, efforts: Array) -> bool:
@@ -237,13 +236,13 @@ class EffortGuard:
         self._gains = _clip(goal, self._gains - down, self._gains + up)
         self._reached = goal if np.array_equal(self._gains, goal) else None
 
-    def _command(self, demand: Array, previous: Array, dt: float) -> None:
+    def _limit_rate_and_clamp(self, target: Array, previous: Array, dt: float) -> None:
         """Set the efforts; nothing else does. First the rate limit, then, always, the clamp."""
         change = self._rates * dt
-        limited = _clip(demand, previous - change, previous + change)
+        limited = _clip(target, previous - change, previous + change)
         self.efforts = _clip(limited, self._lower, self.bounds)
 
 
 def _clip(values: Array, low: Array, high: Array) -> Array:
-    """Do as numpy.clip, in a third of its time."""
+    """Return the same as numpy.clip, in a third of its time."""
     return np.minimum(np.maximum(values, low), high)

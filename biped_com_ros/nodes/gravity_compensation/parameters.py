@@ -165,5 +165,5 @@ def _settings(params: GravityCompensationParameters) -> CompensationSettings:
             excess=params.weight_excess),
         safety=settings_from(
             params, SafetySettings, clamp=params.effort_clamp, max_rate=params.effort_rate,
-            unlimited=params.unlimited_joints),
+            default_limit=params.unlimited_joints),
         max_tilt=math.radians(params.max_tilt))

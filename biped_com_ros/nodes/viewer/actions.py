@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import InputError
@@ -34,8 +34,16 @@ import numpy as np
 from rclpy.node import Node
 from std_srvs.srv import SetBool, Trigger
 
-#: Commands that call a service: its type and name, and group of controls that shows the response.
-_SERVICES: dict[str, tuple[Any, str, str]] = {
+
+class _Service(NamedTuple):
+    """A service that a command calls, and the group of controls that shows the response."""
+
+    kind: Any
+    name: str
+    group: str
+
+
+_SERVICES: dict[str, _Service] = {command: _Service(*service) for command, service in {
     'tare': (Trigger, 'wrench_aggregator/tare', 'sensors'),
     'untare': (Trigger, 'wrench_aggregator/untare', 'sensors'),
     'reset': (Trigger, 'simulator/reset', 'push'),
@@ -45,13 +53,13 @@ _SERVICES: dict[str, tuple[Any, str, str]] = {
     'walk': (Trigger, 'gait_player/walk', 'walk'),
     'stop': (Trigger, 'gait_player/stop', 'walk'),
     **{f'calibration/{name}': (Trigger, f'com_calibrator/{name}', 'calibration')
-       for name in ('start', 'reset', 'capture', 'skip', 'solve', 'publish')}}
+       for name in ('start', 'reset', 'capture', 'skip', 'solve', 'publish')}}.items()}
 
 #: Node that executes a command.
 _NODES = {
     'push': 'simulator', 'push_at': 'simulator', 'torso': 'torso_controller',
     'feedforward': 'gravity_compensation', 'record': 'viewer',
-    **{name: service.partition('/')[0] for name, (_, service, _) in _SERVICES.items()}}
+    **{command: service.name.partition('/')[0] for command, service in _SERVICES.items()}}
 
 ShowNote = Callable[[str, str, 'bool | None'], None]
 
@@ -66,10 +74,10 @@ class PageActions:
         Node with the clients and publishers.
     model
         The robot.
-    controls
-        Groups of controls that may be used; see `permitted`.
     show_note
         Called with (group of controls, text, success or None) for each result.
+    controls
+        Groups of controls that may be used; see `permitted`.
 
     Attributes
     ----------
@@ -83,8 +91,8 @@ class PageActions:
         self._permitted = permitted(controls)
         self._node, self._model, self._show_note = node, model, show_note
         self.feedforward_is_on: bool | None = None
-        self._clients = {name: node.create_client(kind, service)
-                         for name, (kind, service, _) in _SERVICES.items()}
+        self._clients = {command: node.create_client(service.kind, service.name)
+                         for command, service in _SERVICES.items()}
         self._change = node.create_client(ChangeState, 'gravity_compensation/change_state')
         self._get = node.create_client(GetState, 'gravity_compensation/get_state')
         self._push = node.create_publisher(WrenchStamped, 'simulator/push', 10)
@@ -133,16 +141,12 @@ class PageActions:
             self._switch_feedforward(value)
 
     def unavailable(self) -> dict[str, str]:
-        """Return the commands that cannot be executed now, and why; requests states, too."""
+        """Return the commands that cannot be executed now, and why."""
         ready = {name: client.service_is_ready() for name, client in self._clients.items()}
         # Subscribers are anonymous; the services of the same node are not.
         ready['push'] = ready['push_at'] = ready['reset']
         ready['torso'] = ready['freeze']
-        ready['feedforward'] = self._get.service_is_ready() and self._change.service_is_ready()
-        if ready['feedforward']:
-            self._request_state()
-        else:
-            self.feedforward_is_on, self._state_request = None, None
+        ready['feedforward'] = self._can_switch_feedforward()
         reasons = {name: f'{_NODES[name]} is not running' for name, is_ready in ready.items()
                    if not is_ready}
         if self._model.config.torso is None:
@@ -150,6 +154,16 @@ class PageActions:
                 f'{self._model.config.name} has no tendon-driven torso')
         return reasons | {name: 'turned off by parameter controls' for name in _NODES
                           if name not in self._permitted}
+
+    def update_feedforward(self) -> None:
+        """Request the state of gravity_compensation; :attr:`feedforward_is_on` follows."""
+        if self._can_switch_feedforward():
+            self._request_state()
+        else:
+            self.feedforward_is_on, self._state_request = None, None
+
+    def _can_switch_feedforward(self) -> bool:
+        return self._get.service_is_ready() and self._change.service_is_ready()
 
     # -- services
 
@@ -185,13 +199,14 @@ class PageActions:
     def _switch_feedforward(self, on: bool) -> None:
         """Change the state of the lifecycle node, to active or to inactive."""
         if not on:
-            self._transit(Transition.TRANSITION_DEACTIVATE)
+            self._request_transition(Transition.TRANSITION_DEACTIVATE)
         elif self._state == State.PRIMARY_STATE_UNCONFIGURED:
-            self._transit(Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE)
+            self._request_transition(
+                Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE)
         else:
-            self._transit(Transition.TRANSITION_ACTIVATE)
+            self._request_transition(Transition.TRANSITION_ACTIVATE)
 
-    def _transit(self, transition: int, *others: int) -> None:
+    def _request_transition(self, transition: int, *others: int) -> None:
         future = self._change.call_async(ChangeState.Request(transition=Transition(id=transition)))
         future.add_done_callback(partial(self._on_transition, others))
 
@@ -201,7 +216,7 @@ class PageActions:
             self._show_note('feedforward', 'gravity_compensation refused the transition; the '
                             'reason is in its log', False)
         elif others:
-            self._transit(*others)
+            self._request_transition(*others)
         else:
             self._request_state()
 

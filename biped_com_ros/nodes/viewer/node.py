@@ -38,8 +38,8 @@ from biped_com_ros.core.geometry.pose import yaw_of
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.viewer.actions import PageActions
 from biped_com_ros.nodes.viewer.inputs import PageInputs
-from biped_com_ros.nodes.viewer.last_minute import LastMinute, recorded_topics
 from biped_com_ros.nodes.viewer.polled_node import PolledNode
+from biped_com_ros.nodes.viewer.rolling_recording import recorded_topics, RollingRecording
 from biped_com_ros.ros.node.background import BackgroundTask
 from biped_com_ros.ros.node.callback_errors import log_exception
 from biped_com_ros.ros.node.common_parameters import RobotChoice
@@ -57,7 +57,7 @@ from rclpy.node import Node
 from std_msgs.msg import String
 
 _COMMAND_PERIOD, _CHECK_PERIOD = 0.05, 1.0
-_MOST_COMMANDS = 100  # waiting for execution; no hand is faster
+_MAX_PENDING_COMMANDS = 100  # more than anybody can click in one period
 
 
 @dataclass(frozen=True)
@@ -90,13 +90,13 @@ class Viewer(Node):
     def __init__(self, **node_kwargs: Any) -> None:
         super().__init__('viewer', **node_kwargs)
         self.params = declare_parameters(self, ViewerParameters)
-        self._leave_if_optional()
+        self._exit_if_viser_is_missing()
         self.diagnostics = Diagnostics(self)
-        permitted(self.params.controls)
-        self._commands: Queue[tuple[str, Any]] = Queue(_MOST_COMMANDS)
-        self._drawer: Drawer | None = None
+        permitted(self.params.controls)  # raises if a group does not exist
+        self._commands: Queue[tuple[str, Any]] = Queue(_MAX_PENDING_COMMANDS)
+        self._renderer: RenderThread | None = None
         self._actions: PageActions | None = None
-        self._last_minute: LastMinute | None = None
+        self._rolling: RollingRecording | None = None
         self._writing: BackgroundTask[str] = BackgroundTask()
         self.page = Page(self.params.host, self.params.port, 'biped_com_ros', self._on_command,
                          self.params.max_browsers)
@@ -106,12 +106,12 @@ class Viewer(Node):
         # Printed, so that it stands out from the log lines.
         print(f'\n  Open {self.page.url} in a browser.\n', flush=True)
         self._url = self.create_publisher(String, '~/url', LATCHED)
-        # Without the token, which whoever reads topics or bags need not know.
+        # Without the token, which readers of topics and bags must not get.
         self._url.publish(String(data=self.page.address))
         self.diagnostics.add('page', self._report)
         self._source = RobotSource(self, self.params, self._on_robot, self.diagnostics)
 
-    def _leave_if_optional(self) -> None:
+    def _exit_if_viser_is_missing(self) -> None:
         try:
             import_viser()
         except ConfigurationError as error:
@@ -126,28 +126,28 @@ class Viewer(Node):
         self._actions = PageActions(
             self, model, self.page.controls.show_note, self.params.controls)
         if self.params.recording:
-            self._last_minute = LastMinute(
+            self._rolling = RollingRecording(
                 self, recorded_topics(model.config), self.params.recording,
                 self.params.recording_memory * 1_000_000)
-        # Pinocchio's data must not be shared between threads: the drawer has its own model.
+        # Pinocchio's data must not be shared between threads: the renderer has its own model.
         own = RobotModel(model.config, model.urdf)
-        self._drawer = Drawer(self, self.page, own, self.params.rate)
-        self.page.on_visitors(self._drawer.resume)
+        self._renderer = RenderThread(self, self.page, own, self.params.rate)
+        self.page.on_browsers(self._renderer.resume)
         self.create_timer(_COMMAND_PERIOD, self._execute_commands, clock=steady_clock())
         self.create_timer(_CHECK_PERIOD, self._check, clock=steady_clock())
         self._check()
-        self._drawer.start()
+        self._renderer.start()
 
     def _on_command(self, *command: Any) -> None:
         try:
             self._commands.put_nowait(command)
         except Full:
             self.get_logger().warning(
-                f"command '{command[0]}' dropped: {_MOST_COMMANDS} others are waiting",
+                f"command '{command[0]}' dropped: {_MAX_PENDING_COMMANDS} others are waiting",
                 throttle_duration_sec=5.0)
 
     def _execute_commands(self) -> None:
-        assert self._actions is not None and self._drawer is not None
+        assert self._actions is not None and self._renderer is not None
         self._poll_writing()
         while True:
             try:
@@ -157,17 +157,17 @@ class Viewer(Node):
             if command == 'record':
                 self._record()
             else:
-                self._actions.execute(command, value, self._drawer.yaw)
+                self._actions.execute(command, value, self._renderer.yaw)
 
     def _record(self) -> None:
-        """Write the last minute in the background."""
+        """Write the kept messages in the background."""
         show = self.page.controls.show_note
         try:
-            if self._last_minute is None or 'record' not in permitted(self.params.controls):
+            if self._rolling is None or 'record' not in permitted(self.params.controls):
                 raise ConfigurationError('recordings are turned off by a parameter')
             if self._writing.is_busy:
                 return
-            recording = self._last_minute.snapshot()
+            recording = self._rolling.snapshot()
         except BipedComError as error:
             show('record', str(error), False)
             return
@@ -189,34 +189,35 @@ class Viewer(Node):
     def _check(self) -> None:
         """Update which controls are available."""
         assert self._actions is not None
+        self._actions.update_feedforward()
         missing = self._actions.unavailable()
-        if self._last_minute is None:
+        if self._rolling is None:
             missing['record'] = 'turned off by parameter recording'
-        elif not self.page.visitors:
-            self._last_minute.stop()
+        elif not self.page.browsers:
+            self._rolling.stop()
         elif 'record' not in missing:
-            self._last_minute.start()
+            self._rolling.start()
         self.page.controls.set_unavailable(missing)
         if self._actions.feedforward_is_on is not None:
             self.page.controls.set_feedforward(self._actions.feedforward_is_on)
 
     def _report(self) -> Report:
-        visitors = self.page.visitors
-        drawn = self._drawer.rate if self._drawer is not None else 0.0
-        return OK, f'{self.page.address}, {visitors} browser(s) connected', {
-            'browsers': visitors, 'frames per second': drawn if visitors else 0.0}
+        browsers = self.page.browsers
+        drawn = self._renderer.rate if self._renderer is not None else 0.0
+        return OK, f'{self.page.address}, {browsers} browser(s) connected', {
+            'browsers': browsers, 'frames per second': drawn if browsers else 0.0}
 
     def destroy_node(self) -> None:
         """Stop drawing and close the page, too."""
-        drawer, page = getattr(self, '_drawer', None), getattr(self, 'page', None)
-        if drawer is not None:
-            drawer.end()
+        renderer, page = getattr(self, '_renderer', None), getattr(self, 'page', None)
+        if renderer is not None:
+            renderer.end()
         if page is not None:
             page.close()
         super().destroy_node()
 
 
-class Drawer(threading.Thread):
+class RenderThread(threading.Thread):
     """
     Draws the page while a browser shows it.
 
@@ -239,31 +240,31 @@ class Drawer(threading.Thread):
     """
 
     def __init__(self, node: Node, page: Page, model: RobotModel, rate: float) -> None:
-        super().__init__(name='drawer', daemon=True)
+        super().__init__(name='renderer', daemon=True)
         self._node, self._page, self._model = node, page, model
         self._period = 1.0 / rate
-        self._visited, self._ending = threading.Event(), False
+        self._wake_up, self._ending = threading.Event(), False
         self.yaw = self.rate = 0.0
 
     def resume(self) -> None:
-        """Check for visitors."""
-        self._visited.set()
+        """Draw from now on, if a browser shows the page."""
+        self._wake_up.set()
 
     def end(self) -> None:
         """Stop the thread, and wait for its end."""
         self._ending = True
-        self._visited.set()
+        self._wake_up.set()
         if self.is_alive():
             self.join(timeout=2.0)
 
     def run(self) -> None:
-        """Subscribe and draw while there are visitors, else wait."""
+        """Subscribe and draw while a browser shows the page, else wait."""
         polled = PolledNode(f'{self._node.get_name()}_inputs', self._node.context,
                             frame_prefix(self._node))
         while not self._ending:
-            if not self._page.visitors:
-                self._visited.wait()
-                self._visited.clear()
+            if not self._page.browsers:
+                self._wake_up.wait()
+                self._wake_up.clear()
                 continue
             inputs = PageInputs(polled, self._model)
             try:
@@ -277,7 +278,7 @@ class Drawer(threading.Thread):
     def _draw(self, inputs: PageInputs) -> None:
         due = counted_from = time.monotonic()
         frames = 0
-        while self._page.visitors and not self._ending:
+        while self._page.browsers and not self._ending:
             now = time.monotonic()
             view = inputs.update(now)
             self._page.draw(view, now)

@@ -114,7 +114,7 @@ def test_after_a_pause_of_the_loop_the_rate_limit_holds():
     guard = EffortGuard(LIMITS, SETTINGS)
     guard.start()
     guard.update(TARGET, 100.0)
-    assert abs(guard.efforts).max() <= 2.0 * 100.0 * SETTINGS.max_step
+    assert abs(guard.efforts).max() <= 2.0 * 100.0 * SETTINGS.max_dt
 
 
 def test_clamps_and_reports_it():
@@ -126,7 +126,7 @@ def test_clamps_and_reports_it():
 
 
 def test_joints_without_limit_need_one():
-    guard = EffortGuard(LIMITS, SafetySettings(unlimited=20.0, start_time=0.1))
+    guard = EffortGuard(LIMITS, SafetySettings(default_limit=20.0, start_time=0.1))
     guard.start()
     assert run(guard, TARGET, 1.0)[-1, 2] == pytest.approx(1.0)
 
@@ -157,7 +157,7 @@ def apply(guard, kind, values, number):
         guard.enabled = np.full(3, kind == 'enable')
     elif kind == 'configure':
         guard.configure(replace(SETTINGS, clamp=CLAMPS[number % 4], max_rate=RATES[number % 3],
-                                hold_time=0.02, unlimited=7.0 * (number % 2)))
+                                hold_time=0.02, default_limit=7.0 * (number % 2)))
     elif kind == 'continue':
         guard.continue_from(np.zeros(0) if values is None else np.array(values))
 
@@ -172,7 +172,7 @@ def test_whatever_happens_efforts_are_finite_bounded_and_slow(events):
         with np.errstate(all='ignore'):
             apply(guard, kind, values, number)
         bounds = guard.settings.clamp * np.where(
-            np.isfinite(LIMITS), LIMITS, guard.settings.unlimited)
+            np.isfinite(LIMITS), LIMITS, guard.settings.default_limit)
         rates = guard.settings.max_rate * bounds / guard.settings.clamp
         changed = guard.efforts.copy()
         assert (np.abs(changed) <= bounds).all()
@@ -180,7 +180,7 @@ def test_whatever_happens_efforts_are_finite_bounded_and_slow(events):
             np.testing.assert_array_equal(changed, np.clip(before, -bounds, bounds))
         with np.errstate(all='ignore'):
             efforts = guard.update(None if values is None else np.array(values), dt)
-        elapsed = min(max(dt, 0.0), SETTINGS.max_step) if math.isfinite(dt) else 0.0
+        elapsed = min(max(dt, 0.0), SETTINGS.max_dt) if math.isfinite(dt) else 0.0
         assert (np.abs(efforts) <= bounds).all()  # false for NaN, too
         assert (np.abs(efforts - changed) <= rates * elapsed + 1e-12).all()
 
@@ -263,8 +263,8 @@ def test_efforts_are_those_of_plain_clamping_and_limiting(size):
 
 @pytest.mark.parametrize('values', (
     {'clamp': 0.0}, {'clamp': 1.5}, {'max_rate': -1.0}, {'start_time': 0.0},
-    {'stop_time': float('nan')}, {'hold_time': -0.1}, {'unlimited': -1.0}, {'max_step': 0.0},
-    {'max_rate': math.inf}, {'unlimited': math.inf}, {'hold_time': math.nan}))
+    {'stop_time': float('nan')}, {'hold_time': -0.1}, {'default_limit': -1.0}, {'max_dt': 0.0},
+    {'max_rate': math.inf}, {'default_limit': math.inf}, {'hold_time': math.nan}))
 def test_invalid_settings_are_refused(values):
     with pytest.raises(ConfigurationError, match='effort safety'):
         SafetySettings(**values)

@@ -193,7 +193,7 @@ def test_at_every_rate_another_input_that_stops_ends_in_zero_in_time(rate, name)
 
 @pytest.mark.parametrize('rate', (5.0, 10.0, 25.0, 33.0, 50.0, 500.0))
 def test_at_every_rate_regular_joint_states_are_never_late(rate):
-    robot = SupervisedInputs(rate, replace(SAFETY, start_time=0.1, max_step=1.0)).started()
+    robot = SupervisedInputs(rate, replace(SAFETY, start_time=0.1, max_dt=1.0)).started()
     for _ in range(200):
         before = robot.now
         robot.step()
@@ -392,7 +392,7 @@ class AnySequence:
         assert np.isfinite(efforts).all()
         assert (np.abs(efforts) <= SAFETY.clamp * LIMITS).all()
         assert (np.abs(efforts - self.before)
-                <= SAFETY.max_rate * SAFETY.max_step * LIMITS + 1e-12).all()
+                <= SAFETY.max_rate * SAFETY.max_dt * LIMITS + 1e-12).all()
         self.before = efforts.copy()
 
     def _start(self):

@@ -22,7 +22,8 @@ import time
 from biped_com_ros.core.bags import opened_bag
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.nodes.viewer.last_minute import LastMinute, recorded_topics, RecordedTopic
+from biped_com_ros.nodes.viewer.rolling_recording import (
+    recorded_topics, RecordedTopic, RollingRecording)
 from biped_com_ros.ros.topics.qos import LATCHED
 import pytest
 from rclpy.parameter import Parameter
@@ -42,7 +43,7 @@ class Recorded:
 
     def __init__(self, seconds, most_bytes=10 ** 6):
         self.rig = NodeRig(f'viewer_{next(NUMBERS)}')
-        self.last_minute = LastMinute(self.rig.node, TOPICS, seconds, most_bytes)
+        self.rolling = RollingRecording(self.rig.node, TOPICS, seconds, most_bytes)
         self.joints = self.rig.peer.create_publisher(JointState, 'joint_states', 10)
         self.phase = self.rig.peer.create_publisher(String, 'phase', LATCHED)
         self.phase.publish(String(data='double'))
@@ -63,9 +64,9 @@ class Recorded:
 
     def begin(self):
         """Subscribe, and wait for messages."""
-        self.last_minute.start()
+        self.rolling.start()
         self.rig.until(lambda: self.publish(0.02) or (
-            self.last_minute.size and len(self.last_minute.snapshot()) > 2), what='messages')
+            self.rolling.size and len(self.rolling.snapshot()) > 2), what='messages')
 
 
 @pytest.fixture
@@ -91,7 +92,7 @@ def test_the_last_seconds_are_written_with_what_was_latched_before(make, tmp_pat
     robot = make(0.5)
     robot.begin()
     robot.publish(1.2)
-    recording = robot.last_minute.snapshot()
+    recording = robot.rolling.snapshot()
     path = recording.write(str(tmp_path / 'new' / 'recordings'))
     assert path.parent == tmp_path / 'new' / 'recordings' and list(path.glob('*.mcap'))
     messages = read(path)
@@ -109,47 +110,47 @@ def test_the_memory_is_bounded(make):
     robot = make(600.0, 2000)
     robot.begin()
     robot.publish(1.0)
-    assert robot.count > 40 and 1500 < robot.last_minute.size <= 2000
-    assert len(robot.last_minute.snapshot()) < 40
+    assert robot.count > 40 and 1500 < robot.rolling.size <= 2000
+    assert len(robot.rolling.snapshot()) < 40
 
 
 def test_a_megabyte_does_not_drive_the_others_out(make):
     robot = make(600.0, 500_000)
     robot.begin()
     robot.publish(0.3)
-    before = len(robot.last_minute.snapshot())
+    before = len(robot.rolling.snapshot())
     robot.joints.publish(JointState(name=['x' * 1_000_000]))
-    robot.rig.until(lambda: robot.publish(0.02) or len(robot.last_minute.snapshot()) > before,
+    robot.rig.until(lambda: robot.publish(0.02) or len(robot.rolling.snapshot()) > before,
                     timeout=10.0, what='more messages')
-    assert robot.last_minute.size < 100_000
+    assert robot.rolling.size < 100_000
 
 
 def test_of_latched_texts_only_descriptions_may_be_long(make, tmp_path):
     robot = make(600.0)
     robot.begin()
-    robot.rig.until(lambda: robot.publish(0.02) or robot.last_minute.latched, what='the phase')
+    robot.rig.until(lambda: robot.publish(0.02) or robot.rolling.latched, what='the phase')
     robot.phase.publish(String(data='x' * 100_000))
     description = robot.rig.peer.create_publisher(String, 'description', LATCHED)
     description.publish(String(data='y' * 100_000))
     robot.rig.until(lambda: robot.publish(0.02) or any(
-        len(kept.raw) > 100_000 for kept in robot.last_minute.latched), what='the description')
+        len(kept.raw) > 100_000 for kept in robot.rolling.latched), what='the description')
     texts = {name.rpartition('/')[2]: message.data for name, _, message in read(
-        robot.last_minute.snapshot().write(str(tmp_path))) if hasattr(message, 'data')}
+        robot.rolling.snapshot().write(str(tmp_path))) if hasattr(message, 'data')}
     assert texts == {'phase': 'double', 'description': 'y' * 100_000}
 
 
 def test_nothing_is_kept_without_a_page(make):
     robot = make(60.0)
-    assert not robot.last_minute.is_running
+    assert not robot.rolling.is_running
     with pytest.raises(InputError, match='nothing was received'):
-        robot.last_minute.snapshot()
+        robot.rolling.snapshot()
     robot.begin()
-    assert robot.last_minute.is_running
+    assert robot.rolling.is_running
     robot.rig.until(lambda: robot.subscribers() == 1, what='one')
-    robot.last_minute.stop()
-    assert robot.last_minute.size == 0 and not robot.last_minute.is_running
+    robot.rolling.stop()
+    assert robot.rolling.size == 0 and not robot.rolling.is_running
     robot.rig.until(lambda: not robot.subscribers(), what='none')
-    robot.last_minute.stop()
+    robot.rolling.stop()
 
 
 def test_what_cannot_be_written_is_reported(make, tmp_path):
@@ -157,8 +158,8 @@ def test_what_cannot_be_written_is_reported(make, tmp_path):
     robot.begin()
     (tmp_path / 'file').write_text('')
     with pytest.raises(ConfigurationError, match='cannot be written'):
-        robot.last_minute.snapshot().write(str(tmp_path / 'file'))
-    path = robot.last_minute.snapshot().write('')
+        robot.rolling.snapshot().write(str(tmp_path / 'file'))
+    path = robot.rolling.snapshot().write('')
     assert Path(path).is_dir()
     for part in (*path.iterdir(), path, path.parent):
         part.rmdir() if part.is_dir() else part.unlink()
@@ -175,8 +176,8 @@ def test_the_button_of_the_page_writes_while_it_is_open(monkeypatch, tmp_path):
     pytest.importorskip('viser', reason='the page needs viser: pip install viser')
     from biped_com_ros.nodes.viewer.node import Viewer
     from biped_com_ros.viz.page import Page
-    visitors = []
-    monkeypatch.setattr(Page, 'visitors', property(lambda page: len(visitors)))
+    browsers = []
+    monkeypatch.setattr(Page, 'browsers', property(lambda page: len(browsers)))
     rig = NodeRig(node=Viewer(parameter_overrides=[
         Parameter('port', value=0), Parameter('recording_directory', value=str(tmp_path))]))
     notes = []
@@ -190,16 +191,16 @@ def test_the_button_of_the_page_writes_while_it_is_open(monkeypatch, tmp_path):
     try:
         rig.spin(1.5)
         assert not subscribers()
-        visitors.append(1)
+        browsers.append(1)
         rig.until(subscribers, what='a subscription')
         rig.until(lambda: joints.publish(JointState(name=['knee'])) or (
-            rig.node._last_minute.size), what='messages')
+            rig.node._rolling.size), what='messages')
         rig.node._on_command('record', None)
         rig.until(lambda: any(note[1:] == (True,) for note in notes), what=f'a file, {notes}')
         path, = tmp_path.iterdir()
         assert str(path) in notes[-1][0]
         assert any(name.endswith('joint_states') for name, *_ in read(path))
-        visitors.clear()
+        browsers.clear()
         rig.until(lambda: not subscribers(), what='no subscription')
     finally:
         rig.close()

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The last minute of the robot's messages, kept while the page is open, to be saved as a bag."""
+"""Keeps the robot's messages of the last minutes while the page is open, to save them as a bag."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ class RecordedTopic:
     kind
         Type of its messages.
     is_latched
-        Whether the last message counts, however old it is.
+        Whether the last message is kept, however old it is.
     longest
-        Longer messages are not kept, bytes: one would drive thousands of others out.
+        Largest size of a message that is kept, bytes: one could replace thousands of others.
 
     """
 
@@ -92,7 +92,7 @@ def recorded_topics(config: RobotConfig) -> dict[str, RecordedTopic]:
             **{name: RecordedTopic(kind, True) for name, kind in latched.items()}, **descriptions}
 
 
-class LastMinute:
+class RollingRecording:
     """
     Keeps serialized messages for a time, within a bounded memory.
 
@@ -101,16 +101,16 @@ class LastMinute:
     node
         For the subscriptions; its executor runs the callbacks.
     topics
-        By name.
+        What is recorded, by name of the topic.
     seconds
-        Time that is kept, s.
+        Messages are dropped when they are older, s.
     most_bytes
-        Older messages are dropped earlier if more than this is kept.
+        Limit of the memory: the oldest messages are dropped above it.
 
     Attributes
     ----------
     size
-        Bytes that are kept now, without those of latched topics.
+        Bytes of the messages that are kept, without those of latched topics.
 
     """
 
@@ -164,11 +164,11 @@ class LastMinute:
             self.size -= len(self._kept.popleft().raw)
 
     def snapshot(self) -> Recording:
-        """Return what is kept now; InputError if nothing is."""
+        """Return the messages that are kept now; InputError if there are none."""
         if not self._kept:
             raise InputError('nothing was received yet that could be recorded')
         begin = self._kept[0].received_ns
-        # What was latched earlier holds at the beginning, too.
+        # Messages latched before the begin are written with its time.
         latched = [message._replace(received_ns=max(message.received_ns, begin))
                    for message in self.latched]
         resolve = self._node.resolve_topic_name
@@ -203,7 +203,7 @@ class Recording:
         Parameters
         ----------
         directory
-            In which it is made, named by the time; '': a new temporary one.
+            Its parent; it is named by the time. '': a new temporary one.
 
         Raises
         ------
