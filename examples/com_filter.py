@@ -46,9 +46,9 @@ import sys
 from typing import Any
 
 from biped_com_ros.core.com.carrier import trunk
-from biped_com_ros.core.com.standing import StandingComEstimator
 from biped_com_ros.core.com.kinematics import com_velocity_in_world
 from biped_com_ros.core.com.settings import ComFilterSettings
+from biped_com_ros.core.com.standing import StandingComEstimator
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.legs.keyframes import HipShift
 from biped_com_ros.core.model.robot import RobotModel, RobotState

@@ -20,9 +20,9 @@ objects whenever masses or settings change, and grew by tens of megabytes.
 
 import gc
 
-from biped_com_ros.core.com.walking import WalkingComEstimator
-from biped_com_ros.core.com.standing import StandingComEstimator
 from biped_com_ros.core.com.momentum import METHODS, Momentum
+from biped_com_ros.core.com.standing import StandingComEstimator
+from biped_com_ros.core.com.walking import WalkingComEstimator
 from biped_com_ros.core.gravity.compensation import GravityCompensator
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.payload.estimator import PayloadEstimator

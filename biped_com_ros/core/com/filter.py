@@ -534,7 +534,7 @@ class ComFilter:
                 mean.tolist(), expected.tolist(), white.tolist())]
 
     def _inflate_on_push(self, innovation: Array, expected: Array, noise: Array, dt: float,
-                     count: int) -> bool:
+                         count: int) -> bool:
         """
         Increase the uncertainty of the external force along axes with a large innovation.
 

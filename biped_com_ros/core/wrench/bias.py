@@ -131,7 +131,7 @@ class BiasFilter:
 
     @property
     def deviation(self) -> Array:
-        """Standard deviation of the bias, shape (6,), N and N m."""
+        """Return the standard deviation of the bias, shape (6,), N and N m."""
         by_gain = self._settings.gain * self._carried
         return np.sqrt(self._covariance[:, 0, 0] + by_gain * by_gain)
 

@@ -27,10 +27,10 @@ from dataclasses import fields
 import math
 from typing import Any
 
-from biped_com_ros.core.com.walking import WalkingComEstimator, WalkingComSettings
 from biped_com_ros.core.com.filter import ComFilter
-from biped_com_ros.core.com.standing import StandingComEstimator
 from biped_com_ros.core.com.settings import ComFilterSettings
+from biped_com_ros.core.com.standing import StandingComEstimator
+from biped_com_ros.core.com.walking import WalkingComEstimator, WalkingComSettings
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.payload.carried import CarriedPayload, LoadMotion, without_load
