@@ -16,7 +16,8 @@
 Package for colcon (ament_python).
 
 A new node is a new file biped_com_ros/nodes/<name>/node.py with main(); a new launch file,
-configuration or model is a file in its directory. Nothing needs to be listed here.
+configuration or model is a file in its directory. Nothing needs to be listed in this file
+(doc/extending.rst says where else).
 """
 
 from collections import defaultdict

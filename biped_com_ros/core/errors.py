@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 import math
 
-#: So many characters of a name from outside are repeated in a text.
+#: Largest number of characters of a name from outside that a text repeats.
 _BRIEF = 60
 
 

@@ -24,7 +24,7 @@ from biped_com_ros.demo.chapter import Chapter
 from biped_com_ros.demo.terminal import (
     Comparison, comparison_table, comparison_text, line, Snapshot, table)
 
-#: Plain lines are printed with every change of activity, and every so many updates.
+#: Number of updates between two plain lines without a change of activity.
 _RARELY = 5
 
 

@@ -39,7 +39,7 @@ Commands = Generator['Array | None', None, Any]
 
 
 class ChapterFailed(BipedComError):
-    """A chapter cannot go on; the message names what is missing or was not done."""
+    """A chapter cannot continue; the message names what is missing or was not done."""
 
 
 class Stage:

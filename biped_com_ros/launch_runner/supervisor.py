@@ -39,7 +39,7 @@ _INTERRUPTED = (0, -signal.SIGINT, -signal.SIGTERM, 128 + signal.SIGINT, 128 + s
 # First lines of Python's report of an error, and of one before it has started.
 _TRACES = (b'Traceback (most', b'Fatal Python error')
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-#: A process that runs for so long has started, s; one that fails sooner does so again.
+#: Time after which a process counts as started, s; one that fails sooner keeps its delay.
 _START_TIME = 20.0
 #: The delay before a process is respawned doubles up to this while it keeps failing so soon, s.
 _LONGEST_DELAY = 60.0

@@ -50,7 +50,8 @@ BELOW = 0.003
 """Largest distance of the sole frame from the lowest point of the foot, m."""
 
 CORNERS, AREA_LOST = 6, 0.02
-"""A suggested polygon has so many corners, or more where it would lose that share of its area."""
+"""Number of corners of a suggested polygon, and share of the area that it may lose before it gets
+more of them."""
 
 
 @dataclass(frozen=True)

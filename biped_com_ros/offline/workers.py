@@ -190,7 +190,7 @@ def _start(job: Job, item: Any, index: int, tries: int) -> _Running:
 def _work(sender: Connection, job: Job, item: Any) -> None:
     try:
         sender.send(job(item))
-    except Exception as error:  # noqa: B902 - whatever it is, the other jobs go on
+    except Exception as error:  # noqa: B902 - whatever it is, the other jobs continue
         sender.send(_problem(error))
 
 

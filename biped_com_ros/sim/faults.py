@@ -24,7 +24,7 @@ from biped_com_ros.sim.sensors import Delay, steps_of
 import numpy as np
 
 FAULTS = ('dead', 'frozen', 'late', 'turned')
-"""Zero; the last reading again and again; so many s late; turned about z by so many deg."""
+"""Zero readings; always the last one; late by a time, s; rotated about z by an angle, deg."""
 
 Fault = tuple[str, float]
 """One of :data:`FAULTS` and its value, 0 where it has none."""
@@ -97,7 +97,7 @@ class WrenchFaults:
                 steps_of(value, self._dt, f"the delay of '{name}'")
 
     def replace(self, faults: Mapping[str, Fault]) -> None:
-        """Have these faults from the next reading on; those that go on are not begun again."""
+        """Set the faults from the next reading on; those that stay are not restarted."""
         self.check(faults)
         laws = {}
         for name, fault in faults.items():

@@ -15,9 +15,9 @@
 Pacing of the simulated time by wall time and by the commands to the robot.
 
 A computer with other work stops the simulator or the nodes for some ms, again and again. If the
-simulation then went on with an old command, or made up the lost time in one burst, the robot would
-suffer delays that a real controller does not have. So time that is behind is caught up step by
-step, and a step waits for commands that have been regular until now. Waiting makes the simulation
+simulation then continued with an old command, or made up the lost time in one burst, the robot
+would suffer delays that a real controller does not have. So lost time is caught up step by step,
+and a step waits for commands that have been regular until now. Waiting makes the simulation
 slower for a while.
 
 A computer that is too slow for all processes would be slowest for those that the simulation leaves
@@ -159,7 +159,7 @@ class Pacer:
 
     @property
     def factor(self) -> float:
-        """As above; may be changed at any time."""
+        """Value of the constructor; may be changed at any time."""
         return self._factor
 
     @factor.setter

@@ -30,7 +30,7 @@ WRENCH_SENSOR_SIGN = -1.0
 """MuJoCo's force and torque sensors times this are environment on robot."""
 
 WXYZ_TO_XYZW = np.array((1, 2, 3, 0))
-"""From MuJoCo's order of a quaternion to ROS's."""
+"""Indices that put MuJoCo's quaternion (w, x, y, z) into ROS's order (x, y, z, w)."""
 
 
 class Readings:

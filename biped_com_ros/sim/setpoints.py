@@ -184,7 +184,7 @@ class Setpoints:
         Raises
         ------
         InputError
-            If shapes, times or numbers are invalid; a running trajectory goes on.
+            If shapes, times or numbers are invalid; a running trajectory is kept.
         UnknownNameError
             If a joint cannot be commanded.
 

@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-"""Contents of the page at one moment, as plain numbers."""
+"""Contents of the page at one moment, as Python floats."""
 
 from __future__ import annotations
 

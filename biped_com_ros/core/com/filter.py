@@ -244,7 +244,7 @@ class ComFilter:
 
     @property
     def com_covariance(self) -> Array:
-        """Of :attr:`com`, shape (3, 3), m^2."""
+        """Covariance of :attr:`com`, shape (3, 3), m^2."""
         rows = np.eye(3, self._size)
         rows[:, H], rows[:, S] = self._rotation, -self._lever
         found = rows @ self.covariance @ rows.T
@@ -254,12 +254,12 @@ class ComFilter:
 
     @property
     def velocity(self) -> Array:
-        """Its velocity, shape (3,), m/s."""
+        """Velocity of the centre of mass, shape (3,), m/s."""
         return self.state[V] + self.delay * self._acceleration
 
     @property
     def velocity_covariance(self) -> Array:
-        """Of :attr:`velocity`, shape (3, 3), m^2/s^2."""
+        """Covariance of :attr:`velocity`, shape (3, 3), m^2/s^2."""
         rows = np.eye(3, self._size, 3)
         rows[:, D] = self._acceleration
         found: Array = rows @ self.covariance @ rows.T

@@ -120,7 +120,7 @@ def divergent_component(com_in_world: Array, com_velocity: Array, ground_height:
 
 def divergent_point(com: Vector, com_velocity: Vector, ground_height: float,
                     gravity: float) -> Vector:
-    """Return what :func:`divergent_component` does, of plain numbers."""
+    """Return what :func:`divergent_component` does, of Python floats."""
     x, y, z = com
     velocity_x, velocity_y, _ = com_velocity
     omega_0 = natural_frequency(z - ground_height, gravity)

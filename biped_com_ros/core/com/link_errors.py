@@ -33,7 +33,7 @@ from biped_com_ros.core.state.stance import Twist
 import numpy as np
 
 _NEGLIGIBLE = 0.003
-"""Of the variance of the centre of mass; bodies that together contribute less are left out."""
+"""Share of the variance of the CoM; bodies that together contribute less are left out."""
 
 
 class LinkEffects(NamedTuple):

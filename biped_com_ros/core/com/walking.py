@@ -345,7 +345,7 @@ class WalkingComEstimator:
 
     @property
     def com_covariance(self) -> Array:
-        """Of the centre of mass, relative to the base, (3, 3), m^2."""
+        """Covariance of the centre of mass, relative to the base, (3, 3), m^2."""
         located = self._located
         assert located is not None
         state, m = located.state, self._model.mass
@@ -359,7 +359,7 @@ class WalkingComEstimator:
 
     @property
     def velocity_covariance(self) -> Array:
-        """Of its velocity, (3, 3), m^2/s^2."""
+        """Covariance of its velocity, (3, 3), m^2/s^2."""
         located = self._located
         assert located is not None and located.filtered is not None and located.twist is not None
         R, turn = located.state.base.rotation, skew(located.twist.angular)

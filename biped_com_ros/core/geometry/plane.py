@@ -28,7 +28,7 @@ class Plane(NamedTuple):
     """
     A plane in the world, with axes of its own.
 
-    Plain numbers: one is made at every instant.
+    Python floats: one is made at every instant.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class Plane(NamedTuple):
         return (points - self.origin).dot(self.rotation)
 
     def coordinates(self, x: float, y: float, z: float) -> Vector:
-        """Return what :meth:`to_plane` does, of one point in plain numbers."""
+        """Return what :meth:`to_plane` does, of one point as Python floats."""
         ox, oy, oz = self.origin
         return components(self[:3], x - ox, y - oy, z - oz)
 

@@ -14,7 +14,7 @@
 """
 Convex polygons in a plane: hull, half planes, and the distance of a point from the boundary.
 
-On plain numbers: for the corners of a few soles they are faster than arrays.
+With Python floats: for the corners of a few soles they are faster than arrays.
 """
 
 from __future__ import annotations

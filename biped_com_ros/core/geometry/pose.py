@@ -29,9 +29,9 @@ Array = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 IndexArray = NDArray[np.intp]
 Vector = tuple[float, float, float]
-"""A vector in plain numbers: on single vectors two to three times faster than arrays."""
+"""A vector as Python floats: on single vectors two to three times faster than arrays."""
 Placement = Sequence[Sequence[float]]
-"""Pose of a frame in plain numbers, four rows: x, y and z axis, then the origin, m."""
+"""Pose of a frame as Python floats, four rows: x, y and z axis, then the origin, m."""
 
 
 class _Placed(NamedTuple):
@@ -95,7 +95,7 @@ class Pose(_Placed):
 
     @property
     def numbers(self) -> tuple[list[list[float]], list[float]]:
-        """Rotation and position in plain numbers; made once."""
+        """Rotation and position as Python floats; made once."""
         if self._numbers is None:
             self._numbers = self.rotation.tolist(), self.position.tolist()
         return self._numbers
@@ -236,7 +236,7 @@ def footprint_position(soles_in_world: Array, in_contact: Sequence[bool] | Array
 
 def mean_sole(soles_in_world: Sequence[Sequence[float]],
               in_contact: Sequence[bool] | Array) -> Vector:
-    """Return :func:`footprint_position` on plain numbers: with few soles twice as fast."""
+    """Return :func:`footprint_position` with Python floats: with few soles twice as fast."""
     supporting = [sole for sole, touches in zip(soles_in_world, in_contact) if touches]
     xs, ys, zs = zip(*(supporting or soles_in_world))
     return sum(xs) / len(xs), sum(ys) / len(ys), min(zs)

@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike
 import pinocchio as pin
 
 Wrench = tuple[float, float, float, float, float, float]
-"""A wrench in plain numbers, N and N m: on single wrenches several times faster than arrays."""
+"""A wrench as Python floats, N and N m: on single wrenches several times faster than arrays."""
 
 _ORIGIN: Vector = (0.0, 0.0, 0.0)
 _VERTICAL: Vector = (0.0, 0.0, 1.0)
@@ -111,7 +111,7 @@ def sum_wrenches(wrenches: Sequence[Sequence[float]], placements: Sequence[Place
     """
     Return the sum of wrenches of several frames along common axes.
 
-    On plain numbers: for the wrenches of two feet that takes half the time of arrays.
+    With Python floats: for the wrenches of two feet that takes half the time of arrays.
 
     Parameters
     ----------

@@ -127,7 +127,7 @@ class LoadSharing:
         Parameters
         ----------
         vertical_forces
-            Of the environment on the robot, K plain numbers, N.
+            Of the environment on the robot, K Python floats, N.
         stamp_ns
             Time, ns.
 

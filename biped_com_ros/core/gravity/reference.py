@@ -14,8 +14,8 @@
 """
 Positions that are commanded over time: trajectories of some joints, the others at rest.
 
-A trajectory begins where the joints are commanded to be. Joints that it does not name go on with
-the one before.
+A trajectory begins at the commanded positions. Joints that it does not name continue with the
+trajectory before.
 """
 
 from __future__ import annotations

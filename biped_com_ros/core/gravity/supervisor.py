@@ -42,15 +42,15 @@ from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.gravity.compensation import GravityCompensator
 from biped_com_ros.core.gravity.effort_guard import HOLDING, RAMPING
 
-#: Joint states are late after so many of their periods, s, between these limits.
+#: Number of periods after which joint states are late, and limits of that time, s.
 _LATE_PERIODS, _LEAST_LATE, _MOST_LATE = 2.5, 0.03, 0.5
-#: Until the rate is known, the period is taken for this, s.
+#: Period that is assumed until the rate is known, s.
 _FIRST_PERIOD = 0.04
-#: A gap counts as so many periods at most: one stall must not make later ones unnoticed.
+#: Largest number of periods that a gap counts as: one stall must not hide later ones.
 _LONGEST_GAP = 3.0
 #: Weight of a new period in their mean.
 _SMOOTHING = 0.1
-#: A time further back than this is that of a clock that was set back, s.
+#: Step back in time beyond which the clock was set back, s.
 _SET_BACK = 0.5
 #: The name of the joint states among the inputs.
 JOINT_STATES = 'joint_states'
@@ -105,7 +105,7 @@ class EffortSupervisor:
 
     def continue_from(self, commanded: Array, now: float) -> None:
         """
-        Go on from efforts (n,) that are commanded already, N m or N.
+        Start from efforts (n,) that the controller applies already, N m or N.
 
         They are held for `hold_time` from now (s) on, unless new ones can be computed.
         """
@@ -113,7 +113,7 @@ class EffortSupervisor:
         self._guard.continue_from(commanded)
 
     def stop(self) -> None:
-        """Ramp to zero; steps go on until the state is IDLE."""
+        """Ramp to zero; steps are needed until the state is IDLE."""
         self._guard.stop()
 
     # -- state
@@ -180,8 +180,8 @@ class EffortSupervisor:
         inhibited
             Why nothing may be commanded although inputs are good; '' if it may.
         is_applied
-            Whether the last efforts are still applied then: they stay as they are, and go on
-            from there. Else they ramp to zero, and begin there.
+            Whether the controller still applies the last efforts while inhibited: then they are
+            held, and later continued. Else they ramp to zero, and begin there.
 
         Returns
         -------

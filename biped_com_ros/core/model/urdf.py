@@ -164,7 +164,7 @@ def numbers(element: ElementTree.Element | None, key: str, where: str, count: in
     Raises
     ------
     RobotDescriptionError
-        If these are not so many finite numbers.
+        If these are not `count` finite numbers.
 
     """
     text = default if element is None else element.get(key, default)

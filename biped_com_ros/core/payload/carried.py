@@ -167,7 +167,7 @@ class CarriedPayload:
         self._received_ns = stamp_ns
 
     def update(self, stamp_ns: int) -> bool:
-        """Go on to a time, ns, and return whether the payload has changed."""
+        """Propagate to the time `stamp_ns`; return whether the payload has changed."""
         step = 1e-9 * (stamp_ns - self._updated_ns)
         self._updated_ns = stamp_ns
         if self._is_idle:

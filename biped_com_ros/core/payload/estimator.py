@@ -47,16 +47,16 @@ import numpy as np
 
 #: Standard deviations of the prior: mass, kg, and distance from the frame of the hand, m.
 _MASS, _DISTANCE = 5.0, 0.1
-#: The distance counts for so much mass at least, kg.
+#: Least mass at which the deviation of the distance counts, kg.
 _LEAST_MOMENT = 0.3
 #: Time constants, s: of the baseline, of learned variances, and of a payload that changes or
 #: stays.
 _BASELINE, _LEARNING, _QUICK, _SLOW = 2.0, 5.0, 0.1, 1.0
-#: The baseline is as old as taking a payload lasts, s; so often it is updated, s.
+#: Age of the baseline, the time that taking a payload lasts, s, and period of its updates, s.
 _AGE, _STEP = 1.0, 0.1
-#: Residuals of so much time make a baseline, s.
+#: Time of residuals from which the first baseline is computed, s.
 _FIRST = 1.0
-#: A payload is there, or away, for so long before it is reported, s.
+#: Dwell time of a payload, or of its absence, before it is reported, s.
 _DWELL = 0.1
 #: After a payload has left, none is looked for, and the baseline begins anew after a part, s.
 _PAUSE, _SETTLED = 1.0, 0.4
@@ -66,15 +66,15 @@ _LEFT, _LEAST = 0.4, 0.7
 _REFERENCE = 2.0
 #: Largest share of what a payload explains that may remain.
 _UNEXPLAINED = 0.7
-#: From this share of the evidence on a change may be a payload; for so long it is kept out of the
-#: baseline and of what is learned, s, in which a light one would be lost before it is detected.
+#: Share of the evidence from which on a change may be a payload, and time for which it is kept out
+#: of the baseline and of the learned variances, s: these would absorb a light one undetected.
 _SUSPECTED, _SUSPENSION = 0.5, 1.0
 #: Largest change that is learned from, in standard deviations.
 _OUTLIER = 3.0
 #: Squared deviations at which an estimate counts as another payload, and not as noise.
 _CHANGED = 4.0
-#: The feet do not carry the robot if their force differs by so many times the largest payload,
-#: for so long, s.
+#: Difference of the feet's force from the weight, over that of the largest payload, and time, s,
+#: after which the feet do not carry the robot.
 _LIFTED, _LIFTED_TIME = 2.0, 0.3
 
 

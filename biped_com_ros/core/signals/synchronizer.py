@@ -135,7 +135,7 @@ class ReferenceSynchronizer:
         For each of those sources, whether sets are made without it, with None in its place, where
         no sample is within the tolerance or the source has timed out.
     timeout_ns
-        How long an optional source has to be without samples, while the first one goes on, until
+        Time without samples of an optional source, by the stamps of the first one, after which
         sets no longer wait for it. Samples that arrive later than this are not used.
 
     """

@@ -37,8 +37,8 @@ from biped_com_ros.core.stability.contacts import Contact
 from biped_com_ros.core.stability.support import SupportPolygon
 import numpy as np
 
-#: The contacts' coefficients together reach at most so many times the weight: contacts that face
-#: each other could else be pressed together at will, and hold everything.
+#: Limit of the sum of the contacts' coefficients, over the weight: without it, contacts that face
+#: each other could be pressed together with any force, and hold everything.
 LARGEST_LOAD = 4.0
 
 

@@ -17,7 +17,7 @@ Levels of stability from margins and tilt, with hysteresis and dwell.
 Four quantities are monitored: the margin of the measured ZMP (when it vanishes, a foot begins to
 tip over its edge), the margin of the divergent component of motion (once that is outside the
 support polygon no torque brings the robot to rest without a step), the tilt of the base, and its
-lean: the tilt that it will have soon if it goes on turning as it does.
+lean: the tilt that it will have soon at its present angular velocity.
 
 While the robot walks by steps that catch it (:mod:`.steps`), both margins vanish all the time and
 mean nothing. Then tilt and lean alone decide.
@@ -277,7 +277,7 @@ def tilt_of(rotation_z: float) -> float:
 
 def lean_of(R_world_base: Array, angular_velocity_in_base: Array, time: float) -> float:
     """
-    Return how far the base will lean after a time, if it goes on turning like now.
+    Return how far the base will lean after a time, at its present angular velocity.
 
     Parameters
     ----------

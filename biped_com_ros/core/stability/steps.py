@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from biped_com_ros.core.constants import nanoseconds, NEVER_NS
 
-#: A foot that was in the air for less has not made a step, s.
+#: Shortest time in the air of a step.
 _SHORTEST_SWING_NS = nanoseconds(0.1)
-#: A robot on all feet for so long stands, s.
+#: Time on all feet after which the robot stands.
 _STANDS_NS = nanoseconds(0.3)
 
 

@@ -109,7 +109,7 @@ class SupportPolygon:
         return margin(self.corners, self.plane.coordinates(*point.tolist())[:2])
 
     def distance(self, point: Vector) -> float:
-        """Return the distance of :meth:`margin`, m, of a point in plain numbers."""
+        """Return the distance of :meth:`margin`, m, of a point as Python floats."""
         distances = self._distances(point)
         least = min(distances) if distances else 0.0
         return least if least > THIN else self.margin(np.array(point)).distance
@@ -165,7 +165,7 @@ class Soles:
     The soles of a robot, ready to span support polygons.
 
     Placements of soles are four rows of numbers: their axes in the common frame, then the
-    position in it, m (:attr:`RobotState.sole_placements_in_world`). For a few soles plain numbers
+    position in it, m (:attr:`RobotState.sole_placements_in_world`). For a few soles Python floats
     are faster than arrays.
 
     Parameters

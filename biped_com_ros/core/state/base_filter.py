@@ -326,7 +326,7 @@ class BaseFilter:
         placements, twists = state.joints_of(self._soles)
         # Along the axes of the joint that carries the sole: of a turn only its size matters.
         turns = placements[:, :3].dot(gyro_in_base) + twists[:, 3:]
-        variances: list[float] = []  # in plain numbers: for a few feet half the time of arrays
+        variances: list[float] = []  # as Python floats: for a few feet half the time of arrays
         for share, (x, y, z) in zip(self._pressure.shares, turns.tolist()):
             slide = min(max((_FULL_GRIP / max(share, 1e-3)) ** 2, 1.0), _LEAST_GRIP)
             level = (settings.slip * slide) ** 2 + settings.rolling ** 2 * (

@@ -63,7 +63,7 @@ class ContactWrench:
 
     def move(self, wrench: Array, frame: str) -> list[float]:
         """
-        Return a wrench (6,) of a frame in the contact's frame, as six plain numbers.
+        Return a wrench (6,) of a frame in the contact's frame, as six Python floats.
 
         Raises
         ------

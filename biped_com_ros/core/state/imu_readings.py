@@ -54,7 +54,7 @@ class ImuReadings:
 
     def advance(self, stamp_ns: int) -> list[tuple[Array, float]]:
         """
-        Go on to the next instant.
+        Return the readings until the next instant.
 
         Parameters
         ----------

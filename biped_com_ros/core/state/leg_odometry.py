@@ -245,7 +245,7 @@ class LegOdometry:
         shares: list[float] = weights.tolist()
         if not any(shares):
             return None
-        # In plain numbers: a third of the time of arrays for a few soles.
+        # With Python floats: a third of the time of arrays for a few soles.
         placements, twists = state.joints_of(self._moving_frames)
         joints, motions = placements.tolist(), twists.tolist()
         *soles, imu = state.placements_in_base(self._frames).tolist()

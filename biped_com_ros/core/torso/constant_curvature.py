@@ -50,10 +50,10 @@ RATES = ((1.0 + 0j, 0.0), (1j, 0.0), (0j, 1.0), (0j, 0.0, 1.0))
 _GAUSS = np.polynomial.legendre.leggauss(12)
 NODES: Array = 0.5 * (_GAUSS[0] + 1.0)
 WEIGHTS: Array = 0.5 * _GAUSS[1]
-"""Of the Gauss-Legendre quadrature over [0, 1]."""
+"""Nodes and weights of the Gauss-Legendre quadrature over [0, 1]."""
 
 LARGEST_GAP = math.pi - 1e-9
-"""From this angle between neighbours on, tendons cannot bend the torso towards the gap, rad."""
+"""Angle between neighbouring tendons from which on they cannot bend towards the gap, rad."""
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,7 @@ class WeightBalance:
         Parameters
         ----------
         forces
-            Of the contacts along gravity, K plain numbers, N.
+            Of the contacts along gravity, K Python floats, N.
         stamp_ns
             Time, ns.
         others
@@ -162,12 +162,12 @@ class RepeatedReadings:
     Parameters
     ----------
     time
-        How long, s, until it counts as repeated.
+        Time after which a reading counts as repeated, s.
 
     Attributes
     ----------
     is_repeated
-        Whether all its numbers have been the same for so long.
+        Whether all its numbers have been the same for `time`.
 
     """
 

@@ -27,7 +27,7 @@ from biped_com_ros.core.identification.session import SessionOptions
 from biped_com_ros.core.identification.stillness import StillnessOptions
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.ros.node.common_parameters import RobotNodeParameters
-from biped_com_ros.ros.node.parameters import constant, parameter, settings_from
+from biped_com_ros.ros.node.parameters import parameter, read_only, settings_from
 
 POSTURE_TOLERANCE = 0.05
 """Largest distance of a joint from a posture in which the robot has arrived, rad."""
@@ -37,24 +37,24 @@ POSTURE_TOLERANCE = 0.05
 class ComCalibratorParameters(RobotNodeParameters):
     """Parameters of `com_calibrator`."""
 
-    directory: str = constant(
+    directory: str = read_only(
         '~/.ros/biped_com_calibration', 'Directory of captures and results, which go to a '
         'subdirectory with the name of the robot; empty: a temporary directory, which is removed '
         '14 days after its last use')
-    mjcf: str = constant(
+    mjcf: str = read_only(
         '', 'Path of a MuJoCo model whose bodies have the names of the links; it is written with '
         'the calibrated inertials; empty: none')
-    known_coms: str = constant(
+    known_coms: str = read_only(
         '', 'Path of a YAML file of total centres of mass that are known otherwise, which ~/solve '
         'and ~/poses use as measurements; empty: none')
-    autostart: bool = constant(True, 'Whether to begin at once; else with ~/start')
+    autostart: bool = read_only(True, 'Whether to begin at once; else with ~/start')
     poses: int = parameter(40, 'Number of planned poses', '', 2, 500)
     candidates: int = parameter(
         300, 'Number of safe random poses from which the planned ones are chosen', '', 2, 10000)
     hoisted: int = parameter(
         2, 'Number of planned poses with the robot hoisted, its feet in the air: only these '
         "measure the mass below the feet's sensors", '', 0, 20)
-    hoist_service: str = constant(
+    hoist_service: str = read_only(
         '', 'std_srvs/SetBool service that lifts the robot (true) and lowers it (false), like '
         'simulator/hang; empty: an operator does it')
     lift_feet: bool = parameter(
@@ -68,7 +68,7 @@ class ComCalibratorParameters(RobotNodeParameters):
     spread: float = parameter(
         1.2, 'Largest distance of joints outside of the legs from posture stand', 'rad', 0.05, 3.2)
     lean: float = parameter(0.2, 'Largest lean and turn of the base', 'rad', 0.0, 0.8)
-    torso_bend: float = constant(
+    torso_bend: float = read_only(
         0.0, 'Largest bend of a tendon torso; its virtual joints are sent with the others. 0: it '
         'stays straight', 'rad', 0.0, 0.5)
     torque_share: float = parameter(
@@ -87,11 +87,11 @@ class ComCalibratorParameters(RobotNodeParameters):
     postures: list[str] = parameter(
         [], "Postures of the robot's YAML, in this sequence, instead of planned poses; the joints "
         'move between them on straight lines, with all soles on the ground')
-    move: bool = constant(False, 'Whether to send trajectories; else an operator moves the robot')
+    move: bool = read_only(False, 'Whether to send trajectories; else an operator moves the robot')
     automatic: bool = parameter(
         True, 'Whether to capture as soon as the robot is still in the next pose, and to solve '
         'after the last one; else with ~/capture and ~/solve')
-    trajectory_topic: str = constant(
+    trajectory_topic: str = read_only(
         'joint_trajectory_controller/joint_trajectory', 'Topic of the joint trajectory controller')
     joint_speed: float = parameter(
         0.4, 'Largest speed of a joint between poses', 'rad/s', 0.01, 5.0)
@@ -114,8 +114,8 @@ class ComCalibratorParameters(RobotNodeParameters):
         0.004, 'Largest movement of a joint within still_duration', 'rad', 1e-6, 0.1)
     still_force_deviation: float = parameter(
         6.0, 'Largest standard deviation of a force within still_duration', 'N', 0.001, 1000.0)
-    motor_joints: list[str] = constant([''], 'Joints whose efforts are motor currents')
-    motor_constants: list[float] = constant(
+    motor_joints: list[str] = read_only([''], 'Joints whose efforts are motor currents')
+    motor_constants: list[float] = read_only(
         [0.0], 'Torque per current of each of motor_joints', 'N m/A')
     force_noise: float = parameter(
         0.5, 'Standard deviation of forces, in addition to the variation within a capture', 'N',
@@ -165,7 +165,7 @@ class ComCalibratorParameters(RobotNodeParameters):
         'still_force_deviation, are given; they are scaled by the ratio of this '
         "robot's mass to it. 0: not scaled", 'kg', 0.0,
         1000.0)
-    offsets_topic: str = constant(
+    offsets_topic: str = read_only(
         'wrench_aggregator/offsets', 'Topic of the offsets that a tare found, which are '
         'subtracted from the wrenches. Empty: none')
     com_sigma: float = parameter(

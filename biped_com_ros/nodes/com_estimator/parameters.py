@@ -21,14 +21,14 @@ from biped_com_ros.core.wrench.contact import ContactThresholds
 from biped_com_ros.ros.node.common_parameters import (
     ContactParameters, ContactTopicParameters, FootWrenchParameters, gravity_parameter,
     PayloadParameters, WeightParameters)
-from biped_com_ros.ros.node.parameters import constant, parameter, settings_from
+from biped_com_ros.ros.node.parameters import parameter, read_only, settings_from
 
 
 @dataclass(frozen=True)
 class FusionParameters:
     """Parameters of the fused CoM; those of the filter have the names of `ComFilterSettings`."""
 
-    fused_com: bool = constant(
+    fused_com: bool = read_only(
         True, 'Whether ~/com_fused, ~/com_bias and ~/external_force are estimated; that takes '
         'about as much CPU time as the rest of the node')
 
@@ -110,19 +110,19 @@ class ComEstimatorParameters(FootWrenchParameters, ContactTopicParameters, Conta
     contact_engage_dwell: float = parameter(
         0.002, 'Time the force has to stay above contact_engage for contact to begin', 's', 0.0,
         1.0)
-    com_frame: str = constant('com', 'TF frame at the centre of mass')
-    footprint_frame: str = constant(
+    com_frame: str = read_only('com', 'TF frame at the centre of mass')
+    footprint_frame: str = read_only(
         'base_footprint', 'TF frame on the ground between the soles in contact (REP-120)')
-    publish_base_tf: bool = constant(
+    publish_base_tf: bool = read_only(
         True, 'Whether to send world_frame -> root link of the URDF (usually base_link) and '
         'base_link -> footprint_frame; turn it off where another node does')
-    publish_link_tf: bool = constant(
+    publish_link_tf: bool = read_only(
         True, 'Whether to send a frame <link>_com at the centre of mass of each link')
-    publish_contact_tf: bool = constant(
+    publish_contact_tf: bool = read_only(
         False, 'Whether to send root link -> link of each foot and hand; only where no '
         'robot_state_publisher does, since a frame has one parent')
     tf_rate: float = parameter(30.0, 'Rate of transforms; 0: off', 'Hz', 0.0, 10000.0)
-    marker_density: float = constant(
+    marker_density: float = read_only(
         8000.0, 'Each link is shown as a sphere of its mass and this density', 'kg/m3', 1.0, 1e6)
     com_tolerance: float = parameter(
         0.005, "Largest distance of the centre of pressure from the model's centre of mass, at "

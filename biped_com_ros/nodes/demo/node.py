@@ -64,7 +64,7 @@ from biped_com_ros.demo.story import ALL, chosen_chapters, Story
 from biped_com_ros.demo.terminal import save_picture, Snapshot, summary
 from biped_com_ros.ros.node.common_parameters import RobotChoice
 from biped_com_ros.ros.node.executor import run
-from biped_com_ros.ros.node.parameters import constant, declare_parameters
+from biped_com_ros.ros.node.parameters import declare_parameters, read_only
 from biped_com_ros.ros.node.robot_source import RobotSource
 from biped_com_ros.ros.node.timers import steady_clock
 from biped_com_ros.ros.topics.inputs import JointStateInput
@@ -85,19 +85,19 @@ _EXACT_SENSORS = ('none', 'masses')  # values of `hidden` without errors of sens
 class DemoParameters(RobotChoice):
     """Parameters of `demo`."""
 
-    chapters: str = constant(
+    chapters: str = read_only(
         ALL, "Chapters to run, separated by commas; 'all', but those in slow motion; or 'none': "
         'the robot stands')
-    once: bool = constant(False, 'Whether to end after the last chapter')
-    duration: float = constant(0.0, 'Time after which the demo ends; 0: at Ctrl-C', 's', 0.0)
-    period: float = constant(1.0, 'Period of the table', 's', 0.1, 60.0)
-    command_rate: float = constant(100.0, 'Position commands per second', 'Hz', 1.0, 1000.0)
-    settle: float = constant(1.0, 'Time before the first measurement and motion', 's', 0.0)
-    display: str = constant(
+    once: bool = read_only(False, 'Whether to end after the last chapter')
+    duration: float = read_only(0.0, 'Time after which the demo ends; 0: at Ctrl-C', 's', 0.0)
+    period: float = read_only(1.0, 'Period of the table', 's', 0.1, 60.0)
+    command_rate: float = read_only(100.0, 'Position commands per second', 'Hz', 1.0, 1000.0)
+    settle: float = read_only(1.0, 'Time before the first measurement and motion', 's', 0.0)
+    display: str = read_only(
         'auto', 'A live table, or plain lines; auto: a table on a terminal',
         options=('auto', 'table', 'plain'))
-    hidden: str = constant('', 'Hidden errors of the simulator, for the title')
-    picture: str = constant('', 'SVG file for the table at the end; empty: none')
+    hidden: str = read_only('', 'Hidden errors of the simulator, for the title')
+    picture: str = read_only('', 'SVG file for the table at the end; empty: none')
 
 
 class Demo(Node):

@@ -22,7 +22,7 @@ from biped_com_ros.core.legs.balance import BalanceSettings
 from biped_com_ros.core.legs.gait import GaitOptions, QUICK
 from biped_com_ros.core.model.config import WalkingConfig
 from biped_com_ros.ros.node.common_parameters import RobotNodeParameters
-from biped_com_ros.ros.node.parameters import constant, parameter
+from biped_com_ros.ros.node.parameters import parameter, read_only
 
 QUASI_STATIC, PREVIEW = 'quasi-static', 'preview'
 _PATTERNS = {QUASI_STATIC: GaitOptions(), PREVIEW: QUICK}
@@ -37,9 +37,9 @@ def _timing(description: str) -> Any:
 class GaitPlayerParameters(RobotNodeParameters):
     """Parameters of `gait_player`."""
 
-    posture: str = constant(
+    posture: str = read_only(
         'stand', "Posture of the robot's YAML in which it stands before a walk")
-    joints: list[str] = constant([], 'Joints of the controller; empty: those of the legs')
+    joints: list[str] = read_only([], 'Joints of the controller; empty: those of the legs')
     steps: int = parameter(10, 'Steps of ~/walk', '', 1, 200)
     step_length: float = parameter(
         0.05, 'Distance by which a foot lands ahead of the other one; negative: backwards', 'm',
@@ -60,10 +60,10 @@ class GaitPlayerParameters(RobotNodeParameters):
     crouch: float = parameter(
         -1.0, 'By how much the hips are lowered, as a share of the length of a leg; negative: as '
         "in the robot's YAML", '', -1.0, 0.5)
-    ramp: float = constant(
+    ramp: float = read_only(
         0.5, 'Duration of slowing down for a pause or stop, and of speeding up again', 's', 0.05,
         5.0)
-    halt_margin: float = constant(
+    halt_margin: float = read_only(
         0.01, 'Smallest distance of the zero-moment point from the edge of the support in a pause',
         'm', 0.0, 0.2)
     use_fused_com: bool = parameter(
@@ -83,7 +83,7 @@ class GaitPlayerParameters(RobotNodeParameters):
         0.01, 10.0)
     max_ground_tilt: float = parameter(
         0.2, 'Largest tilt of the ground that feedback follows', 'rad', 0.0, 0.35)
-    monitor: str = constant('zmp_monitor', 'Node that monitors stability; empty: not monitored')
+    monitor: str = read_only('zmp_monitor', 'Node that monitors stability; empty: not monitored')
     monitor_timeout: float = parameter(
         5.0, 'Time without diagnostics of the monitor after which it counts as stopped', 's', 1.5,
         60.0)
@@ -95,7 +95,7 @@ class GaitPlayerParameters(RobotNodeParameters):
     follow_time: float = parameter(
         0.3, 'Time for which the distance from the gait may exceed follow_tolerance', 's', 0.0,
         10.0)
-    lead: float = constant(
+    lead: float = read_only(
         0.25, 'Time between a request and the first motion that it causes: longer than the delay '
         'of a trajectory', 's', 0.0, 5.0)
     knot_period: float = parameter(

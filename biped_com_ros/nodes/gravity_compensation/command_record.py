@@ -14,7 +14,7 @@
 """
 What was commanded last, in memory that outlives the process.
 
-A controller goes on applying the last command of a node that was killed. The next node has to
+A controller keeps applying the last command of a node that was killed. The next node has to
 begin there, and only one node may command at a time: the record is a file in the system's shared
 memory (a few hundred bytes; nothing is written to a disk), whose lock the kernel releases however
 its holder ends.
@@ -41,7 +41,7 @@ except ImportError:  # not POSIX: nothing is kept
     fcntl = None  # type: ignore[assignment]
 
 _SHARED_MEMORY = Path('/dev/shm')
-#: So many subscribers are remembered.
+#: Largest number of subscribers in the record.
 _MOST_SUBSCRIBERS = 16
 _GID = 16  # bytes
 

@@ -26,7 +26,7 @@ import time
 
 from rclpy.node import Node
 
-#: A subscriber that has not become a node with parameters for so long is no controller, s.
+#: Time after which a subscriber without a node with parameters is no controller, s.
 _RECOGNITION_TIME = 2.0
 
 

@@ -16,8 +16,8 @@ Where a trajectory controller commands its joints at present.
 
 joint_trajectory_controller publishes its reference on ``~/controller_state`` in every update in
 which it is active (``publish_state`` in joint_trajectory_controller.cpp of ros2_controllers).
-Who goes on from there moves nothing: from the measured positions, joints that hang below their
-reference under gravity would give way by as much once more.
+A trajectory that starts there moves nothing. From the measured positions, which are below the
+reference by the deflection under gravity, joints would sink by that deflection once more.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from rclpy.subscription import Subscription
 _COMMANDS, _STATE = '/joint_trajectory', '/controller_state'
 #: An older message may be of a controller that was deactivated since, s.
 _LONGEST_AGE = 0.5
-#: So long it is waited for, s.
+#: Longest wait for it, s.
 _LONGEST_WAIT = 1.0
 
 

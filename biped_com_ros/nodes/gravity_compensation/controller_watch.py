@@ -36,7 +36,7 @@ _RECOGNITION_PERIOD = 0.2
 #: A controller that is found later than this after the start was loaded since, and is activated
 #: after that; the first ones may have been active for long. s
 _DISCOVERY_TIME = 3.0
-#: For so long it counts as inactive without an event, s.
+#: Time for which it counts as inactive without an event, s.
 _ACTIVATION_TIME = 2.0
 _UNRECOGNISED = ('a subscriber of the commands is not completely discovered yet: wait until it is '
                  'known whether it is a controller')
@@ -166,7 +166,7 @@ class ControllerWatch:
 
     @property
     def applies_commands(self) -> bool:
-        """Whether a controller applies the last command, and goes on if no other one comes."""
+        """Whether a controller applies the last command until another one comes."""
         return not self.must_restart and any(map(_applies, self._controllers.values()))
 
     @property

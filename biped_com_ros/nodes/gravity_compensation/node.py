@@ -64,9 +64,9 @@ import numpy as np
 
 #: Period of steps while joint states are late, s.
 _WATCH_PERIOD = 0.01
-#: Simulated time that stands still for so long is replaced by real time, s.
+#: Time for which simulated time may stand still before real time replaces it, s.
 _CLOCK_TIMEOUT = 1.0
-#: A gait's plan expires so long after its last message.
+#: Lifetime of a gait's plan after its last message.
 _PLAN_LIFETIME_NS = nanoseconds(0.2)
 _RESTARTING = 'the controller was restarted and applies no effort: starting again from zero'
 _PENDING = ('the previous instance of this node was killed: waiting for the controller that still '
@@ -243,7 +243,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         now = stamp_ns / SECOND_NS if self._is_simulated else time.monotonic()
         inhibited = self._inhibited(now)
         self.compensator.update_payload(stamp_ns)
-        # Efforts that alternate with another node's are none to go on from.
+        # Efforts that alternate with those of another node are not continued.
         is_applied = self._controller.applies_commands and not self._conflict
         efforts = self.supervisor.update(positions, stamp_ns, now, inhibited, is_applied)
         if efforts is not None:
@@ -320,8 +320,8 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         """
         Return seconds of a clock that does not jump, or of the simulated one.
 
-        When simulated time stands still for 1 s, real time goes on in its place: without a
-        simulator efforts have to ramp down, too.
+        When simulated time stands still for 1 s, real time replaces it: without a simulator
+        efforts have to ramp down, too.
         """
         steady = time.monotonic()
         if not self._is_simulated:

@@ -28,7 +28,7 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.wrench.sensor_faults import WeightBalanceSettings
 from biped_com_ros.ros.node.common_parameters import (
     gravity_parameter, ManagedNodeParameters, PayloadParameters)
-from biped_com_ros.ros.node.parameters import constant, parameter, settings_from
+from biped_com_ros.ros.node.parameters import parameter, read_only, settings_from
 import numpy as np
 
 
@@ -40,7 +40,7 @@ class GravityCompensationParameters(ManagedNodeParameters, PayloadParameters):
         AUTO, "Contacts that support the robot: 'auto' (by the measured forces), 'fixed' "
         "(something holds the base), 'all' (every contact alike), or by name, separated by "
         'commas')
-    contacts: list[str] = constant([], 'Feet and hands that may be loaded; empty: the feet')
+    contacts: list[str] = read_only([], 'Feet and hands that may be loaded; empty: the feet')
     distribution: str = parameter(
         CLOSED_FORM, 'How contact wrenches are chosen: the least ones in closed form, the least '
         'ones within friction, soles and efforts (bounded; needs proxsuite), or the measured '
@@ -52,15 +52,15 @@ class GravityCompensationParameters(ManagedNodeParameters, PayloadParameters):
     gain_joints: list[str] = parameter([], 'Joints with a gain of their own')
     gains: list[float] = parameter(
         [], 'Share of the computed effort that each of gain_joints gets', '', 0.0, 1.5)
-    command_joints: list[str] = constant(
+    command_joints: list[str] = read_only(
         [], "Order of ~/commands: the parameter 'joints' of the effort controller; with "
         'trajectory_rate, the joints of the trajectory controller in any order; empty: all '
         'actuated joints in the order of the URDF')
-    controller: str = constant(
+    controller: str = read_only(
         '', 'Effort controller that has to run before anything is sent; empty: none. The '
         "parameter 'joints' of every controller that gets ~/commands is compared with "
         'command_joints')
-    trajectory_rate: float = constant(
+    trajectory_rate: float = read_only(
         0.0, 'Rate of ~/joint_trajectory, which has positions and efforts and replaces '
         '~/commands; 0: off', 'Hz', 0.0, 1000.0)
     path_tolerance: float = parameter(
@@ -72,7 +72,7 @@ class GravityCompensationParameters(ManagedNodeParameters, PayloadParameters):
     goal_time: float = parameter(
         1.0, 'Time after the end of a trajectory in which its goal has to be reached, where the '
         'goal gives none; 0: any', 's', 0.0, 60.0)
-    wrench_topics: list[str] = constant(
+    wrench_topics: list[str] = read_only(
         [], 'Topics (WrenchStamped in the contact frame) of the contacts; empty: '
         'wrench_aggregator/<contact>/wrench')
     effort_clamp: float = parameter(
@@ -121,12 +121,12 @@ class GravityCompensationParameters(ManagedNodeParameters, PayloadParameters):
     sole_margin: float = parameter(
         0.005, "Distance of the centre of pressure from the sole's edge, with 'bounded'", 'm',
         0.0, 0.1)
-    torque_lever: float = constant(
+    torque_lever: float = read_only(
         0.1, 'Contact wrenches are minimized with torques, N m, divided by this length', 'm',
         0.001, 10.0)
     gravity: float = gravity_parameter()
-    marker_rate: float = constant(15.0, 'Rate of the markers; 0: off', 'Hz', 0.0, 1000.0)
-    marker_scale: float = constant(
+    marker_rate: float = read_only(15.0, 'Rate of the markers; 0: off', 'Hz', 0.0, 1000.0)
+    marker_scale: float = read_only(
         0.0, "Length of force arrows; 0: the robot's weight is 0.55 of its height", 'm/N', 0.0,
         1.0)
 

@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Who commands a controller: one node at a time, and each goes on where the last one was killed.
+Which node may command a controller: one at a time, starting from the efforts of a killed one.
 
 A node that was killed is still discovered for up to 20 s, and its controller still applies its
 last command. Both are known from its :class:`CommandRecord`, on the same computer.

@@ -47,7 +47,7 @@ from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory as JointTrajectoryMsg, JointTrajectoryPoint
 
-#: In so long the controller brings the joints to rest when no message follows, s.
+#: Time in which the controller brings the joints to rest when no message follows, s.
 _BRAKE_TIME = 0.2
 #: A stamp further back than this is one of a clock that was set back, ns.
 _SET_BACK_NS = nanoseconds(0.5)
@@ -147,7 +147,7 @@ class TrajectoryOutput(ControllerOutput):
             qos_overriding_options=overridable())
 
     def stop(self) -> None:
-        """Accept no motion any more; what is followed goes on while efforts ramp to zero."""
+        """Accept no more motions; the present one is followed while efforts ramp to zero."""
         while self._subscriptions:
             self._node.destroy_subscription(self._subscriptions.pop())
         self._commanded.ignore()

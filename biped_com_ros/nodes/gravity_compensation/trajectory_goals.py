@@ -43,7 +43,7 @@ from rclpy.task import Future
 
 #: Rate of feedback, as the controller's action_monitor_rate, Hz.
 _FEEDBACK_RATE = 20.0
-#: In so long the joints of a cancelled goal come to rest, s.
+#: Time in which the joints of a cancelled goal come to rest, s.
 _BRAKE_TIME = 0.2
 
 

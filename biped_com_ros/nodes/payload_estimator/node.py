@@ -61,7 +61,7 @@ from biped_com_ros.ros.topics.stamp import stamp_to_msg
 from geometry_msgs.msg import InertiaStamped
 import numpy as np
 
-#: Wrenches and IMU may differ so much from the joint states, ns.
+#: Largest difference of the stamps of wrenches and IMU from those of the joint states, ns.
 _SAME_NS = nanoseconds(0.05)
 
 

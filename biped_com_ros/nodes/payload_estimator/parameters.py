@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from biped_com_ros.ros.node.common_parameters import gravity_parameter, RobotNodeParameters
-from biped_com_ros.ros.node.parameters import constant, parameter
+from biped_com_ros.ros.node.parameters import parameter, read_only
 
 
 @dataclass(frozen=True)
@@ -30,25 +30,25 @@ class PayloadEstimatorParameters(RobotNodeParameters):
         500.0)
     sensor_timeout: float = parameter(
         0.5, 'Time without messages after which an input is stale', 's', 0.001, 60.0)
-    least_mass: float = constant(0.3, 'Least mass of a payload', 'kg', 0.01, 100.0)
-    largest_mass: float = constant(10.0, 'Largest mass of a payload', 'kg', 0.1, 100.0)
-    smoothing: float = constant(
+    least_mass: float = read_only(0.3, 'Least mass of a payload', 'kg', 0.01, 100.0)
+    largest_mass: float = read_only(10.0, 'Largest mass of a payload', 'kg', 0.1, 100.0)
+    smoothing: float = read_only(
         0.08, 'Time constant of the low-pass of the residuals', 's', 0.01, 5.0)
-    evidence: float = constant(
+    evidence: float = read_only(
         25.0, 'Decrease of chi-squared by a payload from which it is reported: with a larger one '
         'fewer reports are false, and all come later', '', 4.0, 1e4)
-    force_deviation: float = constant(
+    force_deviation: float = read_only(
         0.001, 'Standard deviation of the sum of the foot forces, as a share of body weight', '',
         1e-5, 1.0)
-    moment_deviation: float = constant(
+    moment_deviation: float = read_only(
         0.001, 'Standard deviation of their moment, as a lever of body weight', 'm', 1e-5, 1.0)
-    effort_deviation: float = constant(
+    effort_deviation: float = read_only(
         0.02, 'Standard deviation of the torque of a joint, friction included, as a share of its '
         'effort limit', '', 1e-4, 1.0)
-    hand_deviation: float = constant(
+    hand_deviation: float = read_only(
         0.5, 'Standard deviation of the force of a hand; of its moment over 0.1 m', 'N', 0.01,
         100.0)
-    model_deviation: float = constant(
+    model_deviation: float = read_only(
         0.05, "Relative error of the model's forces, as they change with posture and motion", '',
         1e-3, 1.0)
     gravity: float = gravity_parameter()

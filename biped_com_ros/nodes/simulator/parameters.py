@@ -20,7 +20,7 @@ from typing import Any
 
 from biped_com_ros.nodes.simulator.bag_recorder import STORAGES
 from biped_com_ros.ros.node.common_parameters import RobotChoice
-from biped_com_ros.ros.node.parameters import constant, parameter, settings_from
+from biped_com_ros.ros.node.parameters import parameter, read_only, settings_from
 from biped_com_ros.sim.faults import Fault, parse_faults
 from biped_com_ros.sim.hidden import parse_errors
 from biped_com_ros.sim.instruments import parse_instrument_errors
@@ -29,45 +29,45 @@ from biped_com_ros.sim.mjcf import WorldOptions
 
 
 def _sigma(description: str, unit: str, largest: float) -> Any:
-    return constant(0.0, f'Standard deviation of {description}', unit, 0.0, largest)
+    return read_only(0.0, f'Standard deviation of {description}', unit, 0.0, largest)
 
 
 def _delay(description: str) -> Any:
-    return constant(0.0, f'Age of {description}', 's', 0.0, 1.0)
+    return read_only(0.0, f'Age of {description}', 's', 0.0, 1.0)
 
 
 def _share(description: str, of: str) -> Any:
-    return constant(0.0, f'{description}, as a share of the {of}', '', 0.0, 1.0)
+    return read_only(0.0, f'{description}, as a share of the {of}', '', 0.0, 1.0)
 
 
 @dataclass(frozen=True)
 class SimulatorParameters(RobotChoice):
     """Parameters of `simulator`."""
 
-    posture: str = constant('stand', 'Initial posture')
-    tendons: bool = constant(
+    posture: str = read_only('stand', 'Initial posture')
+    tendons: bool = read_only(
         True, "Whether to simulate the torso's tendons, if it has any; else the torso is rigid")
-    virtual_joints: bool = constant(
+    virtual_joints: bool = read_only(
         True, "Whether joint_states has the torso's virtual joints, which a real robot's encoders "
         'do not measure; if false, torso_controller has to publish them')
-    seed: int = constant(0, 'Seed of all random numbers', '', 0, 2 ** 31)
-    rate: float = constant(500.0, 'Rate of sensor readings and commands', 'Hz', 10.0, 2000.0)
-    physics_rate: float = constant(
+    seed: int = read_only(0, 'Seed of all random numbers', '', 0, 2 ** 31)
+    rate: float = read_only(500.0, 'Rate of sensor readings and commands', 'Hz', 10.0, 2000.0)
+    physics_rate: float = read_only(
         1000.0, 'Physics steps per second; a multiple of rate', 'Hz', 200.0, 20000.0)
-    clock_rate: float = constant(100.0, 'Rate of /clock; 0: not published', 'Hz', 0.0, 2000.0)
+    clock_rate: float = read_only(100.0, 'Rate of /clock; 0: not published', 'Hz', 0.0, 2000.0)
     real_time_factor: float = parameter(
         1.0, 'Simulated seconds per second; 0: as fast as possible', '', 0.0, 100.0)
     command_timeout: float = parameter(
         0.1, 'How long, in wall time, a step waits for the next of regular commands; 0: not at '
         'all, as a real robot', 's', 0.0, 1.0)
-    world_frame: str = constant('odom', 'frame_id of the world')
-    friction: float = constant(1.0, 'Coulomb friction of the soles', '', 0.0, 10.0)
+    world_frame: str = read_only('odom', 'frame_id of the world')
+    friction: float = read_only(1.0, 'Coulomb friction of the soles', '', 0.0, 10.0)
     hidden_com_sigma: float = _sigma(
         "the hidden error of each link's centre of mass, per axis", 'm', 0.2)
     hidden_mass_sigma: float = _sigma("the hidden error of each link's mass, as a share", '', 1.0)
-    hidden_errors: list[str] = constant(
+    hidden_errors: list[str] = read_only(
         [], "Further hidden errors, each '<link> <kg> <x m> <y m> <z m>'")
-    errors_at_mass: float = constant(
+    errors_at_mass: float = read_only(
         0.0, 'Mass of the robot for which errors in N and N m are given; they are scaled by the '
         "ratio of this robot's mass to it. 0: not scaled", 'kg', 0.0, 1000.0)
     encoder_noise: float = _sigma("the joint positions' noise", 'rad', 0.5)
@@ -98,13 +98,13 @@ class SimulatorParameters(RobotChoice):
         "the temperature coefficients of the force sensors' biases", 'N/K', 100.0)
     torque_temperature: float = _sigma(
         "the temperature coefficients of the torque sensors' biases", 'N m/K', 10.0)
-    warming: float = constant(
+    warming: float = read_only(
         0.0, 'How much warmer the force-torque sensors become', 'K', -100.0, 100.0)
-    warming_time: float = constant(
+    warming_time: float = read_only(
         600.0, 'Time constant of the warming', 's', 0.1, 100000.0)
-    force_range: float = constant(
+    force_range: float = read_only(
         0.0, 'Largest absolute force that a sensor measures; 0: any', 'N', 0.0, 100000.0)
-    torque_range: float = constant(
+    torque_range: float = read_only(
         0.0, 'Largest absolute torque that a sensor measures; 0: any', 'N m', 0.0, 10000.0)
     wrench_position: float = _sigma(
         "the misplacement of the force-torque sensors' frames, per axis", 'm', 0.1)
@@ -112,7 +112,7 @@ class SimulatorParameters(RobotChoice):
         "the misplacement of the force-torque sensors' axes, about each of them", 'rad', 0.5)
     imu_rotation: float = _sigma("the IMUs' mounting, about each axis", 'rad', 0.5)
     sole_position: float = _sigma('the misplacement of the soles in the feet, per axis', 'm', 0.05)
-    instrument_errors: list[str] = constant(
+    instrument_errors: list[str] = read_only(
         [], "Errors that are not drawn, each '<joint, sensor or foot> <error> <values>'; see "
         'doc/robot.rst')
     wrench_faults: list[str] = parameter(
@@ -125,25 +125,25 @@ class SimulatorParameters(RobotChoice):
     joint_friction: float = _share("The joints' Coulomb friction", 'effort limit')
     joint_stiction: float = _share(
         'How much more effort it takes to break a joint away from rest', 'effort limit')
-    stribeck_velocity: float = constant(
+    stribeck_velocity: float = read_only(
         0.05, 'Speed at which most of joint_stiction is gone', 'rad/s', 1e-4, 10.0)
     viscous_friction: float = _share(
         "The joints' viscous friction at the velocity limit", 'effort limit')
     friction_scatter: float = _sigma("the logarithm of each joint's friction", '', 2.0)
-    rotor_inertia: float = constant(
+    rotor_inertia: float = read_only(
         0.0, 'Reflected inertia of the rotors, as a share of the inertia that the joint moves; '
         'raised to what stable drives need', '', 0.0, 10.0)
     drive_noise: float = _share("Standard deviation of the drives' efforts", 'effort limit')
-    drive_speed: float = constant(
+    drive_speed: float = read_only(
         0.0, "Largest speed of the drives' setpoints, as a share of the velocity limit; 0: any",
         '', 0.0, 1.0)
     tendon_delay: float = _delay('commands of tendon lengths, in addition to command_delay')
     tendon_noise: float = _sigma('the tendon lengths that are set', 'm', 0.01)
-    tendon_speed: float = constant(
+    tendon_speed: float = read_only(
         0.0, 'Largest speed of the winches; 0: any', 'm/s', 0.0, 10.0)
-    record: str = constant(
+    record: str = read_only(
         '', 'New directory of a rosbag2 for joint_states, IMUs and wrenches; empty: no recording')
-    record_storage: str = constant('mcap', 'Storage of the rosbag2', options=STORAGES)
+    record_storage: str = read_only('mcap', 'Storage of the rosbag2', options=STORAGES)
     push_duration: float = parameter(0.2, 'Duration of a push on ~/push', 's', 0.0, 60.0)
 
     @property

@@ -34,7 +34,7 @@ from typing import Any
 from biped_com_ros.core.errors import BipedComError, ConfigurationError, UnknownNameError
 from biped_com_ros.nodes import NODES
 from biped_com_ros.ros.node.executor import run
-from biped_com_ros.ros.node.parameters import constant, declare_parameters
+from biped_com_ros.ros.node.parameters import declare_parameters, read_only
 from rclpy.node import Node
 
 
@@ -42,7 +42,7 @@ from rclpy.node import Node
 class SuiteParameters:
     """Parameters of `suite`."""
 
-    nodes: list[str] = constant([], 'Names of the nodes to run in this process')
+    nodes: list[str] = read_only([], 'Names of the nodes to run in this process')
 
 
 def compose(registry: dict[str, str] = NODES) -> list[Node]:

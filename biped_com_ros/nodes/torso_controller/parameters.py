@@ -26,7 +26,7 @@ from biped_com_ros.core.torso.options import ControllerOptions, TendonDrive
 from biped_com_ros.core.torso.reference import MotionLimits
 from biped_com_ros.core.torso.tension import map_closure, TensionLimits
 from biped_com_ros.ros.node.common_parameters import gravity_parameter, ManagedNodeParameters
-from biped_com_ros.ros.node.parameters import constant, parameter, settings_from
+from biped_com_ros.ros.node.parameters import parameter, read_only, settings_from
 import numpy as np
 
 
@@ -34,11 +34,11 @@ import numpy as np
 class TorsoControllerParameters(ManagedNodeParameters):
     """Parameters of `torso_controller`."""
 
-    optional: bool = constant(
+    optional: bool = read_only(
         False, 'Whether to exit without an error if the robot has no tendon-driven torso')
-    lower_imu: str = constant('base', "IMU of the robot's YAML below the backbone")
-    upper_imu: str = constant('torso', "IMU of the robot's YAML above the backbone")
-    hand_topics: list[str] = constant(
+    lower_imu: str = read_only('base', "IMU of the robot's YAML below the backbone")
+    upper_imu: str = read_only('torso', "IMU of the robot's YAML above the backbone")
+    hand_topics: list[str] = read_only(
         [], 'Topics (WrenchStamped, environment on robot, in the frame of the hand) of the '
         "wrenches on the robot's hands, in the order of its YAML; empty: no wrenches")
     max_speed: float = parameter(1.5, 'Largest speed of the bend', 'rad/s', 0.001, 10.0)
@@ -94,9 +94,9 @@ class TorsoControllerParameters(ManagedNodeParameters):
     joy_left_axis: int = parameter(0, 'Axis of the joystick that is 1 to the left', '', 0, 31)
     joy_dead_zone: float = parameter(
         0.05, 'Deflection up to which the stick counts as centred', '', 0.0, 0.9)
-    fallback_rate: float = constant(
+    fallback_rate: float = read_only(
         100.0, 'Rate of commands while the torso IMU has no data', 'Hz', 1.0, 1000.0)
-    tip_frame: str = constant(
+    tip_frame: str = read_only(
         'torso_tip', 'TF frame at the upper end of the backbone; empty: no TF. Use the name of '
         'the upper link only if no other node publishes it')
     tf_rate: float = parameter(50.0, 'Rate of TF; 0 turns it off', 'Hz', 0.0, 10000.0)

@@ -37,7 +37,7 @@ from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.torso.joystick import tour
 from biped_com_ros.ros.node.executor import run
-from biped_com_ros.ros.node.parameters import constant, declare_parameters
+from biped_com_ros.ros.node.parameters import declare_parameters, read_only
 from biped_com_ros.ros.node.timers import steady_clock
 from biped_com_ros.ros.topics.inputs import PointInput
 from biped_com_ros.ros.topics.qos import LATCHED, STATE_OUTPUT
@@ -64,14 +64,14 @@ _LONGEST_WAIT = 5.0  # s for the service that freezes: later it would come unexp
 class TorsoTeleopParameters:
     """Parameters of `torso_teleop`."""
 
-    robot: str = constant(
+    robot: str = read_only(
         '', 'Name of a robot of this package, or path of a YAML file: the node exits with an '
         'error if this robot has no tendon-driven torso; empty: any robot')
-    motion: str = constant(
+    motion: str = read_only(
         'keys', 'What moves the stick: the keyboard (keys), or a tour from the centre to the '
         'border, once around and back (tour)', options=('keys', 'tour'))
-    rate: float = constant(50.0, 'Rate of the messages on joy', 'Hz', 5.0, 200.0)
-    step: float = constant(
+    rate: float = read_only(50.0, 'Rate of the messages on joy', 'Hz', 5.0, 200.0)
+    step: float = read_only(
         0.1, 'Change of the deflection of the stick per key press', '', 0.01, 1.0)
 
 

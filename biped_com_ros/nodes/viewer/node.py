@@ -45,7 +45,7 @@ from biped_com_ros.ros.node.callback_errors import log_exception
 from biped_com_ros.ros.node.common_parameters import RobotChoice
 from biped_com_ros.ros.node.diagnostics import Diagnostics, OK, Report
 from biped_com_ros.ros.node.executor import run
-from biped_com_ros.ros.node.parameters import constant, declare_parameters
+from biped_com_ros.ros.node.parameters import declare_parameters, read_only
 from biped_com_ros.ros.node.robot_source import RobotSource
 from biped_com_ros.ros.node.timers import steady_clock
 from biped_com_ros.ros.topics.frames import frame_prefix
@@ -64,24 +64,24 @@ _MAX_PENDING_COMMANDS = 100  # more than anybody can click in one period
 class ViewerParameters(RobotChoice):
     """Parameters of `viewer`."""
 
-    host: str = constant(
+    host: str = read_only(
         '127.0.0.1', 'Address to serve: 127.0.0.1 for this computer only, 0.0.0.0 for the whole '
         'network, where anybody with the printed token can use the buttons, too')
-    port: int = constant(
+    port: int = read_only(
         8080, 'Port of the page; if it is in use, the next free one; 0: any', '', 0, 65535)
-    rate: float = constant(20.0, 'Frames per second', 'Hz', 1.0, 60.0)
-    controls: str = constant(
+    rate: float = read_only(20.0, 'Frames per second', 'Hz', 1.0, 60.0)
+    controls: str = read_only(
         'all', f'Groups of controls that may be used: all, none, or some of {", ".join(GROUPS)}, '
         'separated by commas; others are shown, but disabled')
-    max_browsers: int = constant(8, 'Browsers that may show the page at a time', '', 1, 50)
-    recording: float = constant(
+    max_browsers: int = read_only(8, 'Browsers that may show the page at a time', '', 1, 50)
+    recording: float = read_only(
         60.0, 'Time that the button for the last minute saves, of messages that are kept while '
         'the page is open; 0: none', 's', 0.0, 600.0)
-    recording_memory: int = constant(
+    recording_memory: int = read_only(
         100, 'Memory for these messages; of longer recordings only the end is kept', 'MB', 1, 2000)
-    recording_directory: str = constant(
+    recording_directory: str = read_only(
         '', 'Where recordings are written; empty: a temporary directory')
-    optional: bool = constant(False, 'Whether to exit without an error if viser is not installed')
+    optional: bool = read_only(False, 'Whether to exit without an error if viser is not installed')
 
 
 class Viewer(Node):
@@ -269,7 +269,7 @@ class RenderThread(threading.Thread):
             inputs = PageInputs(polled, self._model)
             try:
                 self._draw(inputs)
-            except Exception as error:  # noqa: B902 - the page goes on after any error
+            except Exception as error:  # noqa: B902 - drawing continues after any error
                 log_exception(self._node, error)
                 time.sleep(self._period)
             polled.unsubscribe()

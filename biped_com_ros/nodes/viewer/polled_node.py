@@ -74,7 +74,7 @@ class PolledNode:
 
     def subscribe(self, message_type: type, topic: str, callback: Callable[[Any], None],
                   qos: QoSProfile, longest: int = LONGEST_MESSAGE) -> None:
-        """Subscribe to whole messages, of so many bytes at most."""
+        """Subscribe to whole messages of at most `longest` bytes."""
         subscribe(self.node, message_type, topic, callback, qos, longest=longest)
 
     def unsubscribe(self) -> None:

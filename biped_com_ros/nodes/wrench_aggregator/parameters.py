@@ -23,17 +23,17 @@ from biped_com_ros.core.wrench.contact import ContactThresholds
 from biped_com_ros.core.wrench.tare import TareLimits
 from biped_com_ros.ros.node.common_parameters import (
     ContactParameters, gravity_parameter, RobotNodeParameters, WeightParameters)
-from biped_com_ros.ros.node.parameters import constant, parameter, settings_from
+from biped_com_ros.ros.node.parameters import parameter, read_only, settings_from
 
 
 @dataclass(frozen=True)
 class WrenchAggregatorParameters(RobotNodeParameters, ContactParameters, WeightParameters):
     """Parameters of `wrench_aggregator`."""
 
-    offsets_file: str = constant(
+    offsets_file: str = read_only(
         '', 'YAML file of the offsets of the sensors: read at start if it exists, written by tare '
         'and untare; empty: offsets are not saved')
-    footprint_frame: str = constant(
+    footprint_frame: str = read_only(
         'base_footprint', 'frame_id of the total wrench and of the line through the CoM')
     gravity: float = gravity_parameter(read_only=False)
     low_pass_cutoff: float = parameter(

@@ -27,7 +27,7 @@ from biped_com_ros.ros.node.background import BackgroundTask
 import numpy as np
 
 LASTING_NS = SECOND_NS
-"""The robot must have rested for so long, over which readings are averaged, ns."""
+"""Time of rest over which readings are averaged, ns."""
 AGAIN_NS = 2 * SECOND_NS
 """Time until a result that changed is confirmed, ns."""
 PERIOD_NS = 30 * SECOND_NS

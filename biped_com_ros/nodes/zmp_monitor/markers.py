@@ -104,7 +104,7 @@ class StabilityMarkers:
         self._trails: tuple[_Trail, ...] = (_Trail(params.trail), _Trail(params.trail))
 
     def set_trail(self, length: int) -> None:
-        """Draw trails of so many points, of those that are known."""
+        """Draw trails of `length` points."""
         if length == len(self._trails[0].points):
             return
         self._trails = tuple(trail.resized(length) for trail in self._trails)

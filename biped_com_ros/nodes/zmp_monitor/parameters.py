@@ -21,7 +21,7 @@ from biped_com_ros.core.com.momentum import METHODS
 from biped_com_ros.ros.node.common_parameters import (
     ContactParameters, FootWrenchParameters, gravity_parameter, PayloadParameters,
     WeightParameters)
-from biped_com_ros.ros.node.parameters import constant, parameter
+from biped_com_ros.ros.node.parameters import parameter, read_only
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,10 @@ class ZmpMonitorParameters(
         FootWrenchParameters, ContactParameters, WeightParameters, PayloadParameters):
     """Parameters of `zmp_monitor`."""
 
-    polygon_source: str = constant(
+    polygon_source: str = read_only(
         'configuration', "Outlines of the soles: from the robot's YAML, or from the collision "
         'geometry of its URDF', options=('configuration', 'collision'))
-    hand_wrench_topics: list[str] = constant(
+    hand_wrench_topics: list[str] = read_only(
         [], 'Topics (geometry_msgs/WrenchStamped) of the wrench of the environment on each hand '
         "that has wrench_sensors, in any frame fixed to it, in the order of the robot's hands; "
         'empty: wrench_aggregator/<hand>/wrench')

@@ -32,7 +32,7 @@ from biped_com_ros.ros.node.callback_errors import log_exception
 from biped_com_ros.ros.topics.stamp import now_ns
 import numpy as np
 
-#: The clock is read once in this time while stamps go on from one that agreed with it; a reading
+#: Period in which the clock is read while stamps continue one that agreed with it, ns; a reading
 #: takes 1.8 us.
 _CLOCK_PERIOD_NS = 50_000_000
 #: How long after the start /clock may be missing, s: DDS takes up to 3 s to find its publisher.

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from biped_com_ros.core.constants import GRAVITY
-from biped_com_ros.ros.node.parameters import constant, parameter
+from biped_com_ros.ros.node.parameters import parameter, read_only
 
 
 BASE_SOURCES = ('imu', 'filter', 'odometry', 'tf', 'fixed')
@@ -34,20 +34,20 @@ def gravity_parameter(read_only: bool = True) -> Any:
 
 @dataclass(frozen=True)
 class RobotChoice:
-    """Of a node that needs the robot's model."""
+    """Parameters of a node that needs the robot's model."""
 
-    robot: str = constant('biped', 'Name of a robot of this package, or path of a YAML file')
-    urdf: str = constant(
+    robot: str = read_only('biped', 'Name of a robot of this package, or path of a YAML file')
+    urdf: str = read_only(
         '', "Overrides the robot's URDF: a path, a package:// URI, or 'topic' for the topic "
         'robot_description')
-    frame_prefix: str = constant(
+    frame_prefix: str = read_only(
         '', 'Put before the name of every frame that the node publishes, as by '
         "robot_state_publisher, such as 'robot1/'; frames that it receives may have it")
 
 
 @dataclass(frozen=True)
 class RobotNodeParameters(RobotChoice):
-    """Of a node that also subscribes to stamped messages."""
+    """Parameters of a node that also subscribes to stamped messages."""
 
     max_stamp_age: float = parameter(
         1.0, "Largest difference between a message's stamp and the node's clock; messages beyond "
@@ -56,7 +56,7 @@ class RobotNodeParameters(RobotChoice):
 
 @dataclass(frozen=True)
 class FilterParameters(RobotNodeParameters):
-    """Of a node that estimates the base with base_source filter; see `FilterSettings`."""
+    """Parameters of ``base_source: filter``; see `FilterSettings`."""
 
     filter_gyro_noise: float = parameter(
         3e-4, 'With base_source filter: spectral density of the noise of the gyroscope',
@@ -77,18 +77,18 @@ class FilterParameters(RobotNodeParameters):
 
 @dataclass(frozen=True)
 class EstimatorParameters(FilterParameters):
-    """Of a node that estimates the pose of the base."""
+    """Parameters of a node that estimates the pose of the base."""
 
-    base_source: str = constant(
+    base_source: str = read_only(
         'imu', 'Source of the pose of base_link: imu (orientation from the IMU, position from the '
         'soles in contact), filter (gyroscope, accelerometer and foot wrenches), odometry (topic '
         'odom), tf, or fixed (parameter fixed_base)',
         options=BASE_SOURCES)
-    world_frame: str = constant('odom', 'World-fixed frame, z up, of the published quantities')
+    world_frame: str = read_only('odom', 'World-fixed frame, z up, of the published quantities')
     base_timeout: float = parameter(
         0.1, 'Largest difference between the stamps of joint_states and of IMU, odometry or TF',
         's', 0.0001, 60.0)
-    fixed_base: list[float] = constant(
+    fixed_base: list[float] = read_only(
         [0.0] * 6, 'Pose of base_link with base_source fixed: x, y, z (m), roll, pitch, yaw (rad)')
     contact_tolerance: float = parameter(
         0.01, 'Where contacts are not measured: height above the lowest sole below which a sole '
@@ -100,9 +100,9 @@ class EstimatorParameters(FilterParameters):
 
 @dataclass(frozen=True)
 class FootWrenchParameters(EstimatorParameters):
-    """Of an estimator that receives the wrenches of the feet, too."""
+    """Parameters of an estimator that receives the wrenches of the feet, too."""
 
-    wrench_topics: list[str] = constant(
+    wrench_topics: list[str] = read_only(
         [], 'Topics (geometry_msgs/WrenchStamped) of the wrench of the ground on each foot, in '
         "any frame fixed to the foot, in the order of the robot's feet; empty: "
         'wrench_aggregator/<foot>/wrench')
@@ -110,9 +110,9 @@ class FootWrenchParameters(EstimatorParameters):
 
 @dataclass(frozen=True)
 class ContactTopicParameters(EstimatorParameters):
-    """Of an estimator that receives the contacts from another node."""
+    """Parameters of an estimator that receives the contacts from another node."""
 
-    contact_topics: list[str] = constant(
+    contact_topics: list[str] = read_only(
         [], "Topics (std_msgs/Bool) of the contact of each foot, in the order of the robot's "
         'feet; empty: wrench_aggregator/contacts, which has stamps')
     contact_timeout: float = parameter(
@@ -122,7 +122,7 @@ class ContactTopicParameters(EstimatorParameters):
 
 @dataclass(frozen=True)
 class ContactParameters:
-    """Of a node that detects by forces which feet are in contact."""
+    """Parameters of a node that detects by forces which feet are in contact."""
 
     contact_engage: float = parameter(
         0.06, 'Normal force of a foot, as a share of body weight, above which contact begins', '',
@@ -137,9 +137,9 @@ class ContactParameters:
 
 @dataclass(frozen=True)
 class PayloadParameters(RobotNodeParameters):
-    """Of a node that adds the payload in a hand to its model."""
+    """Parameters of a node that adds the payload in a hand to its model."""
 
-    payload_topic: str = constant(
+    payload_topic: str = read_only(
         'payload_estimator/payload', 'Topic (geometry_msgs/InertiaStamped) of the payload in a '
         'hand, in the frame of a link; empty: none')
     payload_rate: float = parameter(
@@ -150,7 +150,7 @@ class PayloadParameters(RobotNodeParameters):
 
 @dataclass(frozen=True)
 class WeightParameters:
-    """Of a node that compares the measured weight with the model's."""
+    """Parameters of a node that compares the measured weight with the model's."""
 
     weight_tolerance: float = parameter(
         0.03, "Largest relative difference of the measured weight from the model's", '', 0.0, 1.0)
@@ -158,10 +158,10 @@ class WeightParameters:
 
 @dataclass(frozen=True)
 class ManagedNodeParameters(RobotNodeParameters):
-    """Of a lifecycle node."""
+    """Parameters of a lifecycle node."""
 
     urdf: str = parameter(
         '', "Overrides the robot's URDF: a path, a package:// URI, or 'topic' for the topic "
         'robot_description; read when the node is configured')
-    autostart: bool = constant(
+    autostart: bool = read_only(
         True, 'Whether the node configures and activates itself; false: a lifecycle manager does')

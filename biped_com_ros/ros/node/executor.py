@@ -14,13 +14,13 @@
 """
 Runs nodes: one process, one executor, a clean end.
 
-Exceptions of callbacks are logged under the node's name, and the node goes on. Two faults of
+Exceptions of callbacks are logged under the node's name, and the node keeps running. Two faults of
 rclpy's EventsExecutor are avoided: `spin` may hang at full load and deliver nothing, which
 ``spin_until_future_complete`` with a limit does not; and callbacks with two arguments raise
 SystemError, so that no subscription of this package has one.
 
 A node with the methods `stop` and `busy` commands something that has to end softly: at SIGINT or
-SIGTERM its callbacks go on until it is no longer busy.
+SIGTERM its callbacks run until it is no longer busy.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from rclpy.task import Future
 _SLICE_SINGLE, _SLICE_EVENTS = 0.4, 2.0
 #: The same while a signal has to be handled by Python, s.
 _SLICE_SOFT = 0.1
-#: A node that commands something gets so long to end softly, s, or its `stopping_time` and this.
+#: Time that a node that commands something has to end softly, s, beyond its `stopping_time`.
 _LONGEST_SOFT_END = 5.0
 #: Its last message is lost if its publisher is destroyed before the subscribers have taken it, s.
 _DELIVERY_TIME = 0.1

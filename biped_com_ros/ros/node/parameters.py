@@ -111,7 +111,7 @@ def parameter(default: Any, description: str, unit: str = '', minimum: float | N
 
 
 #: `parameter` that can only be set at start.
-constant = functools.partial(parameter, read_only=True)
+read_only = functools.partial(parameter, read_only=True)
 
 
 def settings_from(params: object, settings_class: Callable[..., _T], prefix: str = '',

@@ -47,7 +47,7 @@ __all__ = [
 OneArray = Callable[[int, np.ndarray], None]
 ThreeArrays = Callable[[int, np.ndarray, np.ndarray, np.ndarray], None]
 
-#: Values that do not change at all for so long (s), in so many messages, mean a fault.
+#: Time, s, and number of messages without any change of the values after which they are a fault.
 _FROZEN_AFTER, _FROZEN_COUNT = 5.0, 50
 
 

@@ -31,7 +31,7 @@ from rclpy.topic_endpoint_info import TopicEndpointInfo
 
 #: The graph is read, and states are requested, at most once in this time, s.
 _PERIOD = 0.5
-#: So many publishers are named.
+#: Largest number of publishers that are named.
 _NAMED = 3
 #: What rmw gives as the name of an endpoint that belongs to no node of ROS.
 _NO_NODE = '_NODE_NAME_UNKNOWN_'

@@ -42,7 +42,7 @@ def subscribe(node: Node, message_type: type, topic: str, callback: Callable[[An
     Subscribe to whole messages of bounded size.
 
     Messages that are longer, or are none of this type, are logged once per 5 s and not used. An
-    exception of the callback is logged, too, and the node goes on.
+    exception of the callback is logged, too, and the node keeps running.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.ros.node.parameters import (
-    constant, declare_parameters, parameter, settings_from)
+    declare_parameters, parameter, read_only, settings_from)
 import pytest
 from rcl_interfaces.msg import ParameterType
 from rcl_interfaces.srv import DescribeParameters, SetParameters
@@ -37,7 +37,7 @@ class OneOfEach:
     source: str = parameter('imu', 'Where from', options=('imu', 'odometry', 'fixed'))
     enabled: bool = parameter(True, 'Whether')
     gains: list[float] = parameter([1.0, 2.0], 'Gains', minimum=0.0)
-    names: list[str] = constant([], 'Names')
+    names: list[str] = read_only([], 'Names')
     free: float = parameter(0.0, 'Anything')
 
 

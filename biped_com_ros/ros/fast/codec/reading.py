@@ -72,9 +72,9 @@ class Plan:
     size
         Least size of a message, bytes.
     structure_of
-        Returns those parts of at least so many bytes that make the structure.
+        Returns the parts of a message of at least `size` bytes that determine its structure.
     structure
-        What they are where the structure is this one, except for padding.
+        Their values for this structure, except for padding.
     values_of
         Returns the selected values of a message as a tuple: for few of them.
     stamp_of
