@@ -83,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BipedComError as error:
         print(error, file=sys.stderr)
         return 1
-    for problem in (*model.questions, *robot.problems):
+    for problem in (*model.warnings, *robot.problems):
         print(f'warning: {problem}', file=sys.stderr)
     # A launch file takes it as it is, with the end of the line.
     print(directory, end='')

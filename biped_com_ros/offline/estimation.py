@@ -70,8 +70,8 @@ def estimate(options: argparse.Namespace, console: Console) -> Calibrated:
     """Read the recording, estimate, and write the results."""
     config = load_robot_config(options.robot)
     model = with_virtual_sensors(RobotModel(config, load_urdf(config, options.urdf)))
-    for question in model.questions:
-        console.print(f'warning: {question}', style='yellow', highlight=False, markup=False)
+    for warning in model.warnings:
+        console.print(f'warning: {warning}', style='yellow', highlight=False, markup=False)
     captures = find_captures(options, model, console)
     write_captures(options, model, captures)
     noise = SensorNoise(

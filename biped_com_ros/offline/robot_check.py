@@ -102,8 +102,8 @@ def _robot(model: RobotModel, posture: Array) -> Iterator[Entry]:
     yield Entry('robot', f'{model.config.name}, {model.mass:.2f} kg, {height:.2f} m from the '
                 f'soles to the highest joint, {len(model.joint_names)} joints ({driven} driven), '
                 f'{len(model.link_names)} links with mass')
-    for question in model.questions:
-        yield Entry('description', 'suspicious', question)
+    for warning in model.warnings:
+        yield Entry('description', 'suspicious', warning)
     if missing := missing_inertials(model):
         yield Entry('masses', 'some are missing', missing, is_hint=True)
 

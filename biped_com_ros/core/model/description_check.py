@@ -14,7 +14,7 @@
 """
 Contradictions between a robot's configuration and URDF, and values that are hardly right.
 
-What cannot be right is an error. What may be right, but hardly ever is, becomes a question: a
+What cannot be right is an error. What may be right, but hardly ever is, becomes a warning: a
 sentence for the log that names the value and the remedy.
 """
 
@@ -106,11 +106,11 @@ def _remedy(foot: str, carried: list[str]) -> str:
     return "give the frame of the sensor at this foot's ankle"
 
 
-def questions(description: RobotDescription) -> tuple[str, ...]:
+def find_warnings(description: RobotDescription) -> tuple[str, ...]:
     """Return what is probably wrong, each with value and remedy."""
-    return tuple(question for check in (
+    return tuple(warning for check in (
         _sizes, _ranges, _masses, _moving_sensors, _turned_soles, _swapped_feet, _uneven_soles)
-        for question in check(description))
+        for warning in check(description))
 
 
 def _sizes(description: RobotDescription) -> Iterator[str]:

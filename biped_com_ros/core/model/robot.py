@@ -30,7 +30,7 @@ from biped_com_ros.core.geometry.pose import Array, IndexArray, Pose
 from biped_com_ros.core.model import urdf as urdf_tools
 from biped_com_ros.core.model.config import load_robot_config, RobotConfig
 from biped_com_ros.core.model.description_check import (
-    check_sensors, questions, RobotDescription)
+    check_sensors, find_warnings, RobotDescription)
 from biped_com_ros.core.model.frames import RobotFrames, ROOT
 from biped_com_ros.core.model.kinematics import Kinematics
 from biped_com_ros.core.model.pinocchio_model import (
@@ -91,7 +91,7 @@ class RobotModel(RobotFrames):
         Infinite where there are no limits.
     kinematics
         Pinocchio's kinematics as of the last :meth:`state`.
-    questions
+    warnings
         What is probably wrong in configuration or URDF, each in a sentence for the log.
 
     Raises
@@ -124,7 +124,7 @@ class RobotModel(RobotFrames):
             values.setflags(write=False)
         self._set_base()
         self.kinematics = Kinematics(pin_model)
-        self.questions = self._check_description()
+        self.warnings = self._check_description()
 
     def _check_description(self) -> tuple[str, ...]:
         sensors, postures = self.config.wrench_sensors, self.config.postures
@@ -134,7 +134,7 @@ class RobotModel(RobotFrames):
         description = RobotDescription(self, posture, RobotModel.state(self, joints), {
             name: self.subtree(sensor.link or sensor.frame) for name, sensor in sensors.items()})
         check_sensors(description)
-        return questions(description)
+        return find_warnings(description)
 
     @classmethod
     def load(cls, name_or_path: str) -> RobotModel:
@@ -170,7 +170,7 @@ class RobotModel(RobotFrames):
                 'with that URDF')
         for i in range(self.pin_model.njoints):
             self.pin_model.inertias[i] = other.pin_model.inertias[i]
-        self.urdf, self.mass, self.questions = other.urdf, other.mass, other.questions
+        self.urdf, self.mass, self.warnings = other.urdf, other.mass, other.warnings
         self.link_masses, self.points = other.link_masses, other.points
         self.link_coms_in_link = other.link_coms_in_link
 

@@ -46,8 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         model = RobotModel(config, load_urdf(config, options.urdf))
         for posture in config.postures:
             model.posture(posture)
-        for question in model.questions:
-            print(f'warning: {question}', file=sys.stderr)
+        for warning in model.warnings:
+            print(f'warning: {warning}', file=sys.stderr)
         print(model.urdf)
         return 0
     except BipedComError as error:

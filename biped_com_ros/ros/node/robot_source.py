@@ -125,12 +125,12 @@ class RobotSource:
         """Return (level, message, values) for diagnostics."""
         if self.model is None:
             return ERROR, self._describe_wait(), {'robot': self.config.name}
-        questions = self.model.questions
-        text = questions[0] if questions else f'{self.config.name}, {self.model.mass:.3f} kg'
-        return (WARN if questions else OK), text, {
+        warnings = self.model.warnings
+        text = warnings[0] if warnings else f'{self.config.name}, {self.model.mass:.3f} kg'
+        return (WARN if warnings else OK), text, {
             'robot': self.config.name, 'mass [kg]': self.model.mass,
             'joints': len(self.model.joint_names),
-            **{f'question {i}': text for i, text in enumerate(questions[1:], 2)}}
+            **{f'warning {i}': text for i, text in enumerate(warnings[1:], 2)}}
 
     def _wait_for_topic(self) -> None:
         self._subscription = self._node.create_subscription(
@@ -204,8 +204,8 @@ class RobotSource:
     def _finish(self, model: RobotModel) -> None:
         from biped_com_ros.ros.node.executor import settle_memory
         self.model, self._inertials_of, self._described = model, model.urdf, model.urdf
-        for question in model.questions:
-            self._node.get_logger().warning(f"robot '{model.config.name}': {question}")
+        for warning in model.warnings:
+            self._node.get_logger().warning(f"robot '{model.config.name}': {warning}")
         self._on_ready(model)
         if self._calibrated:
             self._on_calibrated(String(data=self._calibrated))

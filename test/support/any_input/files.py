@@ -159,7 +159,7 @@ def _description(model):
 
 
 add(description_check.check_sensors, r.light_robots.map(_description))
-add(description_check.questions, r.light_robots.map(_description))
+add(description_check.find_warnings, r.light_robots.map(_description))
 
 # -- URDF
 add_drawn(urdf.load_urdf, st.tuples(r.known.map(lambda model: model.config), _texts))

@@ -104,42 +104,42 @@ def test_a_sensor_fixed_to_the_sole_is_no_mistake():
     model = small_robot(
         wrench_sensors={'pad': {'frame': 'left_sole', 'topic': 'pad'}},
         feet={'left': {**LEFT, 'sole': 'left_foot', 'wrench_sensors': ['pad']}, 'right': RIGHT})
-    assert not any('pad' in question for question in model.questions)
+    assert not any('pad' in warning for warning in model.warnings)
 
 
-def questions(**changes):
-    return '\n'.join(loaded(changes).questions)
+def warnings(**changes):
+    return '\n'.join(loaded(changes).warnings)
 
 
 @pytest.mark.parametrize('name', ['biped', 'three_link', 'sabian'])
 def test_there_are_no_questions_about_a_good_robot(name):
-    assert RobotModel.load(name).questions == ()
+    assert RobotModel.load(name).warnings == ()
 
 
 def test_swapped_feet_give_a_warning():
     feet = {'left': {**FEET['left'], 'sole': 'r_sole', 'wrench_sensors': []},
             'right': {**FEET['right'], 'sole': 'l_sole', 'wrench_sensors': []}}
-    assert "mm to the right of foot 'right' in posture 'stand': swap their soles" in questions(
+    assert "mm to the right of foot 'right' in posture 'stand': swap their soles" in warnings(
         feet=feet)
 
 
 def test_a_sole_that_is_not_flat_gives_a_warning():
     feet = {**FEET, 'left': {**FEET['left'], 'sole_rpy': [1.5708, 0, 0]}}
-    assert "the z axis of the sole of foot 'left' is 90 deg from the base's" in questions(
+    assert "the z axis of the sole of foot 'left' is 90 deg from the base's" in warnings(
         feet=feet)
-    turned = questions(base_rpy=[0, 0, 3.14159])
+    turned = warnings(base_rpy=[0, 0, 3.14159])
     assert "the x axis of the sole of foot 'right' is 180 deg" in turned
     assert 'set base_rpy' in turned
 
 
 def test_soles_of_different_height_give_a_warning():
     feet = {**FEET, 'left': {**FEET['left'], 'sole_origin': [0, 0, -0.03]}}
-    assert 'the soles differ in height by 30 mm' in questions(feet=feet)
+    assert 'the soles differ in height by 30 mm' in warnings(feet=feet)
 
 
 def test_a_sensor_across_a_joint_gives_a_warning():
     sensors = {**SENSORS, 'left_foot': {**SENSORS['left_foot'], 'link': 'l_shin'}}
-    assert "frame 'l_ankle_ft' and link 'l_shin', which move" in questions(wrench_sensors=sensors)
+    assert "frame 'l_ankle_ft' and link 'l_shin', which move" in warnings(wrench_sensors=sensors)
 
 
 @pytest.mark.parametrize(('old', 'new', 'message'), [
@@ -150,4 +150,4 @@ def test_a_sensor_across_a_joint_gives_a_warning():
     ('<mass value="5.0"/>', '<mass value="5000"/>', 'the robot weighs 50.* kg: check the units')])
 def test_wrong_units_in_a_urdf_give_a_warning(old, new, message):
     model = RobotModel(small_config(), URDF.replace(old, new))
-    assert any(re.search(message, question) for question in model.questions)
+    assert any(re.search(message, warning) for warning in model.warnings)

@@ -11,7 +11,17 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Writes numbers into messages that were serialized once."""
+"""
+Writes numbers into messages that were serialized once.
+
+Layout of a template's buffer::
+
+    byte   0             4              8
+           4 of padding  4, CDR header  body: the fields
+
+CDR aligns fields relative to the body, which the padding puts at a multiple of 8, so that NumPy's
+views of float64 are aligned. Offsets of :class:`Layout` count from the CDR header.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +38,9 @@ from biped_com_ros.ros.topics.stamp import ns_of_msg, pack_stamp, stamp_to_msg
 import numpy as np
 from rclpy.serialization import deserialize_message, serialize_message
 
-# In the buffer, whose first four bytes align what follows the four of the CDR header.
-_STAMP = slice(4 + HEADER_STAMP.start, 4 + HEADER_STAMP.stop)
+#: First bytes of the serialized message and of its body in the buffer, see above.
+_MESSAGE, _BODY = 4, 8
+_STAMP = slice(_MESSAGE + HEADER_STAMP.start, _MESSAGE + HEADER_STAMP.stop)
 
 
 class Scatter:
@@ -105,7 +116,7 @@ class Template:
             self._use_messages()
 
     def serialize(self, stamp_ns: int | None = None) -> bytes:
-        """Return the message as bytes, with the stamp in its header and those of its elements."""
+        """Return the message as bytes, with this stamp in its header and its elements' headers."""
         if self.plain:
             return bytes(serialize_message(self.message(stamp_ns)))
         if stamp_ns is not None:
@@ -116,7 +127,7 @@ class Template:
         return self._memory.tobytes()
 
     def message(self, stamp_ns: int | None = None) -> Any:
-        """Return the message with the fields' present values (slow; the prototype itself)."""
+        """Return the message with the present values of the fields; slow."""
         if not self.plain:
             return deserialize_message(self.serialize(stamp_ns), type(self.prototype))
         for name, field in self._selected.items():
@@ -138,27 +149,26 @@ class Template:
             self._use_rclpy(str(error))
             return
         self._build(raw, layout)
-        self._check()
+        self._verify_or_fall_back()
 
     def _build(self, raw: bytes, layout: Layout) -> None:
-        # The body begins 4 bytes after a multiple of 8, so that its float64 are aligned.
-        self._buffer = bytearray(4) + bytearray(raw)
-        self._memory = memoryview(self._buffer)[4:]
+        self._buffer = bytearray(_MESSAGE) + bytearray(raw)
+        self._memory = memoryview(self._buffer)[_MESSAGE:]
         self._selected = {name: _select(layout.leaves, pattern)
                           for name, pattern in self._patterns.items()}
         self.fields: dict[str, Any] = {
-            name: _view(self._buffer, 4 + field.offsets(), field.dtype)
+            name: _view(self._buffer, _MESSAGE + field.offsets(), field.dtype)
             for name, field in self._selected.items()}
         self._stamp_paths = _stamp_paths(layout.leaves)
         stamps = {(*path, 'sec') for path in self._stamp_paths}
         offsets = [leaf.offset for leaf in layout.leaves if leaf.path in stamps]
         self._has_header_stamp_only = offsets == [HEADER_STAMP.start]
         self._stamps = _view(
-            self._buffer, np.array([[4 + offset, 8 + offset] for offset in offsets]),
+            self._buffer, _MESSAGE + np.array([[offset, offset + 4] for offset in offsets]),
             np.dtype(np.uint32)) if offsets else None
 
-    def _check(self) -> None:
-        """Write different values everywhere and compare with what rclpy reads."""
+    def _verify_or_fall_back(self) -> None:
+        """Compare distinct values of all fields with those that rclpy reads; else use rclpy."""
         original = bytes(self._buffer)
         counter = 1
         expected = {}
@@ -253,9 +263,9 @@ def _view(buffer: bytearray, offsets: np.ndarray, dtype: np.dtype) -> Any:
         for axis, (n, stride) in enumerate(zip(offsets.shape, strides)))
     if np.array_equal(even, offsets):
         return np.ndarray(offsets.shape, dtype, buffer, int(offsets.flat[0]), strides)
-    # Offset 8 is the body's first byte, so that offsets divide by the size of their type.
-    values = np.frombuffer(buffer, dtype, (len(buffer) - 8) // dtype.itemsize, 8)
-    return Scatter(values, (offsets - 8) // dtype.itemsize)
+    # Counted from the body, offsets are multiples of the size of their type.
+    values = np.frombuffer(buffer, dtype, (len(buffer) - _BODY) // dtype.itemsize, _BODY)
+    return Scatter(values, (offsets - _BODY) // dtype.itemsize)
 
 
 def _stamp_paths(leaves: Iterable[Leaf]) -> list[Path]:
