@@ -36,8 +36,8 @@ from biped_com_ros.core.constants import nanoseconds, SECOND_NS
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.geometry.wrench import largest_credible_load
+from biped_com_ros.core.gravity.arbitration import CommandArbiter
 from biped_com_ros.core.gravity.compensation import AUTO, GravityCompensator
-from biped_com_ros.core.gravity.effort_guard import ACTIVE
 from biped_com_ros.core.gravity.supervisor import EffortSupervisor, JOINT_STATES
 from biped_com_ros.core.model.config import RobotConfig
 from biped_com_ros.core.model.robot import RobotModel
@@ -68,9 +68,6 @@ _WATCH_PERIOD = 0.01
 _CLOCK_TIMEOUT = 1.0
 #: Lifetime of a gait's plan after its last message.
 _PLAN_LIFETIME_NS = nanoseconds(0.2)
-_RESTARTING = 'the controller was restarted and applies no effort: starting again from zero'
-_PENDING = ('the previous instance of this node was killed: waiting for the controller that still '
-            'applies its last efforts')
 #: The name of the IMU in messages to users.
 IMU = 'the IMU'
 
@@ -80,7 +77,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
 
     def __init__(self, **node_kwargs: Any) -> None:
         self.compensator: GravityCompensator | None = None
-        self._may_log, self._has_begun, self._conflict = Throttle(), False, ''
+        self._may_log = Throttle()
         self._last_simulated = self._stands_since = 0.0
         super().__init__('gravity_compensation', GravityCompensationParameters, **node_kwargs)
 
@@ -110,7 +107,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         self._commands.start()
         guard_callbacks(self)
         self.succession.start()
-        self._has_begun, self._conflict = False, self._find_conflict()
+        self.arbiter.start()
         self.supervisor.start(self._now())
 
     def stop(self) -> None:
@@ -155,6 +152,8 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         self._commands.on_matched = self._controller.on_matched
         self.succession = self.keep(CommandSuccession(
             self, self._commands.topic, joints, self._commands.remedy))
+        self.arbiter = CommandArbiter(
+            self.supervisor, self._controller, self.succession, self._commands)
 
     def _make_inputs(self, compensator: GravityCompensator) -> None:
         params, model, options = self.params, compensator.model, self.input_options()
@@ -241,30 +240,21 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
             return
         # /clock ticks less often than joint states arrive; their stamps are of the same time.
         now = stamp_ns / SECOND_NS if self._is_simulated else time.monotonic()
-        inhibited = self._inhibited(now)
+        inhibited = self._inhibition(now)
         self.compensator.update_payload(stamp_ns)
-        # Efforts that alternate with those of another node are not continued.
-        is_applied = self._controller.applies_commands and not self._conflict
-        efforts = self.supervisor.update(positions, stamp_ns, now, inhibited, is_applied)
+        efforts = self.supervisor.update(
+            positions, stamp_ns, now, inhibited, self.arbiter.is_applied)
         if efforts is not None:
             self._publish(stamp_ns, efforts, positions, velocities)
             if self.supervisor.target is not None:
                 self._support_output.publish(stamp_ns, self.compensator)
 
-    def _inhibited(self, now: float) -> str:
+    def _inhibition(self, now: float) -> str:
         """Return why nothing may be commanded although the inputs are good; '' if it may."""
-        controller = self._controller
-        self._conflict = self._rival()
+        self._commands.set_cancelling(not self.supervisor.is_at_zero)
+        self.arbiter.update_conflict()
         self._continue_predecessor(now)
-        if controller.must_restart and self.supervisor.is_at_zero:
-            controller.begin()
-        return self._blocked() or self._conflict or (
-            _RESTARTING if controller.must_restart else '') or (
-            _PENDING if self.succession.is_pending else '') or self._awaited()
-
-    def _awaited(self) -> str:
-        """Return what commands wait for before they begin at zero; '' if nothing."""
-        return self._commands.awaited() if self.supervisor.is_at_zero else ''
+        return self.arbiter.inhibition()
 
     def _continue_predecessor(self, now: float) -> None:
         """Begin with the efforts that a predecessor commanded when it was killed, if any."""
@@ -273,7 +263,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
             return
         applying = succession.record.subscribers
         controller.subscribers.note_predating(applying)
-        if self._conflict or controller.problem:
+        if self.arbiter.conflict or controller.problem:
             return
         efforts = succession.take_efforts(controller.subscribers.ids)
         if efforts is not None:
@@ -284,34 +274,15 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
             self._commands.continue_commands()
             self.supervisor.continue_from(self._commands.of_all_joints(efforts), now)
 
-    def _blocked(self) -> str:
-        """Return why the controllers must not get commands, or not begin to; '' if they may."""
-        supervisor, controller = self.supervisor, self._controller
-        begins = supervisor.is_active and supervisor.is_at_zero
-        return controller.problem or (controller.unknown if begins else '')
-
-    def _rival(self) -> str:
-        """Return that another node commands the controller already; '' once efforts are full."""
-        self._commands.set_cancelling(not self.supervisor.is_at_zero)
-        if self._has_begun:
-            return ''
-        self._has_begun = self.supervisor.state == ACTIVE
-        return self._find_conflict()
-
-    def _find_conflict(self) -> str:
-        return self.succession.conflict() or self._commands.conflict()
-
     def _watch(self) -> bool:
         """Step in place of joint states that are late, and return whether they are."""
         self._is_simulated = self.get_clock().ros_time_is_active
         if self.compensator is None:
             return False
         now = self._now()
-        controller = self._controller
         if self.succession.is_pending:
-            self._inhibited(now)
-        efforts = self.supervisor.watch(
-            now, bool(controller.problem) and controller.applies_commands)
+            self._inhibition(now)
+        efforts = self.supervisor.watch(now, self.arbiter.is_blocked)
         if efforts is not None:
             self._publish(nanoseconds(now) if self._is_simulated else now_ns(self), efforts)
         return efforts is not None
@@ -339,19 +310,16 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         if commands.begins():
             self._controller.start()  # before the event that a subscriber has come is handled
             self._controller.must_restart |= not supervisor.is_at_zero
-        must_restart = self._controller.must_restart
-        if must_restart and not succession.is_pending:
+        if self._controller.must_restart and not succession.is_pending:
             succession.record.clear()
-        reason = (self._blocked() or (self._conflict if supervisor.is_at_zero else '')
-                  or (_RESTARTING if must_restart else '')
-                  or (_PENDING if succession.is_pending else '') or self._awaited())
-        if reason:
-            commands.interrupt(reason)
+        refusal = self.arbiter.refusal()
+        if refusal:
+            commands.interrupt(refusal)
         else:
             commands.publish(stamp_ns, efforts, succession.record.efforts, *measured)
             succession.note_subscribers(self._controller.applying)
         self._effort_output.publish(stamp_ns, efforts)
-        if not reason and supervisor.is_idle:
+        if not refusal and supervisor.is_idle:
             succession.end()
         if (reaction := self._reaction()) and self._may_log():
             self.get_logger().error(f'{reaction}: {self.supervisor.problem}')
@@ -360,7 +328,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         """Return what is done about a problem; '' if there is none, or nothing is commanded."""
         if not self.supervisor.problem or self.supervisor.is_at_zero:
             return ''
-        if self._controller.problem and self._controller.applies_commands:
+        if self.arbiter.is_blocked:
             return 'no command is sent, and the controller keeps the last one'
         return (f'holding the last efforts for {self.params.hold_time:g} s, then ramping to zero'
                 if self.supervisor.is_interrupted else '')
@@ -385,7 +353,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
             return OK, f'inactive, {state}', values
         # All of them: one that comes and goes must not hide one that stays.
         problems = dict.fromkeys(filter(None, (
-            self._find_conflict(), self._commands.report(), supervisor.take_problem())))
+            self.arbiter.find_conflict(), self._commands.report(), supervisor.take_problem())))
         if problems:
             return ERROR, f'{state}: {"; ".join(problems)}', values
         if problem := self._plan_problem():

@@ -1,0 +1,175 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Decides whether efforts may be commanded, and whether a command may be sent to the controller now.
+
+Two questions at each step, since efforts that are applied already have to end softly:
+
+* :meth:`CommandArbiter.inhibition`: why no effort may be commanded. The supervisor then holds the
+  efforts or ramps them to zero.
+* :meth:`CommandArbiter.refusal`: why no message may be sent at all, not even one of a ramp.
+
+======================================  ==========  =================================
+situation                               inhibits    refuses messages
+======================================  ==========  =================================
+controller with other joints            always      always
+not known whether it is one             at zero     at zero
+another node commands                   until full  at zero
+controller that applies nothing yet     until zero  until zero, and then begins there
+efforts of a killed node to continue    always      always
+state of the controller not received    at zero     at zero
+======================================  ==========  =================================
+
+*At zero*: before efforts begin; later it must not interrupt them. *Until full*: until the efforts
+have been those that balance gravity once; then it is the other node that has to give way.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from biped_com_ros.core.gravity.effort_guard import ACTIVE
+
+RESTARTING = 'the controller was restarted and applies no effort: starting again from zero'
+PENDING = ('the previous instance of this node was killed: waiting for the controller that still '
+           'applies its last efforts')
+
+
+class Efforts(Protocol):
+    """What is commanded: `EffortSupervisor`."""
+
+    @property
+    def state(self) -> str:
+        """One of the states of `effort_guard`."""
+
+    @property
+    def is_active(self) -> bool:
+        """Whether efforts are to be commanded."""
+
+    @property
+    def is_at_zero(self) -> bool:
+        """Whether the efforts of the last step are zero."""
+
+
+class Controller(Protocol):
+    """What is known of the controller that gets the commands."""
+
+    must_restart: bool
+    problem: str
+    unknown: str
+
+    @property
+    def applies_commands(self) -> bool:
+        """Whether it applies the last command until another one comes."""
+
+    def begin(self) -> None:
+        """Let it apply commands from now on: they are zero."""
+
+
+class Predecessor(Protocol):
+    """A node that commanded before, or does so now."""
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether one was killed, and it is not known yet who applies its efforts."""
+
+    def conflict(self) -> str:
+        """Return the problem if another node commands; '' if not."""
+
+
+class Motion(Protocol):
+    """The motion that is sent with the efforts, if any."""
+
+    def awaited(self) -> str:
+        """Return what is needed before commands begin; '' if nothing."""
+
+    def conflict(self) -> str:
+        """Return which motion interferes; '' if none."""
+
+
+class CommandArbiter:
+    """
+    Answers both questions; see the module.
+
+    Parameters
+    ----------
+    efforts, controller, predecessor, motion
+        What the decision depends on; read at each call.
+
+    Attributes
+    ----------
+    conflict
+        Which other node or motion commands the controller; '' if none does, and once the efforts
+        have been full.
+
+    """
+
+    def __init__(self, efforts: Efforts, controller: Controller, predecessor: Predecessor,
+                 motion: Motion) -> None:
+        self._efforts, self._controller = efforts, controller
+        self._predecessor, self._motion = predecessor, motion
+        self._were_full, self.conflict = False, ''
+
+    def start(self) -> None:
+        """Begin to command: look for others from now on until the efforts are full."""
+        self._were_full, self.conflict = False, self.find_conflict()
+
+    def find_conflict(self) -> str:
+        """Return which other node or motion commands the controller now; '' if none."""
+        return self._predecessor.conflict() or self._motion.conflict()
+
+    def update_conflict(self) -> None:
+        """Look for others again, unless the efforts are full, or have been."""
+        if not self._were_full:
+            self._were_full = self._efforts.state == ACTIVE
+            self.conflict = self.find_conflict()
+        elif self.conflict:
+            self.conflict = ''
+
+    def inhibition(self) -> str:
+        """Return why no effort may be commanded; '' if it may. Zero lets a controller begin."""
+        controller = self._controller
+        if controller.must_restart and self._efforts.is_at_zero:
+            controller.begin()
+        return self._controller_problem() or self.conflict or self._waiting()
+
+    def refusal(self) -> str:
+        """Return why no message may be sent; '' if it may."""
+        return (self._controller_problem()
+                or (self.conflict if self._efforts.is_at_zero else '') or self._waiting())
+
+    @property
+    def is_applied(self) -> bool:
+        """Whether the controller applies the last efforts of this node, which may be held."""
+        # Efforts that alternate with those of another node are not continued.
+        return self._controller.applies_commands and not self.conflict
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether the controller applies the last efforts, but must not get others."""
+        return bool(self._controller.problem) and self._controller.applies_commands
+
+    def _controller_problem(self) -> str:
+        """Return why the controller must not get commands, or not begin to; '' if it may."""
+        efforts, controller = self._efforts, self._controller
+        begins = efforts.is_active and efforts.is_at_zero
+        return controller.problem or (controller.unknown if begins else '')
+
+    def _waiting(self) -> str:
+        """Return what has to happen first; '' if nothing."""
+        if self._controller.must_restart:
+            return RESTARTING
+        if self._predecessor.is_pending:
+            return PENDING
+        return self._motion.awaited() if self._efforts.is_at_zero else ''
