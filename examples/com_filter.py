@@ -154,7 +154,7 @@ class Instruments:
                  gain: float = 0.0, frame: float = 0.0, cross_talk: float = 0.0,
                  bias: float = 0.0) -> None:
         rng = np.random.default_rng(1000 + seed)
-        self._delay = delay * abs(rng.standard_normal())
+        self.delay = delay * abs(rng.standard_normal())
         self._reads = [
             pin.SE3(pin.exp3(rotation * rng.standard_normal(3)),
                     frame * rng.standard_normal(3)).toDualActionMatrix()
@@ -170,7 +170,7 @@ class Instruments:
         """Return what the sensors read of the wrenches (S, 6) at a time, s."""
         self._past.append((time, wrenches.copy()))
         times = [t for t, _ in self._past]
-        late = time - self._delay
+        late = time - self.delay
         after = min(int(np.searchsorted(times, late)), len(times) - 1)
         before = max(after - 1, 0)
         span = times[after] - times[before]
@@ -205,7 +205,7 @@ class Rig:
         self._tilt = pin.exp3(instruments.pop('tilt', 0.0) * np.array(
             (*rng.standard_normal(2), 0.0)))
         instruments['bias'] = instruments.get('bias', 0.0) * 9.81 * model.mass
-        self._instruments = Instruments(len(self.model.config.wrench_sensors), seed, **instruments)
+        self.instruments = Instruments(len(self.model.config.wrench_sensors), seed, **instruments)
         self.fusion = StandingComEstimator(model, settings or WORLDS[world], loaded)
         self.result = Result()
         self._hips = HipShift(model, model.posture())
@@ -267,7 +267,7 @@ class Rig:
         ns = round(1e9 * observed.time)
         self._aggregation.set_state(
             state, base.rotation @ state.pose_in_base(self.model.config.imu.frame).rotation)
-        for i, wrench in enumerate(self._instruments.read(observed.time, observed.wrenches)):
+        for i, wrench in enumerate(self.instruments.read(observed.time, observed.wrenches)):
             self._aggregation.update(i, wrench, ns)
         return np.array([body.wrench for body in self._aggregation.bodies
                          if body.detector is not None])

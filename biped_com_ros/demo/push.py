@@ -32,6 +32,63 @@ from std_msgs.msg import Float64
 PERIOD, SHARE, MAX_COUNT = 4.0, 0.08, 8
 
 
+class PushReports:
+    """
+    What zmp_monitor reports since a push.
+
+    Attributes
+    ----------
+    least_margin
+        Least margin of the ZMP since then, m; infinite while none was received.
+
+    """
+
+    def __init__(self) -> None:
+        self._event = self._level = 'stable'
+        self.start_push()
+
+    def start_push(self) -> None:
+        """Discard the reports, not the present level: what follows is due to this push."""
+        self._events: list[str] = []
+        self.least_margin = math.inf
+
+    def add_event(self, message: Any) -> None:
+        """Add a change of the level."""
+        status = message.status[0]
+        self._event = status.message
+        self._level = next(v.value for v in status.values if v.key == 'now').lower()
+        self._events.append(self._event)
+
+    def add_margin(self, message: Any) -> None:
+        """Add a margin of the ZMP."""
+        self.least_margin = min(self.least_margin, message.data)
+
+    @property
+    def has_fallen(self) -> bool:
+        """Whether the robot has fallen."""
+        return self._event.startswith('fallen')
+
+    def __str__(self) -> str:
+        """Return the last event, and the least margin if there is one."""
+        margin = '' if math.isinf(self.least_margin) else f'margin down to {self.margin()}; '
+        return margin + self._event
+
+    def margin(self) -> str:
+        """Return the least margin as text, never as -0 mm."""
+        least = self.least_margin
+        return 'unknown' if math.isinf(least) else f'{round(1e3 * least)} mm'
+
+    def course(self) -> str:
+        """Return what was reported since the push began, the last report in full."""
+        if self._events:
+            before = dict.fromkeys(event.partition(':')[0] for event in self._events[:-1])
+            return ', '.join([*before, self._event])
+        # zmp_monitor reports what lasts for its parameter level_dwell.
+        why = (' (the ZMP was beyond the edge for less than level_dwell of zmp_monitor)'
+               if self.least_margin < 0.0 else '')
+        return f'stays {self._level}{why}'
+
+
 class Push(Chapter):
     """Pushes the heaviest link forward; `zmp_monitor` measures the stability margin."""
 
@@ -47,56 +104,28 @@ class Push(Chapter):
 
     def run(self, stage: Stage) -> ChapterRun:
         """Push until it falls."""
-        self._event, self._level, self._least = 'stable', 'stable', math.inf
-        self._events: list[str] = []
-        stage.subscribe(DiagnosticArray, 'zmp_monitor/event', self._on_event, LATCHED)
-        stage.subscribe(Float64, 'zmp_monitor/margin', self._on_margin)
+        reports = PushReports()
+        stage.subscribe(DiagnosticArray, 'zmp_monitor/event', reports.add_event, LATCHED)
+        stage.subscribe(Float64, 'zmp_monitor/margin', reports.add_margin)
         yield from stage.wait_until(
-            lambda: math.isfinite(self._least), 'margin from zmp_monitor', 10.0)
+            lambda: math.isfinite(reports.least_margin), 'margin from zmp_monitor', 10.0)
         model = stage.model
         heaviest = model.link_names[int(np.argmax(model.link_masses))]
         out = wrench_publisher(stage.node, 'simulator/push', heaviest)
         rows: list[tuple[str, ...]] = []
         try:
             for i in range(1, MAX_COUNT + 1):
-                force, self._least = i * SHARE * model.mass * GRAVITY, math.inf
-                self._events = []
+                force = i * SHARE * model.mass * GRAVITY
+                reports.start_push()
                 out.fields['wrench'][:3] = force, 0.0, 0.0
                 out.publish(stage.stamp_ns)
                 end = stage.time + PERIOD
-                while stage.time < end and not self._event.startswith('fallen'):
-                    stage.set_activity(f'is pushed forward with {force:.1f} N; {self._text()}')
+                while stage.time < end and not reports.has_fallen:
+                    stage.set_activity(f'is pushed forward with {force:.1f} N; {reports}')
                     yield stage.commanded
-                rows.append((f'push of {force:.1f} N', self._margin(), self._course()))
-                if self._event.startswith('fallen'):
+                rows.append((f'push of {force:.1f} N', reports.margin(), reports.course()))
+                if reports.has_fallen:
                     break
         finally:
             out.destroy()
         return Comparison(('least margin', 'then'), rows)
-
-    def _text(self) -> str:
-        margin = '' if math.isinf(self._least) else f'margin down to {self._margin()}; '
-        return margin + self._event
-
-    def _margin(self) -> str:
-        """Return the least margin as text, never as -0 mm."""
-        return 'unknown' if math.isinf(self._least) else f'{round(1e3 * self._least)} mm'
-
-    def _course(self) -> str:
-        """Return what was reported since the push began, the last report in full."""
-        if self._events:
-            before = dict.fromkeys(event.partition(':')[0] for event in self._events[:-1])
-            return ', '.join([*before, self._event])
-        # zmp_monitor reports what lasts for its parameter level_dwell.
-        why = (' (the ZMP was beyond the edge for less than level_dwell of zmp_monitor)'
-               if self._least < 0.0 else '')
-        return f'stays {self._level}{why}'
-
-    def _on_event(self, message: Any) -> None:
-        status = message.status[0]
-        self._event = status.message
-        self._level = next(v.value for v in status.values if v.key == 'now').lower()
-        self._events.append(self._event)
-
-    def _on_margin(self, message: Any) -> None:
-        self._least = min(self._least, message.data)

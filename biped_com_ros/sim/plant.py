@@ -258,7 +258,7 @@ class Plant:
             If there is no such link.
 
         """
-        self._pushes.add(self._body(link), wrench, duration)
+        self._pushes.add(self.body_index(link), wrench, duration)
 
     def put_load(self, link: str, mass: float, com: Any, inertia: Any = None) -> None:
         """
@@ -272,9 +272,10 @@ class Plant:
             If there is no such link.
 
         """
-        self._loads.put(self._body(link), mass, com, inertia)
+        self._loads.put(self.body_index(link), mass, com, inertia)
 
-    def _body(self, link: str) -> int:
+    def body_index(self, link: str) -> int:
+        """Return the index of the body that a link is a part of in MuJoCo."""
         if link not in self._bodies:
             raise UnknownNameError('link', link, self._bodies, self.config.name)
         return self._bodies[link]

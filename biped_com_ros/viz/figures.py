@@ -53,7 +53,7 @@ class Figures:
                              if name not in model.config.passive_joints)
         self._charts: list[Chart] = []
         feet = tuple(model.config.feet)
-        self._strips = Strips((
+        self.strips = Strips((
             'URDF', 'uncalibrated', 'ZMP', 'DCM', 'CoM y', 'ZMP y', 'DCM y', 'bend',
             'total', *(f'foot {foot}' for foot in feet), *(f'tendon {i}' for i in range(4))))
         panel = gui.add_panel()
@@ -69,7 +69,7 @@ class Figures:
 
     def sample(self, view: View, time: float) -> None:
         """Add a view to the charts' data, of balance only until a fall; `time` in s."""
-        self._strips.add(time, {
+        self.strips.add(time, {
             **({} if view.has_fallen else _balance(view)),
             'bend': float(np.degrees(view.torso[0])),
             **{f'tendon {i}': float(tension) for i, tension in enumerate(view.tensions)}})
@@ -116,7 +116,7 @@ class Figures:
 
     def _add_chart(self, title: str, series: Mapping[str, palette.Colour],
                    at_least: tuple[float, float]) -> None:
-        self._charts.append(Chart(self._gui, self._strips, title, series, at_least))
+        self._charts.append(Chart(self._gui, self.strips, title, series, at_least))
 
 
 def _balance(view: View) -> dict[str, float]:

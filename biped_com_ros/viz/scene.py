@@ -90,6 +90,8 @@ class Scene:
         The robot's visuals, and their problems.
     height
         Of the standing robot, m.
+    hand_arrows, com_region
+        The arrows of forces on hands, and the outline of the region of the centre of mass.
 
     """
 
@@ -240,14 +242,14 @@ class Scene:
             batched_colors=palette.LINK_COM, cast_shadow=False, receive_shadow=False,
             visible=False), shown=False)
         self._link_positions = np.zeros((count, 3))
-        self._arrows = SceneNode(self._scene.add_arrows(
+        self.hand_arrows = SceneNode(self._scene.add_arrows(
             '/marks/forces', np.zeros((1, 2, 3)), palette.FORCE, shaft_radius=0.007 * h,
             head_radius=0.018 * h, head_length=0.04 * h, visible=False), shown=False)
         self._area: Any = None
         self._edge = SceneNode(self._scene.add_line_segments(
             '/marks/polygon', np.zeros((1, 2, 3)), palette.GOOD, thickness=0.006 * h,
             visible=False), shown=False)
-        self._region = SceneNode(self._scene.add_line_segments(
+        self.com_region = SceneNode(self._scene.add_line_segments(
             '/marks/com_region', np.zeros((1, 2, 3)), palette.MARKS['com'].colour,
             thickness=0.004 * h, visible=False), shown=False)
         self._corners, self._area_colour = np.empty((0, 3)), palette.QUIET
@@ -289,9 +291,9 @@ class Scene:
     def _draw_forces(self, view: View, state: RobotState | None) -> None:
         arrows = [] if state is None or 'forces' in self._hidden else list(
             self._force_arrows(view, state))
-        self._arrows.show(bool(arrows))
+        self.hand_arrows.show(bool(arrows))
         if arrows:
-            self._arrows.drawn.points = np.array(arrows, dtype=np.float32)
+            self.hand_arrows.drawn.points = np.array(arrows, dtype=np.float32)
 
     def _force_arrows(self, view: View, state: RobotState) -> Any:
         """Yield (start, end) of each foot's and each hand's force, in the world."""
@@ -345,10 +347,10 @@ class Scene:
         corners = view.com_region
         shown = len(corners) > 2 and not (corners.shape == view.polygon.shape
                                           and np.abs(corners - view.polygon).max() < 1e-3)
-        self._region.show(shown)
+        self.com_region.show(shown)
         if shown:
             ring = corners + (0.0, 0.0, _GROUND)
-            self._region.drawn.points = np.stack(
+            self.com_region.drawn.points = np.stack(
                 (ring, np.roll(ring, -1, axis=0)), axis=1).astype(np.float32)
 
 

@@ -38,7 +38,7 @@ def polling():
 
 def test_diagnostics_of_countless_names_are_not_kept(polling):
     for first in range(0, 3000, 300):
-        polling.inputs._on_diagnostics(DiagnosticArray(status=[
+        polling.inputs.add_diagnostics(DiagnosticArray(status=[
             DiagnosticStatus(name=f'node_{first + k}: {"x" * 9000}', message='y' * 9000)
             for k in range(300)]))
     lines = polling.inputs.update(0.0).health
@@ -48,7 +48,7 @@ def test_diagnostics_of_countless_names_are_not_kept(polling):
 
 
 def test_diagnostics_of_another_robot_are_not_shown(polling):
-    polling.inputs._on_diagnostics(DiagnosticArray(status=[
+    polling.inputs.add_diagnostics(DiagnosticArray(status=[
         DiagnosticStatus(name='robot2/zmp_monitor: zmp', level=b'\0', message='stable'),
         DiagnosticStatus(name='zmp_monitor: zmp', level=b'\2', message='unstable')]))
     assert [line.message for line in polling.inputs.update(0.0).health] == ['unstable']
@@ -58,7 +58,7 @@ def test_diagnostics_that_are_repeated_are_kept(polling):
     """The line that was received last is the last to be dropped."""
     robot = DiagnosticStatus(name='com_estimator: com', message='120 Hz')
     for k in range(2000):
-        polling.inputs._on_diagnostics(DiagnosticArray(status=[
+        polling.inputs.add_diagnostics(DiagnosticArray(status=[
             DiagnosticStatus(name=f'node_{k}: part')] + ([robot] if k % 100 == 0 else [])))
     assert 'com_estimator: com' in [line.name for line in polling.inputs.update(0.0).health]
 
@@ -100,7 +100,7 @@ def stability(level, name='zmp_monitor: stability', key='level'):
 
 
 def test_a_fall_comes_from_the_diagnostics_of_this_robot_and_ends_with_them(polling):
-    take = polling.inputs._on_diagnostics
+    take = polling.inputs.add_diagnostics
     take(DiagnosticArray(status=[stability('FALLEN', 'robot2/zmp_monitor: stability'),
                                  stability('FALLEN', 'zmp_monitor: zmp')]))
     assert not polling.inputs.update(0.0).has_fallen
@@ -132,7 +132,7 @@ def test_nodes_that_have_never_reported_are_named_ten_seconds_after_the_joints(p
     polling.publish('joint_states', joint_state(MODEL.joint_names, stand, stand),
                     lambda: polling.view.positions is not None)
     assert not polling.inputs.update(110.9).health
-    take = polling.inputs._on_diagnostics
+    take = polling.inputs.add_diagnostics
     take(DiagnosticArray(status=[
         DiagnosticStatus(name='zmp_monitor: zmp', message='100 Hz'),
         DiagnosticStatus(name='robot2/com_estimator: com', message='100 Hz')]))
@@ -150,7 +150,7 @@ def test_a_robot_without_wrenches_needs_no_aggregator():
     model = RobotModel.load('biped')
     feet = {name: replace(foot, wrench_sensors=()) for name, foot in model.config.feet.items()}
     inputs = PageInputs(polled, RobotModel(replace(model.config, feet=feet), model.urdf))
-    inputs._on_joints(0, *[np.zeros(len(model.joint_names))] * 3)
+    inputs.add_joints(0, *[np.zeros(len(model.joint_names))] * 3)
     assert [line.name for line in inputs.update(11.0).health] == ['com_estimator', 'zmp_monitor']
     polled.destroy()
 

@@ -60,14 +60,14 @@ class FedEstimator(NodeRig):
         wrenches = self.plant.truth().sole_wrenches
         for publisher, wrench, foot in zip(self.feet, wrenches, config.feet):
             publisher.publish(wrench_stamped(stamp, config.sole_frame(foot), wrench))
-        self.until(lambda: all(mean.stamp_ns == self.ns for mean in self.node._wrenches.values()),
+        self.until(lambda: all(mean.stamp_ns == self.ns for mean in self.node.wrench_means.values()),
                    what='the wrenches')
         message = imu(stamp, config.imu.frame, observation.imu_quaternions[0],
                       observation.angular_velocities[0])
         a = message.linear_acceleration
         a.x, a.y, a.z = observation.linear_accelerations[0].tolist()
         self.imu.publish(message)
-        self.until(lambda: self.node._imu.stamp_ns == self.ns, what='the IMU')
+        self.until(lambda: self.node.imu_mean.stamp_ns == self.ns, what='the IMU')
         self.joints.publish(joint_state(
             stamp, self.model.joint_names, observation.joint_positions,
             observation.joint_velocities, observation.joint_efforts))
@@ -160,7 +160,7 @@ def test_gravity_compensation_carries_it_and_lets_it_fade_out(ros):
         rig.until(lambda: carry() or has(2.0), what='the efforts with the payload')
         rig.until(lambda: has(0.0), what='the fading of the payload')
         # What makes no sense is refused, and changes nothing.
-        source = rig.node._payload.input
+        source = rig.node.payload.input
         rig.until(lambda: carry(500.0) or '500 kg' in source.last_error, what='a refusal')
         rig.until(lambda: carry(1.0, 'no_link') or 'no_link' in source.last_error,
                   what='a refusal')

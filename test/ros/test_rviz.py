@@ -169,7 +169,7 @@ def test_markers_have_the_colours_of_the_page_and_arrows_the_size_of_the_robot(r
     for robot in ('biped', 'talos'):
         model = make(robot)
         stability = StabilityMarkers(ros_node, model, ZmpMonitorParameters())
-        shown = {marker.ns: marker for marker in stability._out.prototype.markers}
+        shown = {marker.ns: marker for marker in stability.output.prototype.markers}
         for name in ('com', 'zmp', 'zmp_model', 'dcm'):
             assert colour_of(shown[name]) == palette.MARKS[name].colour
         assert colour_of(shown['force']) == palette.FORCE
@@ -177,10 +177,10 @@ def test_markers_have_the_colours_of_the_page_and_arrows_the_size_of_the_robot(r
         height = {'biped': 0.85, 'talos': 1.75}[robot]
         assert arrow_scale(model) * weight == pytest.approx(palette.ARROW * height, rel=0.15)
         links = MarkerOutput(ros_node, model, ComEstimatorParameters())
-        assert {colour_of(marker) for marker in links._out.prototype.markers} == {
+        assert {colour_of(marker) for marker in links.output.prototype.markers} == {
             palette.LINK_COM, *(palette.MARKS[name].colour for name in ('com', 'dcm', 'fused'))}
-        stability._out.destroy()
-        links._out.destroy()
+        stability.output.destroy()
+        links.output.destroy()
 
 
 def field_of(kind, path):

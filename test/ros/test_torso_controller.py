@@ -449,7 +449,7 @@ def test_file_and_node_have_the_same_parameters():
 def test_its_own_virtual_joints_on_joint_states_are_no_error(rig):
     robot = rig()
     publisher = robot.publisher(JointState, 'joint_states')
-    source, names = robot.node._joint_states, list(robot.body.joint_names)
+    source, names = robot.node.joint_states, list(robot.body.joint_names)
     own = JointState(name=names, position=[0.0] * len(names))
     own.header.stamp = robot.node.get_clock().now().to_msg()
     robot.until(lambda: publisher.publish(own) or source.refused.get('other joints', 0) > 2,

@@ -71,7 +71,7 @@ def test_a_fall_is_named_by_the_lean_alone_whatever_touches_the_ground(robot, sw
     event, = (status for array in rig.latched['event'] for status in array.status
               if status.message.startswith('fallen'))
     assert event.message == message
-    report = rig.node.diagnostics._status('stability', rig.node._health._report_stability)
+    report = rig.node.diagnostics.status('stability')
     assert [value.value for value in report.values if value.key == 'level'] == ['FALLEN']
 
 

@@ -55,6 +55,11 @@ class CarrierFrame:
     link
         Its name; '' for the heaviest one above the base that is not part of a leg.
 
+    Attributes
+    ----------
+    frames
+        At its centre of mass.
+
     Raises
     ------
     UnknownNameError
@@ -71,12 +76,12 @@ class CarrierFrame:
             row = state.placements_in_base(frames)[0]
             com = state.link_coms_in_base[model.link_names.index(name)]
             pose = pose @ Pose(np.eye(3), row[:3].dot(com - row[3]))
-        self._frames = FrameSet((name,), frames.joints.tolist(), (pose,))
+        self.frames = FrameSet((name,), frames.joints.tolist(), (pose,))
 
     def motion(self, state: RobotState, twist: Twist) -> Carrier:
         """Return the motion of the link; `twist` is that of the base of `state` in the world."""
-        placements = state.placements_in_base(self._frames)
-        linear, angular = state.twists_in_base(self._frames, placements)[0]
+        placements = state.placements_in_base(self.frames)
+        linear, angular = state.twists_in_base(self.frames, placements)[0]
         rows, R_world_base = placements[0], state.base.rotation
         velocity = cross(twist.angular, rows[3])
         velocity += twist.linear

@@ -70,6 +70,8 @@ class LinkErrors:
 
     Attributes
     ----------
+    frames
+        At the centres of mass of the B bodies.
     covariance
         Of the errors, shape (4 B, 4 B).
     weighed
@@ -88,8 +90,8 @@ class LinkErrors:
         order = np.argsort(shares)
         kept = sorted(order[np.cumsum(np.array(shares)[order]) > _NEGLIGIBLE * sum(shares)])
         bodies = [bodies[i] for i in kept]
-        self._frames = FrameSet([str(i) for i in kept], [b.joint for b in bodies],
-                                [Pose(np.eye(3), b.com) for b in bodies])
+        self.frames = FrameSet([str(i) for i in kept], [b.joint for b in bodies],
+                               [Pose(np.eye(3), b.com) for b in bodies])
         self.weighed = np.array([float(b.weighed) for b in bodies])
         count = self.count = len(bodies)
         self.covariance = np.zeros((4 * count, 4 * count))
@@ -116,9 +118,9 @@ class LinkErrors:
         Masses that are weighed are moved from the carrier to their body; the others are added to
         the robot at their body.
         """
-        placements = state.placements_in_base(self._frames)
+        placements = state.placements_in_base(self.frames)
         rotation = state.base.rotation.T
-        linear = state.twists_in_base(self._frames, placements)[:, 0] + twist.linear
+        linear = state.twists_in_base(self.frames, placements)[:, 0] + twist.linear
         linear += np.cross(twist.angular, placements[:, 3])
         self._points[:-1] = placements[:, 3].dot(rotation)
         self._points[:-1] += state.base.position

@@ -47,7 +47,7 @@ class MarkerOutput:
         shown = _shown(model, params.world_frame, params.marker_density)
         self._position = np.zeros((len(shown), 3))
         dcm, fused, arrow, bias = (len(shown) - i for i in (4, 3, 2, 1))
-        self._out = markers.marker_publisher(node, shown, {
+        self.output = markers.marker_publisher(node, shown, {
             'position': 'markers[*].pose.position', 'tail': f'markers[{arrow}].points[0]',
             'head': f'markers[{arrow}].points[1]',
             'fused_action': f'markers[{fused}].action',
@@ -67,7 +67,7 @@ class MarkerOutput:
             Its error by the foot forces, in the world, shape (3,), m; None where unknown.
 
         """
-        fields, located = self._out.fields, estimate.located
+        fields, located = self.output.fields, estimate.located
         position, velocity, dcm = self._position, estimate.velocity, estimate.dcm
         x, y, z = estimate.position
         position[0] = x, y, z
@@ -86,7 +86,7 @@ class MarkerOutput:
             fields['head'][...] = x + _ARROW_TIME * vx, y + _ARROW_TIME * vy, z + _ARROW_TIME * vz
         fields['dcm_action'][...] = _ACTIONS[dcm is not None]
         fields['arrow_action'][...] = _ACTIONS[velocity is not None]
-        self._out.publish(located.stamp_ns)
+        self.output.publish(located.stamp_ns)
 
 
 def _shown(model: RobotModel, frame: str, density: float) -> list[Marker]:

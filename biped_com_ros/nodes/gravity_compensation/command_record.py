@@ -63,6 +63,8 @@ class CommandRecord:
 
     Attributes
     ----------
+    path
+        The file.
     is_held
         Whether this one holds the lock: no other process of this computer commands.
     problem
@@ -72,7 +74,7 @@ class CommandRecord:
 
     def __init__(self, key: str, joints: Sequence[str], directory: Path | None = None) -> None:
         name = hashlib.sha256(key.encode()).hexdigest()[:24]
-        self._path = _directory(directory) / f'biped_com_ros_{_user()}_{name}'
+        self.path = _directory(directory) / f'biped_com_ros_{_user()}_{name}'
         self._signature = np.frombuffer(
             hashlib.sha256('\n'.join(joints).encode()).digest(), dtype='u1')
         self._layout = np.dtype([
@@ -88,11 +90,11 @@ class CommandRecord:
         if self.is_held:
             return True
         try:
-            descriptor = _locked(self._path)
+            descriptor = _locked(self.path)
         except BlockingIOError:
             return False
         except OSError as error:
-            self.problem = f"'{self._path}' cannot be used: {error.strerror or error}"
+            self.problem = f"'{self.path}' cannot be used: {error.strerror or error}"
             descriptor = None
         self.is_held = True
         if descriptor is not None:
@@ -104,7 +106,7 @@ class CommandRecord:
         if self._descriptor is not None:
             if not self.efforts.any():
                 with contextlib.suppress(OSError):
-                    self._path.unlink()
+                    self.path.unlink()
             os.close(self._descriptor)
         self._descriptor, self.is_held = None, False
         self._use(np.zeros(1, self._layout)[0])

@@ -94,8 +94,8 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         self.supervisor = EffortSupervisor(compensator, self._describe_input)
         self._make_outputs(compensator)
         self._make_inputs(compensator)
-        self._payload = self.keep(PayloadInput(self, self.params))
-        compensator.gravity_model.payload = self._payload.carried
+        self.payload = self.keep(PayloadInput(self, self.params))
+        compensator.gravity_model.payload = self.payload.carried
         self._configure_supervisor(self.params)
         self._is_simulated = self.get_clock().ros_time_is_active
         self.keep(watchdog(self, _WATCH_PERIOD, self._watch))
@@ -202,7 +202,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         new = make_compensator(compensator.model, params)  # raises before anything changes
         compensator.configure(new.settings)
         compensator.guard.enabled, compensator.gains = new.guard.enabled, new.gains
-        self._payload.use(params)
+        self.payload.use(params)
         self._configure_supervisor(params)
 
     def _configure_supervisor(self, params: GravityCompensationParameters) -> None:

@@ -84,7 +84,15 @@ class _Mean:
 
 
 class PayloadEstimation(RobotNode[PayloadEstimatorParameters]):
-    """Sensors in, payload out, see the module."""
+    """
+    Sensors in, payload out, see the module.
+
+    Attributes
+    ----------
+    imu_mean, wrench_means
+        Means of gyroscope and accelerometer, and of the wrench of each foot and hand by name.
+
+    """
 
     def __init__(self, **node_kwargs: Any) -> None:
         super().__init__('payload_estimator', PayloadEstimatorParameters, **node_kwargs)
@@ -92,8 +100,8 @@ class PayloadEstimation(RobotNode[PayloadEstimatorParameters]):
     def build(self, model: RobotModel) -> None:
         """Make the estimator, its inputs and its outputs."""
         self._start()
-        self._efforts, self._imu = _Mean(len(model.joint_names)), _Mean(6)
-        self._wrenches: dict[str, _Mean] = {}
+        self._efforts, self.imu_mean = _Mean(len(model.joint_names)), _Mean(6)
+        self.wrench_means: dict[str, _Mean] = {}
         self._make_inputs(model)
         hands = {name: hand.frame for name, hand in model.config.hands.items()}
         prefix = frame_prefix(self)
@@ -132,7 +140,7 @@ class PayloadEstimation(RobotNode[PayloadEstimatorParameters]):
             if hand.wrench_sensors}
         self._hands = tuple(name for name in frames if name not in self._feet)
         for name, frame in frames.items():
-            self._wrenches[name] = _Mean(6)
+            self.wrench_means[name] = _Mean(6)
             WrenchInput(self, f'wrench_aggregator/{name}/wrench', frame,
                         partial(self._on_wrench, name), required=False,
                         largest=largest_credible_load(model.mass), **options)
@@ -156,17 +164,17 @@ class PayloadEstimation(RobotNode[PayloadEstimatorParameters]):
 
     def _on_imu(self, stamp_ns: int, quaternion: Array, angular_velocity: Array,
                 acceleration: Array) -> None:
-        self._imu.add(stamp_ns, angular_velocity, acceleration)
+        self.imu_mean.add(stamp_ns, angular_velocity, acceleration)
 
     def _on_wrench(self, name: str, stamp_ns: int, wrench: Array) -> None:
-        self._wrenches[name].add(stamp_ns, wrench)
+        self.wrench_means[name].add(stamp_ns, wrench)
 
     def _on_joints(self, stamp_ns: int, positions: Array, velocities: Array,
                    efforts: Array) -> None:
         self._efforts.add(stamp_ns, efforts)
         if not self._throttle.is_due(stamp_ns):
             return
-        imu, mean_efforts = self._imu.take(stamp_ns), self._efforts.take(stamp_ns)
+        imu, mean_efforts = self.imu_mean.take(stamp_ns), self._efforts.take(stamp_ns)
         feet, hands = self._wrenches_of(stamp_ns, self._feet), self._wrenches_of(
             stamp_ns, self._hands)
         if imu is None:
@@ -178,7 +186,7 @@ class PayloadEstimation(RobotNode[PayloadEstimatorParameters]):
         self._publish(stamp_ns, payload)
 
     def _wrenches_of(self, stamp_ns: int, names: Sequence[str]) -> Array | None:
-        taken = [self._wrenches[name].take(stamp_ns) for name in names]
+        taken = [self.wrench_means[name].take(stamp_ns) for name in names]
         found = [wrench for wrench in taken if wrench is not None]
         return np.array(found) if names and len(found) == len(names) else None
 

@@ -179,7 +179,7 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
         for source in self._inputs:
             source.timeout = params.imu_timeout
         # Most of these messages are skipped.
-        self._joint_states.timeout = max(params.imu_timeout, 5.0 * POSTURE_PERIOD)
+        self.joint_states.timeout = max(params.imu_timeout, 5.0 * POSTURE_PERIOD)
 
     def _make_inputs(self, body: TorsoBody) -> None:
         params, config, model = self.params, body.model.config, body.model
@@ -191,7 +191,7 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
         length = body.backbone.length
         self._lower = ImuInput(self, lower.topic, lower.frame, self._on_lower,
                                tilt=config.instruments.tilt(lower.frame), **options)
-        self._joint_states = JointStateInput(
+        self.joint_states = JointStateInput(
             self, others, self._on_joint_states, required=False, period=POSTURE_PERIOD,
             limits=tuple(model.credible_positions[i] for i in self._others),
             **model.corrections_of(others), other_joints=body.joint_names, **options)
@@ -206,7 +206,7 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
         self._lower_values, self._upper_values = self._lower.values[:7], self._upper.values[:7]
         self._inputs: tuple[Input, ...] = (
             self._lower, self._tendons, *self._hands, self._upper)
-        for source in (*self._inputs, self._joint_states):
+        for source in (*self._inputs, self.joint_states):
             self.keep(source)
         # Stamps of targets are ignored: many are published by hand.
         self.keep(subscribe(

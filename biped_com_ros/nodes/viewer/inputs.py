@@ -165,7 +165,7 @@ class PageInputs:
         optional = [name for name in model.joint_names if name in virtual]
         self._order = np.argsort(model.joint_index((*measured, *optional)))
         self._joints = JointStateInput(
-            node, measured, self._on_joints, optional_joints=optional, max_age=0.0,
+            node, measured, self.add_joints, optional_joints=optional, max_age=0.0,
             **model.corrections_of((*measured, *optional)))
         OdometryInput(node, 'odom', self._on_odometry, child_frame_id=model.config.base_link,
                       max_age=0.0, qos=latest())
@@ -217,7 +217,7 @@ class PageInputs:
 
     def _subscribe_to_status(self) -> None:
         subscribe = self._polled.subscribe
-        subscribe(DiagnosticArray, '/diagnostics', self._on_diagnostics, latest(
+        subscribe(DiagnosticArray, '/diagnostics', self.add_diagnostics, latest(
             STATE_OUTPUT, 30))
         subscribe(DiagnosticArray, 'zmp_monitor/event', self._on_event, LATCHED)
         subscribe(String, 'zmp_monitor/support_phase', partial(self._on_text, 'phase'), LATCHED)
@@ -252,8 +252,9 @@ class PageInputs:
 
     # -- the robot
 
-    def _on_joints(self, stamp_ns: int, positions: Array, velocities: Array,
+    def add_joints(self, stamp_ns: int, positions: Array, velocities: Array,
                    efforts: Array) -> None:
+        """Show these joint states, (n,) each, from the next frame on."""
         if self._joints_since is None:
             self._joints_since = self._now
         self._set('', positions=positions[self._order], efforts=efforts[self._order])
@@ -368,7 +369,8 @@ class PageInputs:
 
     # -- status
 
-    def _on_diagnostics(self, message: DiagnosticArray) -> None:
+    def add_diagnostics(self, message: DiagnosticArray) -> None:
+        """Keep the lines of the nodes of this robot."""
         namespace = self._polled.node.get_namespace()
         for status in filter(lambda s: is_in_namespace(s, namespace), message.status):
             line = HealthLine(int.from_bytes(status.level, 'little'), status.name[:_LONGEST_NAME],

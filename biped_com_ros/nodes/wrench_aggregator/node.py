@@ -60,6 +60,8 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
     ----------
     aggregation, offsets
         The wrenches of feet and hands, and the offsets of the sensors.
+    faults, virtual
+        Of the sensors, and the wrenches of virtual feet; None without such feet.
     joints, imu, sensors
         Its inputs.
 
@@ -92,12 +94,12 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
             self.params.weight_tolerance, f'the YAML of robot {config.name}')
         self._total_count, self._weighing = 0, StampThrottle(WEIGHING_RATE)
         self._unsynchronized = ''
-        self._faults = SensorFaults(aggregation, self.params.weight_missing)
-        self.diagnostics.add('sensor faults', self._faults.report)
+        self.faults = SensorFaults(aggregation, self.params.weight_missing)
+        self.diagnostics.add('sensor faults', self.faults.report)
         self.diagnostics.add('total wrench', self._report_total)
         self.diagnostics.add('weight', self._report_weight)
         self._cache_thresholds(self.params)
-        self._virtual = make_virtual_feet(self, aggregation)
+        self.virtual = make_virtual_feet(self, aggregation)
         self._make_inputs(model)
 
     def _make_inputs(self, model: RobotModel) -> None:
@@ -132,14 +134,14 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         self.offsets.use(params)
         self.aggregation.use_thresholds(params.aggregation_settings().thresholds)
         self._weight.tolerance = params.weight_tolerance
-        self._faults.set_missing(params.weight_missing)
+        self.faults.set_missing(params.weight_missing)
         for source in (self.joints, self.imu, *self.sensors):
             source.timeout = params.sensor_timeout
         if params.gravity != before.gravity:
             self.aggregation.use_gravity(params.gravity)
             self._use_weights()
-        elif self._virtual is not None and params.virtual_cutoff != before.virtual_cutoff:
-            self._virtual.restart(params)
+        elif self.virtual is not None and params.virtual_cutoff != before.virtual_cutoff:
+            self.virtual.restart(params)
         low_pass = (params.low_pass_cutoff, params.low_pass_order)
         if low_pass != (before.low_pass_cutoff, before.low_pass_order):
             for channel in self.aggregation.channels:
@@ -152,10 +154,10 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
 
     def _use_weights(self) -> None:
         """Pass the weights of the aggregation to all that use them."""
-        if self._virtual is not None:
-            self._virtual.restart(self.params)
+        if self.virtual is not None:
+            self.virtual.restart(self.params)
         self._weight.body_weight = self.aggregation.body_weight
-        self._faults.use_inertials()
+        self.faults.use_inertials()
         self._cache_thresholds(self.params)
         self._joints_ns = NEVER_NS  # the last state was computed with the old weights
 
@@ -174,17 +176,17 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         self._joints_ns, self._state_changed = stamp_ns, True
         self._positions, self._efforts = positions, efforts
         self._stillness.update(velocities, stamp_ns)
-        if self._virtual is not None and self.joints.efforts_measured and (
-                self._virtual.feet.add_joints(stamp_ns, self._state, efforts)):
-            self._on_virtual_wrenches(self._virtual)
+        if self.virtual is not None and self.joints.efforts_measured and (
+                self.virtual.feet.add_joints(stamp_ns, self._state, efforts)):
+            self._on_virtual_wrenches(self.virtual)
 
     def _on_imu(self, stamp_ns: int, quaternion: Array, angular_velocity: Array,
                 acceleration: Array) -> None:
         self._R_world_imu = rotation_from_quaternion(quaternion)
         self._imu_ns, self._state_changed = stamp_ns, True
-        if self._virtual is not None and self._virtual.feet.add_imu(
+        if self.virtual is not None and self.virtual.feet.add_imu(
                 stamp_ns, self._R_world_imu, angular_velocity, acceleration):
-            self._on_virtual_wrenches(self._virtual)
+            self._on_virtual_wrenches(self.virtual)
 
     def _on_virtual_wrenches(self, virtual: VirtualFootOutputs) -> None:
         stamp_ns = virtual.feet.stamp_ns
@@ -198,18 +200,18 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         aggregation.is_state_current = self._update_state(stamp_ns)
         body = aggregation.update(sensor, wrench, stamp_ns)
         self.offsets.add_reading(sensor, stamp_ns)
-        self._faults.add_reading(sensor, stamp_ns, self._stillness.moved_ns)
+        self.faults.add_reading(sensor, stamp_ns, self._stillness.moved_ns)
         if body is not None:
             self._on_body(body, stamp_ns)
 
     def _on_body(self, body: ContactBody, stamp_ns: int) -> None:
         """Publish the new wrench of a foot or hand, and the total that it completes."""
-        if not self._faults.is_faulty(body):
+        if not self.faults.is_faulty(body):
             self._outputs.publish_body(body, stamp_ns, self._min_force, self._contact_period_ns)
         total = self.aggregation.total(body, stamp_ns)
         if total is None:
             return
-        if not self._faults.found:
+        if not self.faults.found:
             self._outputs.total.publish(
                 stamp_ns, total, self._min_force, self._stillness.moved_ns)
             self._total_count += 1
@@ -220,18 +222,18 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         """Track biases, and look for faults and for a total that is not the weight."""
         aggregation = self.aggregation
         self.offsets.track(stamp_ns)
-        self._faults.add_forces(total_force, stamp_ns)
+        self.faults.add_forces(total_force, stamp_ns)
         self._check_orientations(stamp_ns)
         self._weight.add(total_force, aggregation.foot_forces, aggregation.any_foot_in_contact,
                          aggregation.uprightness)
 
     def _check_orientations(self, stamp_ns: int) -> None:
         """Look for sensors that are mounted in another orientation than in the URDF."""
-        if self._faults.turned is not None:
+        if self.faults.turned is not None:
             efforts = self._efforts
             if not self.joints.efforts_measured:
                 efforts = np.full(len(efforts), np.nan)
-            self._faults.turned.add(stamp_ns, self._stillness.moved_ns, self._positions, efforts,
+            self.faults.turned.add(stamp_ns, self._stillness.moved_ns, self._positions, efforts,
                                     self._R_world_imu[2])
 
     def _update_state(self, stamp_ns: int) -> bool:
@@ -254,7 +256,7 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
     def _report_total(self) -> Report:
         count, self._total_count = self._total_count, 0
         values = {'published since the last report': count}
-        if self._virtual is not None and (problem := self._virtual.problem(self.joints)):
+        if self.virtual is not None and (problem := self.virtual.problem(self.joints)):
             return ERROR, f'not published: {problem}', values
         if not self.aggregation.bodies:
             return WARN, ('not published: nothing measures the feet; add wrench_sensors, or '
@@ -265,7 +267,7 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
             names = ', '.join(f"'{name}'" for name in stale)
             return ERROR, (f'not published: no readings of {names} '
                            f'({", ".join(stale.values())})'), values
-        if self._faults.found:
+        if self.faults.found:
             return ERROR, 'not published: a sensor is faulty, see sensor faults', values
         if self._unsynchronized:
             return ERROR, (f'not published: the stamps of {self._unsynchronized} and of the '

@@ -100,7 +100,7 @@ class StabilityMarkers:
             fields[f'hand_arrow_{i}'] = f'markers[{arrow}].points'
         for i in range(feet):
             fields[f'arrow_{i}'] = f'markers[{self._first_arrow + i}].points'
-        self._out = markers.marker_publisher(node, shown, fields, qos=LATCHED)
+        self.output = markers.marker_publisher(node, shown, fields, qos=LATCHED)
         self._trails: tuple[_Trail, ...] = (_Trail(params.trail), _Trail(params.trail))
 
     def set_trail(self, length: int) -> None:
@@ -108,10 +108,10 @@ class StabilityMarkers:
         if length == len(self._trails[0].points):
             return
         self._trails = tuple(trail.resized(length) for trail in self._trails)
-        array = self._out.prototype
+        array = self.output.prototype
         for index in (self._polygon + 1, self._polygon + 2):
             array.markers[index].points = [Point() for _ in range(length)]
-        self._out.use_prototype(array)
+        self.output.use_prototype(array)
 
     def set_force_scale(self, model: RobotModel, params: ZmpMonitorParameters) -> None:
         """Draw forces by the parameters, or by the robot's weight and height."""
@@ -122,11 +122,11 @@ class StabilityMarkers:
         for trail, point in zip(self._trails, (report.zmp_in_world, report.zmp_model)):
             trail.add(point)
         self._draw(report, level)
-        self._out.publish(report.located.stamp_ns)
+        self.output.publish(report.located.stamp_ns)
 
     def _draw(self, report: StabilityReport, level: Level) -> None:
         """Fill the markers of an instant; those of unknown quantities are deleted."""
-        fields, support = self._out.fields, report.support
+        fields, support = self.output.fields, report.support
         actions = np.full(self._count, Marker.ADD)
         position = np.zeros((self._count, 3))
         com = report.com_in_world
@@ -159,7 +159,7 @@ class StabilityMarkers:
         fields['position'][...], fields['action'][...] = position, actions
 
     def _draw_polygon(self, corners: Array, level: Level) -> None:
-        fields = self._out.fields
+        fields = self.output.fields
         fields['polygon'][...], fields['colour'][...] = _outline(corners), _COLOURS[level]
 
     def _draw_hands(self, report: StabilityReport, actions: Array, position: Array) -> None:
@@ -170,7 +170,7 @@ class StabilityMarkers:
             actions[[ball, arrow]] = _action(hand)
             if hand is not None:
                 position[ball] = point = np.array(hand.point_in_world)
-                self._out.fields[f'hand_arrow_{i}'][...] = (
+                self.output.fields[f'hand_arrow_{i}'][...] = (
                     point, point + self._force_scale * np.array(hand.force_in_world))
 
 

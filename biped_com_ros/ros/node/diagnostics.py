@@ -101,11 +101,20 @@ class Diagnostics:
         """Remove a status."""
         self._reports.pop(name, None)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the parts."""
+        return tuple(self._reports)
+
+    def status(self, name: str) -> DiagnosticStatus:
+        """Return the present status of a part; some reports cover the time since the last one."""
+        return self._status(name, self._reports[name])
+
     def publish(self) -> None:
         """Publish every status now."""
         array = DiagnosticArray()
         array.header.stamp = self._node.get_clock().now().to_msg()
-        array.status = [self._status(name, report) for name, report in self._reports.items()]
+        array.status = [self.status(name) for name in self._reports]
         if self._has_shared_name():
             array.status.append(self._status('name', self._report_name))
         self._create_publisher().publish(array)

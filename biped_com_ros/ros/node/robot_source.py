@@ -107,7 +107,7 @@ class RobotSource:
         self.config = load_robot_config(params.robot)
         self._node, self._on_ready, self._on_inertials = node, on_ready, on_inertials
         self._shared_models = _shared_models
-        self._calibrated = self._inertials_of = ''
+        self.waiting_inertials = self._inertials_of = ''
         self._described, self._is_calibrated = '', False
         self._problem = ''
         if diagnostics is not None:
@@ -174,7 +174,7 @@ class RobotSource:
 
     def _on_calibrated(self, message: String) -> None:
         if self.model is None:
-            self._calibrated = message.data  # used when the robot is known
+            self.waiting_inertials = message.data  # used when the robot is known
         elif self._take_over(message.data):
             self._is_calibrated = True
 
@@ -207,6 +207,6 @@ class RobotSource:
         for warning in model.warnings:
             self._node.get_logger().warning(f"robot '{model.config.name}': {warning}")
         self._on_ready(model)
-        if self._calibrated:
-            self._on_calibrated(String(data=self._calibrated))
+        if self.waiting_inertials:
+            self._on_calibrated(String(data=self.waiting_inertials))
         settle_memory()

@@ -120,13 +120,13 @@ def test_a_file_that_cannot_be_used_is_reported_and_commands_go_on(tmp_path, pla
     first = record(tmp_path)
     if place == 'link':
         target.write_bytes(b'precious')
-        first._path.symlink_to(target)
+        first.path.symlink_to(target)
     elif place == 'directory':
-        first._path.mkdir()
+        first.path.mkdir()
     else:
         first = record(tmp_path / 'nowhere')
     assert first.acquire()
-    assert str(first._path) in first.problem
+    assert str(first.path) in first.problem
     first.efforts[...], first.subscribers = EFFORTS, [CONTROLLER]
     first.release()
     assert place != 'link' or target.read_bytes() == b'precious'
@@ -135,5 +135,5 @@ def test_a_file_that_cannot_be_used_is_reported_and_commands_go_on(tmp_path, pla
 def test_only_its_user_can_read_it(tmp_path):
     first = record(tmp_path)
     assert first.acquire()
-    assert first._path.stat().st_mode & 0o777 == 0o600
-    assert first._path.stat().st_size < 1024
+    assert first.path.stat().st_mode & 0o777 == 0o600
+    assert first.path.stat().st_size < 1024

@@ -86,7 +86,7 @@ def parts(node):
     """Count what a node has."""
     return {'timers': len(list(node.timers)), 'services': len(list(node.services)),
             'subscriptions': len(list(node.subscriptions)),
-            'publishers': len(list(node.publishers)), 'lines': len(node.diagnostics._reports)}
+            'publishers': len(list(node.publishers)), 'lines': len(node.diagnostics.names)}
 
 
 def test_starts_itself_only_with_autostart(make):

@@ -180,7 +180,7 @@ def test_calibrated_inertials_that_come_before_the_robot(rig):
     calls, ready = [], []
     source = RobotSource(rig.node, params(urdf='topic'), ready.append, None,
                          lambda: calls.append(ready[0].mass))
-    rig.until(lambda: source._calibrated)
+    rig.until(lambda: source.waiting_inertials)
     publisher = latched(rig, URDF.read_text())
     rig.until(lambda: calls)
     assert calls == [pytest.approx(1.5 * 16.34)]

@@ -252,8 +252,9 @@ def test_what_a_callback_raises_is_reported_and_the_input_goes_on(rig):
     for _ in range(3):
         feed.send(PointStamped(header=Header(frame_id='odom')))
     assert len(calls) == 3
-    level, message, values = diagnostics._reports['callbacks']()
-    assert level == ERROR and 'cannot use this' in message and values['failed'] == 3
+    status = diagnostics.status('callbacks')
+    assert status.level == ERROR and 'cannot use this' in status.message
+    assert {value.key: value.value for value in status.values}['failed'] == '3'
 
 
 def lines(messages):

@@ -129,9 +129,9 @@ def test_a_robot_without_sensors_runs_and_reports_what_it_lacks(tmp_path):
         del foot['wrench_sensors']
     (tmp_path / 'bare.yaml').write_text(yaml.safe_dump(config, sort_keys=False))
     node = make_node(robot=str(tmp_path / 'bare.yaml'))
-    level, message, _ = node._report_total()
+    status = node.diagnostics.status('total wrench')
     node.destroy_node()
-    assert level == DiagnosticStatus.WARN and 'source: virtual' in message
+    assert status.level == DiagnosticStatus.WARN and 'source: virtual' in status.message
 
 
 def test_an_unknown_key_ends_the_process_with_one_line(tmp_path):
@@ -172,12 +172,12 @@ def test_a_sensor_that_repeats_one_reading_while_the_robot_moves_is_withheld(rig
             rig.publish_wrench('right_foot', rig.play(1), values=frozen)
 
     play(40)
-    rig.until(lambda: rig.node._faults.found)
+    rig.until(lambda: rig.node.faults.found)
     rig.clear()
     play(5)
     rig.flush()
     assert not rig.got['right/wrench'] and not rig.got['wrench'] and rig.got['left/wrench']
-    level, message, _ = rig.node._faults.report()
+    level, message, _ = rig.node.faults.report()
     assert level == DiagnosticStatus.ERROR
     assert "'right_foot' (" in message and 'repeats one reading' in message
     rig.silent, rig.noise, rig.joint_speed = set(), 0.0, 0.0

@@ -126,9 +126,9 @@ def test_the_virtual_foot_and_the_total_carry_the_simulators_forces(rig):
 
 def test_another_cutoff_takes_effect_at_once(rig):
     rig.play(5)
-    before = rig.node._virtual.feet
+    before = rig.node.virtual.feet
     assert rig.node.set_parameters([Parameter('virtual_cutoff', value=20.0)])[0].successful
-    feet = rig.node._virtual.feet
+    feet = rig.node.virtual.feet
     assert feet is not before and feet.sensors._settings.cutoff == 20.0
     count = len(rig.wrenches['right'])
     rig.play(40)

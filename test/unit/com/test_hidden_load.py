@@ -41,7 +41,7 @@ class Swaying:
         self.data = self.loaded.createData()
         frames = model.frames((LINK,))
         in_joint = frames.poses_in_joint()[0]
-        com = CarrierFrame(model, LINK)._frames.poses_in_joint()[0]
+        com = CarrierFrame(model, LINK).frames.poses_in_joint()[0]
         self.loaded.inertias[int(frames.joints[0])] += pin.Inertia(
             load, com.position + in_joint.rotation @ AT, in_joint.rotation
             @ np.diag(inertia) @ in_joint.rotation.T)

@@ -62,10 +62,10 @@ class Wrong:
     def errors(self, links):
         """Return (e, b) as `LinkErrors` orders them."""
         e, b = np.zeros(links.count), np.zeros((links.count, 3))
-        for i, joint in enumerate(links._frames.joints.tolist()):
+        for i, joint in enumerate(links.frames.joints.tolist()):
             if joint in self.changed and links.weighed[i]:
                 before, after = self.changed[joint]
-                centre = links._frames.placement_in_joint[i, 3, :3]
+                centre = links.frames.placement_in_joint[i, 3, :3]
                 e[i] = after.mass - before.mass
                 b[i] = (after.mass * (after.lever - centre)
                         - before.mass * (before.lever - centre))
@@ -221,8 +221,8 @@ def test_a_delay_is_estimated_and_one_that_is_ignored_contradicts_the_covariance
     result, wrong = found.run('sway', 4.5), ignored.run('sway', 4.5)
     # That of the sampled low-pass; the simulator's velocities are half a step of physics late.
     low_pass = np.sqrt(2.0) * DT / (2.0 * np.tan(np.pi * LOW_PASS * DT))
-    truth = low_pass + found._instruments._delay - 0.0005
-    assert found._instruments._delay > 0.002
+    truth = low_pass + found.instruments.delay - 0.0005
+    assert found.instruments.delay > 0.002
     assert found.fusion.filter.delay == pytest.approx(truth, abs=2e-4)
     assert result.mean_nees()[0] < 0.1 * wrong.mean_nees()[0]
     assert result.rms('fused', C) < 0.5 * wrong.rms('fused', C)

@@ -32,7 +32,7 @@ def settle(plant):
 def test_a_load_moves_the_com_and_is_carried_by_the_feet():
     plant = make_plant()
     link = plant.link_names[0]
-    body, mass, com = plant._body(link), 1.3, np.array((0.02, -0.03, 0.1))
+    body, mass, com = plant.body_index(link), 1.3, np.array((0.02, -0.03, 0.1))
     before, weight = settle(plant)
     assert weight == pytest.approx(9.81 * MASS, rel=2e-3)
     plant.put_load(link, mass, com, np.diag((0.01, 0.02, 0.03)))
@@ -48,7 +48,7 @@ def test_a_load_moves_the_com_and_is_carried_by_the_feet():
 def test_what_is_taken_off_leaves_nothing_behind():
     plant = make_plant()
     link, model = plant.link_names[0], plant.model
-    body = plant._body(link)
+    body = plant.body_index(link)
     values = [v.copy() for v in (model.body_mass, model.body_ipos, model.body_subtreemass)]
     inertia = np.sort(model.body_inertia[body])
     plant.put_load(link, 2.0, (0.0, 0.1, 0.0))

@@ -145,9 +145,9 @@ def test_charts_of_balance_end_with_a_fall():
     figures.sample(view, 0.0)
     view.level, view.margin, view.dcm_margin = 'FALLEN', -0.9, -1.2
     figures.sample(view, 1.0)
-    for name in figures._strips.names:
+    for name in figures.strips.names:
         lasts = name == 'bend' or name.startswith('tendon')
-        times, values = figures._strips.data([name])
+        times, values = figures.strips.data([name])
         assert values[-1] == values[0] != 0.0, name
         assert times[-1] == (0.0 if lasts else -1.0), name
 
