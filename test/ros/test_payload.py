@@ -60,8 +60,8 @@ class FedEstimator(NodeRig):
         wrenches = self.plant.truth().sole_wrenches
         for publisher, wrench, foot in zip(self.feet, wrenches, config.feet):
             publisher.publish(wrench_stamped(stamp, config.sole_frame(foot), wrench))
-        self.until(lambda: all(mean.stamp_ns == self.ns for mean in self.node.wrench_means.values()),
-                   what='the wrenches')
+        means = self.node.wrench_means.values()
+        self.until(lambda: all(mean.stamp_ns == self.ns for mean in means), what='the wrenches')
         message = imu(stamp, config.imu.frame, observation.imu_quaternions[0],
                       observation.angular_velocities[0])
         a = message.linear_acceleration

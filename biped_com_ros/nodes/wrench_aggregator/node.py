@@ -234,7 +234,7 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
             if not self.joints.efforts_measured:
                 efforts = np.full(len(efforts), np.nan)
             self.faults.turned.add(stamp_ns, self._stillness.moved_ns, self._positions, efforts,
-                                    self._R_world_imu[2])
+                                   self._R_world_imu[2])
 
     def _update_state(self, stamp_ns: int) -> bool:
         """Pass posture and attitude to the aggregation; return whether they are recent enough."""
