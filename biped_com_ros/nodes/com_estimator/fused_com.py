@@ -140,13 +140,13 @@ class FusedComOutput:
 
     def _without_payload(self, located: LocatedState) -> LocatedState:
         """Update the payload, and subtract its weight from the foot wrenches."""
-        payload, state = self._payload, located.state
+        payload, state, wrenches = self._payload, located.state, located.wrenches
         payload.update(located.stamp_ns)
         self._load = payload.motion(state)
-        if self._load is not None and located.wrenches is not None:
+        if self._load is not None and wrenches is not None:
             located = copy(located)  # other callbacks get the same object
             located.wrenches = without_load(
-                located.wrenches, state.sole_placements_in_world, self._load.place(state),
+                wrenches, state.sole_placements_in_world, self._load.place(state),
                 self._load.mass * self._node.params.gravity)
         return located
 
