@@ -77,11 +77,6 @@ class JointFriction:
                              stribeck_velocity=o.stribeck_velocity)
 
     @property
-    def is_dry(self) -> bool:
-        """Whether any joint has Coulomb or static friction."""
-        return bool(self.breakaway.any())
-
-    @property
     def depends_on_speed(self) -> bool:
         """Whether breakaway is above Coulomb friction anywhere."""
         return bool((self.breakaway > self.coulomb).any())

@@ -109,8 +109,6 @@ class TorsoCommand(NamedTuple):
     arc, rates
         Backbone by the IMUs, or the reference in open loop; and the rates of its bend and torsion
         by the gyroscopes.
-    measured_bend
-        Bend by the IMUs, even if it is ignored; None if unknown.
     is_closed_loop
         Whether the IMUs are used.
     problems
@@ -123,7 +121,6 @@ class TorsoCommand(NamedTuple):
     reference_arc: Arc
     arc: Arc
     rates: tuple[complex, float]
-    measured_bend: complex | None
     is_closed_loop: bool
     problems: tuple[str, ...] = ()
 
@@ -391,7 +388,7 @@ class TendonController:
             None if bend is None else bend + tendons_age * self.rates[0], self._measured_tensions)
         return TorsoCommand(
             lengths, self._tensions, self.reference_arc, self.arc, self.rates,
-            self._orientation.bend, self._measured_arc is not None, self._problems())
+            self._measured_arc is not None, self._problems())
 
     # -- inside
 
