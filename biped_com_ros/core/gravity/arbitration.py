@@ -88,7 +88,7 @@ class Predecessor(Protocol):
         """Return the problem if another node commands; '' if not."""
 
 
-class Motion(Protocol):
+class MotionOutput(Protocol):
     """The motion that is sent with the efforts, if any."""
 
     def awaited(self) -> str:
@@ -116,7 +116,7 @@ class CommandArbiter:
     """
 
     def __init__(self, efforts: Efforts, controller: Controller, predecessor: Predecessor,
-                 motion: Motion) -> None:
+                 motion: MotionOutput) -> None:
         self._efforts, self._controller = efforts, controller
         self._predecessor, self._motion = predecessor, motion
         self._were_full, self.conflict = False, ''

@@ -243,17 +243,17 @@ class RenderThread(threading.Thread):
         super().__init__(name='renderer', daemon=True)
         self._node, self._page, self._model = node, page, model
         self._period = 1.0 / rate
-        self._wake_up, self._ending = threading.Event(), False
+        self._browsers_changed, self._ending = threading.Event(), False
         self.yaw = self.rate = 0.0
 
     def resume(self) -> None:
         """Draw from now on, if a browser shows the page."""
-        self._wake_up.set()
+        self._browsers_changed.set()
 
     def end(self) -> None:
         """Stop the thread, and wait for its end."""
         self._ending = True
-        self._wake_up.set()
+        self._browsers_changed.set()
         if self.is_alive():
             self.join(timeout=2.0)
 
@@ -263,8 +263,8 @@ class RenderThread(threading.Thread):
                             frame_prefix(self._node))
         while not self._ending:
             if not self._page.browsers:
-                self._wake_up.wait()
-                self._wake_up.clear()
+                self._browsers_changed.wait()
+                self._browsers_changed.clear()
                 continue
             inputs = PageInputs(polled, self._model)
             try:
