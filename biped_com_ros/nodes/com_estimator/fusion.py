@@ -130,7 +130,8 @@ class ComFusion:
             self.dynamic.update(dt, located)
         else:
             self.fusion.update(dt, located.state, located.twist, (
-                None if located.wrenches is None else np.array(located.wrenches)))
+                None if located.wrenches is None else np.array(located.wrenches)),
+                located.wrench_covariance)
         if not (self.fusion if self.dynamic is None else self.dynamic).is_credible:
             self._node.get_logger().error(
                 'the fused CoM or its mass became implausible: the filter is restarted; check the '
