@@ -62,6 +62,8 @@ import numpy as np
 
 #: Left out of all errors: filters and learnt deviations begin, s.
 SETTLING = 0.5
+#: Of which the virtual wrenches are late, by low-pass and differences of one step, s.
+LOW_PASS_DELAY = 0.0025
 
 
 @dataclass(frozen=True)
@@ -181,8 +183,8 @@ def internal_coverage(errors: np.ndarray, covariances: np.ndarray, loads: np.nda
 
 
 def print_virtual(walks: list[Walk], friction: float, count: int | None,
-                  ) -> tuple[list[WrenchErrors], list[StateErrors]]:
-    """Print the errors of virtual foot wrenches, and of states by them."""
+                  ) -> tuple[list[WrenchErrors], list[StateErrors], list[StateErrors]]:
+    """Print the errors of virtual foot wrenches, and of states by them, at once and aligned."""
     found = [estimate_wrenches(walk, count) for walk in walks]
     errors = [wrench_errors(walk, virtual) for walk, virtual in zip(walks, found)]
     more = f'{friction:g} N m of unknown friction more'
@@ -190,11 +192,12 @@ def print_virtual(walks: list[Walk], friction: float, count: int | None,
         'walk', 'fz, %', 'CoP x, mm', 'CoP y', 'covered, %', 'internal, %', 'contacts, %',
         'down, ms', 'up, ms', 'false'),
         [(walk.name, *row.cells()) for walk, row in zip(walks, errors)])
-    states = print_states(
-        walks, f'Base by virtual foot sensors, {more}', 'filter',
-        [{'wrenches': virtual.wrenches, 'probabilities': virtual.probabilities}
-         for virtual in found])
-    return errors, states
+    own = [{'wrenches': virtual.wrenches, 'probabilities': virtual.probabilities}
+           for virtual in found]
+    states = print_states(walks, f'Base by virtual foot sensors, {more}', 'filter', own)
+    aligned = print_states(
+        walks, 'The same, wrenches aligned by 2.5 ms', 'filter', own, delay=LOW_PASS_DELAY)
+    return errors, states, aligned
 
 
 def print_bases(walks: list[Walk]) -> tuple[list[StateErrors], list[StateErrors]]:
@@ -240,7 +243,7 @@ def contact_targets(letter: str, first: int, errors: list[ContactErrors],
 
 
 def virtual_targets(letter: str, wrenches: list[WrenchErrors], states: list[StateErrors],
-                    by_sensors: list[StateErrors]) -> list[Target]:
+                    aligned: list[StateErrors], by_sensors: list[StateErrors]) -> list[Target]:
     """Return what is demanded of virtual foot sensors, and of states by them."""
     def times(name: str) -> float:
         return max(getattr(ours, name) / getattr(theirs, name)
@@ -258,7 +261,9 @@ def virtual_targets(letter: str, wrenches: list[WrenchErrors], states: list[Stat
         Target(f'{letter}8', 'drift of the base', 100.0 * max(s.drift for s in states), 1.0,
                unit='%'),
         Target(f'{letter}9', 'DCM to that by sensors', times('dcm'), 2.0),
-        Target(f'{letter}10', 'ZMP to that by sensors', times('zmp'), 2.0)]
+        Target(f'{letter}10', 'ZMP to that by sensors', times('zmp'), 2.0),
+        Target(f'{letter}11', 'ZMP, wrenches aligned, rms', 1e3 * max(s.zmp for s in aligned),
+               4.0, unit='mm')]
 
 
 def with_rotor_inertia(walk: Walk) -> Walk:

@@ -11,12 +11,14 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Feet without sensors: `zmp_monitor` uses the contacts that `wrench_aggregator` decides on."""
+"""Feet without sensors: contacts and covariance of `wrench_aggregator` in `zmp_monitor`."""
 
 from biped_com_ros.core.model.config import robot_file
+from geometry_msgs.msg import PoseWithCovarianceStamped
+import numpy as np
 import pytest
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Header
+from std_msgs.msg import Float64MultiArray, Header, MultiArrayLayout
 from support.messages import stamp_of
 from support.monitored_robot import FEET_ONLY, MonitoredRobot, record, shifted
 import yaml
@@ -32,15 +34,26 @@ def rig(tmp_path):
     made = MonitoredRobot(robot=str(path))
     made.probabilities = made.publisher(
         JointState, f'{made.space}/wrench_aggregator/contact_probabilities')
+    made.covariance = made.publisher(
+        Float64MultiArray, f'{made.space}/wrench_aggregator/wrench_covariance')
+    made.uncertain = made.collect(
+        PoseWithCovarianceStamped, f'{made.space}/zmp_monitor/zmp_with_covariance')
     made.spin(0.5)
     yield made
     made.close()
 
 
+def send_covariance(rig, ns, covariance):
+    rig.covariance.publish(Float64MultiArray(
+        layout=MultiArrayLayout(data_offset=2),
+        data=[*map(float, divmod(ns, 10 ** 9)), *covariance.ravel().tolist()]))
+
+
 def play(rig, samples, probabilities):
-    """Play with one more message of each instant; the feet are named in another order."""
+    """Play with two more messages of each instant; the feet are named in another order."""
     for sample in samples:
         left, right = probabilities
+        send_covariance(rig, sample.ns, np.eye(12))
         rig.probabilities.publish(JointState(
             header=Header(stamp=stamp_of(sample.ns)), name=['right', 'left'],
             position=[right, left]))
@@ -63,6 +76,29 @@ def test_contacts_of_virtual_feet_are_those_of_the_aggregator(rig):
     assert len(rig.got['support_polygon'][-1].polygon.points) == 4
     play(rig, shifted(samples, 2.0), (0.3, 0.95))
     assert rig.latched['support_phase'][-1].data == 'single right'
+
+
+def test_the_zmp_has_the_covariance_of_the_wrenches(rig):
+    """The normal force of the left foot alone is uncertain: the ZMP is along the line to it."""
+    _, samples = record(0.2)
+    for sample in samples:
+        send_covariance(rig, sample.ns, np.diag([0.0, 0.0, 4.0, *[0.0] * 9]))
+        send = rig.senders(sample)
+        for name in FEET_ONLY:
+            send[name]()
+            rig.spin(0.0015)
+    rig.until(lambda: rig.uncertain)
+    found = rig.uncertain[-1]
+    ns = found.header.stamp.sec * 10 ** 9 + found.header.stamp.nanosec
+    report = next(sample.report for sample in samples if sample.ns == ns)
+    point = found.pose.pose.position
+    zmp = np.array((point.x, point.y, point.z))
+    np.testing.assert_allclose(zmp, report.zmp_in_world, atol=1e-4)
+    lever = (report.located.state.sole_placements_in_world[0, 3] - zmp) / report.wrench[2]
+    stated = np.array(found.pose.covariance).reshape(6, 6)
+    np.testing.assert_allclose(stated[:2, :2], 4.0 * np.outer(lever, lever)[:2, :2], rtol=0.05,
+                               atol=1e-7)
+    assert stated[1, 1] > 5e-6 and not stated[3:].any()
 
 
 def test_without_probabilities_forces_decide(rig):

@@ -28,6 +28,7 @@ import time
 from typing import Any
 
 from biped_com_ros.core.model.resources import package_share
+from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.launch_runner.actions import declared_arguments, load, Planner
 from biped_com_ros.launch_runner.context import Context
 from biped_com_ros.launch_runner.parameters import is_parameter_document, ParameterFiles
@@ -426,6 +427,49 @@ def test_a_robot_without_tendons_needs_no_torso_controller(
         time.sleep(0.1)
     code, _ = launched.interrupt()
     assert code == 0, launched.output
+
+
+def test_a_robot_without_foot_sensors_stands_with_all_nodes(
+        launch: Callable[..., Launched], listener: Any) -> None:
+    from geometry_msgs.msg import PointStamped, PoseWithCovarianceStamped, WrenchStamped
+    from nav_msgs.msg import Odometry
+    from sensor_msgs.msg import JointState
+    launched = launch(
+        'simulation.launch.xml', 'robot:=g1_as_sold', 'namespace:=r4', 'gravity:=active')
+    listener.state('/r4/gravity_compensation', 'active', launched)
+    weight = 9.81 * RobotModel.load('g1_as_sold').mass
+    total = listener(WrenchStamped, '/r4/wrench_aggregator/wrench', launched)
+    assert total.wrench.force.z == pytest.approx(weight, rel=0.1)
+    zmp = listener(PoseWithCovarianceStamped, '/r4/zmp_monitor/zmp_with_covariance', launched)
+    truth = listener(PointStamped, '/r4/simulator/truth/zmp', launched)
+    assert abs(zmp.pose.pose.position.x - truth.point.x) < 0.02
+    assert 1e-8 < zmp.pose.covariance[0] < 0.05 ** 2
+    fused = listener(Odometry, '/r4/com_estimator/com_fused', launched)
+    assert fused.pose.pose.position.z == pytest.approx(
+        listener(PointStamped, '/r4/simulator/truth/com', launched).point.z, abs=0.02)
+    efforts = listener(JointState, '/r4/gravity_compensation/effort', launched).effort
+    assert any(efforts)  # they ramp up
+    code, _ = launched.interrupt()
+    assert code == 0, launched.output
+    assert not re.search('ERROR|Traceback|has ended', launched.output), launched.output
+
+
+def test_feet_that_nothing_measures_are_reported_and_end_nothing(
+        launch: Callable[..., Launched], listener: Any, tmp_path: Path) -> None:
+    from geometry_msgs.msg import PointStamped
+    config = yaml.safe_load((SHARE / 'config' / 'robots' / 'g1_as_sold.yaml').read_text())
+    for foot in config['feet'].values():
+        del foot['source']
+    robot = tmp_path / 'blind.yaml'
+    robot.write_text(yaml.safe_dump(config))
+    launched = launch('simulation.launch.xml', f'robot:={robot}', 'namespace:=r5')
+    assert listener(PointStamped, '/r5/com_estimator/com', launched).point.z > 0.5
+    assert listener(PointStamped, '/r5/zmp_monitor/dcm', launched).header.frame_id == 'odom'
+    line, = (line for line in launched.output.splitlines() if 'nothing measures the feet' in line)
+    assert "'source: virtual'" in line
+    code, _ = launched.interrupt()
+    assert code == 0, launched.output
+    assert not re.search('ERROR|Traceback|has ended', launched.output), launched.output
 
 
 def test_a_description_that_does_not_exist_ends_the_launch(

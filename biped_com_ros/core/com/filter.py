@@ -354,7 +354,7 @@ class ComFilter:
 
     def update(self, dt: float, kinematic_com: KinematicCom | None, force: Array | None,
                equation: LoadEquation | None = None, count: int = 1,
-               acting: FootForce | None = None) -> None:
+               acting: FootForce | None = None, force_variance: Array | None = None) -> None:
         """
         Update with the values of one instant.
 
@@ -372,13 +372,15 @@ class ComFilter:
             Number of samples of which all this is the mean.
         acting
             The force of the feet at this instant; None if unknown.
+        force_variance
+            Of the force along each axis, (3,), N^2, beyond its measured noise; None: none.
 
         """
         self._motion, self.velocity_change = None, [0.0] * 3
         before = self._acting
         self._set_acting(acting)
         if self.is_started and 0.0 < dt <= self.settings.longest_gap:
-            self._predict(dt, force, count, before)
+            self._predict(dt, force, count, before, force_variance)
         elif kinematic_com is None:
             return
         else:
@@ -450,7 +452,7 @@ class ComFilter:
         return rows
 
     def _predict(self, dt: float, force: Array | None, count: int,
-                 before: Array | None) -> None:
+                 before: Array | None, force_variance: Array | None) -> None:
         s, x, A = self.settings, self.state, self._transition
         share, decay = (1.0 - x.item(S)) / self._mass, math.exp(-dt / s.force_time)
         if force is None:  # the robot may be standing or in flight
@@ -482,6 +484,8 @@ class ComFilter:
         diagonal = P.reshape(-1)[::self._size + 1]
         diagonal += dt * self._drift
         diagonal[V] += rough * dt * dt
+        if force is not None and force_variance is not None:
+            diagonal[V] += (share * dt) ** 2 * force_variance
 
     def _correct_by_kinematics(self, kinematic_com: KinematicCom, dt: float, count: int) -> None:
         rows = self._rows(kinematic_com)
@@ -597,7 +601,7 @@ class ComFilter:
         instrumental_rows[:, H] += np.outer(measured - kinematic, upward)
         rows[:, H] -= np.outer(np.where(measured != 0.0, 0.0, kinematic), upward)
         wrong = (s.moment ** 2 + (s.momentum * equation.spin) ** 2
-                 + (s.push_lever * equation.push) ** 2)
+                 + (s.push_lever * equation.push) ** 2 + equation.uncertainty)
         crossed = self.links.crossed()
         PRt = self.covariance.dot(rows.T) + crossed.dot(links.T)
         QRt = crossed.T.dot(rows.T) + self.links.covariance.dot(links.T)

@@ -110,6 +110,8 @@ class LoadEquation(NamedTuple):
         What the errors of the foot sensors add to it, m, shape (2, 9 F) or (2, 0).
     links
         The rows of the errors of the links, m, shape (2, 4 B) or (2, 0).
+    uncertainty
+        Variance of the residual by the covariance of the wrenches, m^2.
 
     """
 
@@ -127,6 +129,7 @@ class LoadEquation(NamedTuple):
     late: Array
     sensors: Array
     links: Array
+    uncertainty: float = 0.0
 
 
 class LoadWrench:
@@ -186,7 +189,8 @@ class LoadWrench:
 
     def update(self, state: RobotState, twist: Twist, carrier: Carrier, dt: float,
                measured: Array, push: Array, count: int = 1,
-               feet: tuple[Array, Array] | None = None) -> LoadEquation | None:
+               feet: tuple[Array, Array] | None = None,
+               covariance: Array | None = None) -> LoadEquation | None:
         """
         Update with the values of one instant.
 
@@ -207,6 +211,8 @@ class LoadWrench:
         feet
             Wrench of each foot in its sole frame, (F, 6), and the placements of the soles in the
             world, (F, 4, 3); needed for errors of the foot sensors.
+        covariance
+            Of `measured`, (6, 6), beyond its noise; None: none.
 
         Returns
         -------
@@ -247,7 +253,8 @@ class LoadWrench:
             (cross(com, change[:3]) - change[3:])[:2] / upward,
             self._sensor_rows(filtered, com, feet) / upward,
             _NONE if self._links is None else self._links.moments(
-                com, upward / self._mass, height != 0.0) * (self._mass / upward))
+                com, upward / self._mass, height != 0.0) * (self._mass / upward),
+            0.0 if covariance is None else _level_variance(com, covariance) / upward ** 2)
 
     def _update_links(self, links: LinkErrors, state: RobotState, twist: Twist,
                       carrier: Carrier) -> None:
@@ -323,6 +330,12 @@ class LoadWrench:
         moment[1, 1:] -= g * axes[0]
         about_com = moment - skew(com).dot(force)
         return about_com[:2, (1, 2, 3, 0)]
+
+
+def _level_variance(com: Array, covariance: Array) -> float:
+    """Return the mean variance of the two level moments about the centre of mass, (N m)^2."""
+    J = np.hstack((-skew(com)[:2], np.eye(2, 3)))
+    return 0.5 * float(np.trace(J.dot(covariance).dot(J.T)))
 
 
 def _inertia_rows(filtered: Array, rate: Array) -> Array:

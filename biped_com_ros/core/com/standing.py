@@ -35,7 +35,7 @@ from biped_com_ros.core.com.kinematics import com_velocity_along_base
 from biped_com_ros.core.com.settings import ComFilterSettings, is_credible_mass
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Array, Pose, Vector
-from biped_com_ros.core.geometry.wrench import sum_wrenches
+from biped_com_ros.core.geometry.wrench import sum_covariance, sum_wrenches
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.state.stance import Twist
 import numpy as np
@@ -109,6 +109,7 @@ class _Instant(NamedTuple):
     twist: Twist | None
     wrenches: Array | None
     impulse: FootImpulse
+    covariance: Array | None = None
 
 
 class StandingComEstimator:
@@ -195,7 +196,7 @@ class StandingComEstimator:
                  vz + t * az + share * jz + ez))
 
     def update(self, dt: float, state: RobotState, twist: Twist | None,
-               wrenches: Array | None) -> None:
+               wrenches: Array | None, covariance: Array | None = None) -> None:
         """
         Update with the values of one instant.
 
@@ -209,6 +210,9 @@ class StandingComEstimator:
             Of that base; None while no sole is in contact.
         wrenches
             Of the ground on each foot in its sole frame, shape (F, 6), N and N m; None if unknown.
+        covariance
+            Of all of them, (6 F, 6 F), beyond the noise that shows in the wrenches; None: the
+            settings have all.
 
         """
         alone = twist is None or wrenches is None or not (
@@ -228,7 +232,7 @@ class StandingComEstimator:
         if not alone and self._may_be_push(dt, state, twist):
             self._update_filter()
             alone = True
-        self._instants.append(_Instant(state, twist, wrenches, self._impulse))
+        self._instants.append(_Instant(state, twist, wrenches, self._impulse, covariance))
         # An odd number has a middle.
         if alone or (len(self._instants) % 2 and (
                 self._impulse.time - self._begun + 2.0 * dt > LONGEST)
@@ -294,6 +298,8 @@ class StandingComEstimator:
             self.filter.update(dt, None, force)
             return
         carrier, equation, acting = self._carrier.motion(state, twist), None, None
+        uncertain = None if middle.covariance is None else sum_covariance(
+            middle.covariance, placements)
         if wrenches is not None:
             measured = np.array(sum_wrenches(wrenches.tolist(), placements.tolist()))
             x, y, z = measured[:3].tolist()
@@ -303,7 +309,7 @@ class StandingComEstimator:
                     wrenches, placements[:, :3].transpose(0, 2, 1))[0]))
             equation = self._load.update(
                 state, twist, carrier, dt, measured, self.filter.external_force, count,
-                (wrenches, placements))
+                (wrenches, placements), uncertain)
         measured = np.array((
             *state.base.place(*state.com_in_base.tolist()),
             *state.base.turn(*com_velocity_along_base(state, twist))))
@@ -311,7 +317,8 @@ class StandingComEstimator:
             measured -= self._mean_error(instants, middle.impulse)
         self.filter.update(
             dt, KinematicCom(measured[:3], measured[3:], carrier, self._load.link_effects),
-            force, equation, count, acting)
+            force, equation, count, acting,
+            None if uncertain is None else uncertain.diagonal()[:3])
 
     def _mean_error(self, instants: Sequence[_Instant], middle: FootImpulse) -> Numbers6:
         """Return the difference of mean position and velocity from those in the middle."""
@@ -328,7 +335,7 @@ class StandingComEstimator:
 def _mean(instants: Sequence[_Instant], middle: _Instant,
           ) -> tuple[RobotState, Twist | None, Array | None]:
     """Return the mean of instants with the same contacts; orientations are those in the middle."""
-    state, twist, wrenches, _ = middle
+    state, twist, wrenches = middle[:3]
     count = len(instants)
     if count == 1 or twist is None or wrenches is None:
         return state, twist, wrenches
@@ -341,7 +348,7 @@ def _mean(instants: Sequence[_Instant], middle: _Instant,
 
 def _row(instant: _Instant) -> Array:
     """Return the averaged quantities beside the state."""
-    state, twist, wrenches, _ = instant
+    state, twist, wrenches = instant[:3]
     assert twist is not None and wrenches is not None
     return np.concatenate((
         state.base.position, twist.linear, twist.angular, wrenches.reshape(-1)))

@@ -141,6 +141,50 @@ def sum_wrenches(wrenches: Sequence[Sequence[float]], placements: Sequence[Place
     return fx, fy, fz, mx, my, mz
 
 
+def sum_covariance(covariance: Array, placements: Array) -> Array:
+    """
+    Return the covariance of the sum of wrenches of several frames about the origin, (6, 6).
+
+    Parameters
+    ----------
+    covariance
+        Of all wrenches, each in its own frame, one after another, (6 K, 6 K).
+    placements
+        Of these frames, (K, 4, 3): axes, then origin, m.
+
+    """
+    adjoints = np.zeros((len(placements), 6, 6))
+    set_wrench_adjoint(adjoints, placements[:, :3].transpose(0, 2, 1), placements[:, 3])
+    to_sum = adjoints.transpose(1, 0, 2).reshape(6, -1)
+    found: Array = to_sum.dot(covariance).dot(to_sum.T)
+    return found
+
+
+def pressure_covariance(point: Sequence[float], normal: Sequence[float], height: float,
+                        force: float, covariance: Array) -> Array:
+    """
+    Return the covariance of :func:`centre_of_pressure`, (3, 3), m^2, to first order.
+
+    Parameters
+    ----------
+    point
+        That point, (3,), m.
+    normal, height
+        Of the plane, as there.
+    force
+        Force along the normal, N; not zero.
+    covariance
+        Of the wrench, in its frame, (6, 6).
+
+    """
+    J = np.empty((3, 6))
+    J[:, :3] = height * np.eye(3) - np.outer(point, normal)
+    J[:, 3:] = skew(np.asarray(normal))
+    J /= force
+    found: Array = J.dot(covariance).dot(J.T)
+    return found
+
+
 def centre_of_pressure(wrench: Sequence[float], normal: Sequence[float] = _VERTICAL,
                        height: float = 0.0, minimum_force: float = 0.0) -> Vector | None:
     """

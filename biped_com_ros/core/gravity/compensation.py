@@ -210,6 +210,8 @@ class GravityCompensator:
         #: Of all contacts along gravity, N, and whether the shares have yet to follow them.
         self._forces: list[float] = []
         self._has_new_forces = True
+        self._deviations: Sequence[float] = ()
+        self._deviations_ns = NEVER_NS
         self._load: GravityLoad | None = None
         self._load_ns = self._shared_ns = NEVER_NS
 
@@ -270,6 +272,20 @@ class GravityCompensator:
         if (stamps_ns.count(stamp_ns) == len(stamps_ns) and self._load is not None
                 and abs(stamp_ns - self._load_ns) < _AXES_LIFETIME_NS):
             self._share(self._load, stamp_ns)
+
+    def update_deviations(self, deviations: Sequence[float], stamp_ns: int) -> None:
+        """
+        Use the standard deviations of the normal forces of all contacts, where they are uncertain.
+
+        Parameters
+        ----------
+        deviations
+            One number for each contact, N.
+        stamp_ns
+            Of their wrenches, ns; they are used for 50 ms.
+
+        """
+        self._deviations, self._deviations_ns = deviations, stamp_ns
 
     def efforts_at(self, positions: Array, stamp_ns: int) -> Array:
         """Return :meth:`efforts` for joint positions (n,) and the orientation of :attr:`imu`."""
@@ -379,7 +395,9 @@ class GravityCompensator:
         if self.balance.update(self._forces, self._shared_ns) and any(self.sharing.values):
             self.sharing.hold(self._shared_ns)
         else:
-            self.sharing.update(self._forces, self._shared_ns)
+            is_recent = abs(stamp_ns - self._deviations_ns) < _AXES_LIFETIME_NS
+            self.sharing.update(
+                self._forces, self._shared_ns, self._deviations if is_recent else ())
         self._has_new_forces = False
 
 

@@ -25,6 +25,9 @@ fifth when they shrink). Efforts change most with the share of a contact that ha
 the moment that the other ankle's torque balanced goes over to a pair of forces. So the share of a
 contact is zero when it leaves the ground, unless it is lifted faster than that; then its share,
 and with it the efforts, go to zero at that rate.
+
+Of a force that is uncertain, as one from joint torques, the blend sees what it exceeds by one
+standard deviation: a foot that may be in the air gets nothing to carry.
 """
 
 from __future__ import annotations
@@ -120,7 +123,8 @@ class LoadSharing:
         self.settled = False
         self._stamp_ns: int | None = None
 
-    def update(self, vertical_forces: Sequence[float], stamp_ns: int) -> list[float]:
+    def update(self, vertical_forces: Sequence[float], stamp_ns: int,
+               deviations: Sequence[float] = ()) -> list[float]:
         """
         Follow the vertical force at each contact.
 
@@ -130,6 +134,8 @@ class LoadSharing:
             Of the environment on the robot, K Python floats, N.
         stamp_ns
             Time, ns.
+        deviations
+            Their standard deviations, N; empty: they are certain.
 
         Returns
         -------
@@ -137,7 +143,7 @@ class LoadSharing:
             :attr:`values`; unchanged while in the air.
 
         """
-        targets = self._targets(vertical_forces)
+        targets = self._targets(vertical_forces, deviations)
         before, self._stamp_ns = self._stamp_ns, stamp_ns
         self.settled = True
         if targets is None:
@@ -161,20 +167,22 @@ class LoadSharing:
         self.settled = False
         return shares
 
-    def _targets(self, forces: Sequence[float]) -> list[float] | None:
+    def _targets(self, forces: Sequence[float],
+                 deviations: Sequence[float]) -> list[float] | None:
         """Return where the shares should be; None in the air."""
         settings, weight, total = self.settings, self.body_weight, sum(forces)
         least = weight * (settings.ground if self.in_air else settings.air)
         self.in_air = not least < total < math.inf
         if self.in_air:
             return None
-        if min(forces) >= settings.full * weight:
+        certain = list(map(sub, forces, deviations)) if deviations else forces
+        if min(certain) >= settings.full * weight:
             return [force / total for force in forces]
         low, width = settings.lift, settings.full - settings.lift
         faded = []
-        for force in forces:
+        for force, least in zip(forces, certain):
             force /= weight
-            phase = (force - low) / width
+            phase = (least / weight - low) / width
             if phase < 1.0:
                 # Exactly zero, not the negative one of a foot that is pulled a little.
                 force = force * phase * phase * (3.0 - 2.0 * phase) if phase > 0.0 else 0.0

@@ -186,6 +186,7 @@ class CaptureFinder:
         self._virtual.add_joints(
             round(event.time * SECOND_NS), self._positions, self._velocities, torques)
         self._wrenches[self._virtual.sensors] = self._virtual.readings
+        self._watch.force_deviations[self._virtual.sensors] = self._virtual.deviations
         self._watch.add(event.time, self._positions, torques, self._wrenches, self._up)
         if event.time >= self._checked_at + CHECK_PERIOD or event.time < self._checked_at:
             self._checked_at = event.time

@@ -29,6 +29,9 @@ import numpy as np
 LEAST_UPRIGHTNESS = 0.5
 """Least vertical part of the base's z axis in a capture: of a robot that has not fallen."""
 
+_CERTAIN = 2.0
+"""In how many standard deviations a load must differ from what decides."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class StillnessOptions:
@@ -108,6 +111,13 @@ class CaptureWindow:
     options
         What counts as still.
 
+    Attributes
+    ----------
+    force_deviations
+        Standard deviation of the vertical force of each sensor of ``config.wrench_sensors``, (S,),
+        N: zero of a real one. A foot whose load is not certain to carry or to hang free is
+        refused.
+
     """
 
     def __init__(self, model: RobotModel, up_frame: str,
@@ -116,6 +126,7 @@ class CaptureWindow:
         self.options = options or StillnessOptions()
         #: Sensors whose noise shows hands on the robot.
         self._trusted = [not s.deviation for s in model.config.wrench_sensors.values()]
+        self.force_deviations = np.zeros(len(self._trusted))
         # Time, positions, torques, wrenches, up.
         self._samples: deque[tuple[float, Array, Array, Array, Array]] = deque()
         self._motions = MotionDirections(
@@ -213,6 +224,8 @@ class CaptureWindow:
         standing = []
         for foot, config in model.config.feet.items():
             load, hanging = 0.0, 0.0
+            sensors = [names.index(sensor) for sensor in config.wrench_sensors]
+            uncertain = _CERTAIN * math.hypot(*self.force_deviations[sensors].tolist())
             for sensor in config.wrench_sensors:
                 frame = model.config.wrench_sensors[sensor]
                 R = state.pose_in_base(frame.frame).rotation
@@ -221,10 +234,11 @@ class CaptureWindow:
                     continue
                 links = model.subtree_links(frame.link or frame.frame)
                 hanging += GRAVITY * float(model.link_masses[links].sum())
-            standing.append(self._stands(foot, load, hanging))
+            standing.append(self._stands(foot, load, hanging, uncertain))
         return np.array(standing)
 
-    def _stands(self, foot: str, load: float, hanging: float) -> bool:
+    def _stands(self, foot: str, load: float, hanging: float, uncertain: float) -> bool:
+        """Return whether a load, N, that may be wrong by `uncertain` is of a standing foot."""
         weight = GRAVITY * self.model.mass
         if not math.isfinite(load):
             raise InputError(f"the wrench sensor of foot '{foot}' has no readings")
@@ -234,13 +248,14 @@ class CaptureWindow:
             raise InputError(
                 f"the ground seems to pull foot '{foot}' with {-load:.1f} N: flip {sensors} in "
                 f'the YAML of robot {self.model.config.name}')
-        if load > 0.04 * weight:
+        if load > 0.04 * weight + uncertain:
             return True
         # Halfway between hanging and no load, or the largest offset of a sensor.
-        if load > -hanging + max(0.5 * hanging, 0.02 * weight):
+        if load > -hanging + max(0.5 * hanging, 0.02 * weight, uncertain):
+            about = f' +- {uncertain:.0f}' if uncertain else ''
             raise InputError(
-                f"foot '{foot}' carries {load:.1f} N of {weight:.0f} N: it hardly touches the "
-                'ground; put it down or lift it, and tare the sensors if it is clear')
+                f"foot '{foot}' carries {load:.1f}{about} N of {weight:.0f} N: it hardly touches "
+                'the ground; put it down or lift it, and tare the sensors if it is clear')
         return False
 
 

@@ -81,6 +81,24 @@ def virtual_sensors(model: RobotModel) -> dict[str, str]:
     return {name: foot for name, foot in feet.items() if foot}
 
 
+def force_deviations(model: RobotModel, covariance: Array) -> Array:
+    """
+    Return the standard deviation of the force of each sensor, zero of real ones, (S,), N.
+
+    Parameters
+    ----------
+    model
+        The robot, of :func:`with_virtual_sensors`.
+    covariance
+        Of the wrenches of all feet, (6 F, 6 F).
+
+    """
+    feet, virtual = list(model.config.feet), virtual_sensors(model)
+    of_feet = np.sqrt(covariance.diagonal()[2::6])
+    return np.array([of_feet[feet.index(virtual[name])] if name in virtual else 0.0
+                     for name in model.config.wrench_sensors])
+
+
 def _virtual_foot(model: RobotModel, sensor: str) -> str:
     """Return the foot of a virtual sensor; empty for a real one."""
     if not model.config.wrench_sensors[sensor].deviation:
@@ -104,6 +122,8 @@ class VirtualReadings:
         Indices of these sensors among all of the robot.
     readings
         Last wrenches in the frames of the sensors (len(sensors), 6); NaN before the first.
+    deviations
+        Standard deviations of the normal forces of these, (len(sensors),), N.
 
     """
 
@@ -116,6 +136,7 @@ class VirtualReadings:
         self._matrices = np.array([reading_to_sensor(model, name) for name in virtual])
         self._estimator = (VirtualFeet(model, VirtualWrenchSettings()) if self.sensors else None)
         self.readings = np.full((len(self.sensors), 6), np.nan)
+        self.deviations = np.zeros(len(self.sensors))
 
     def add_imu(self, stamp_ns: int, R_world_imu: Array, angular_velocity: Array,
                 acceleration: Array) -> None:
@@ -134,5 +155,6 @@ class VirtualReadings:
 
     def _read(self) -> None:
         assert self._estimator is not None
+        self.deviations = self._estimator.deviations[self._feet, 2]
         self.readings = np.einsum(
             'sij,sj->si', self._matrices, self._estimator.sensors.wrenches[self._feet])

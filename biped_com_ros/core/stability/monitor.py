@@ -32,7 +32,8 @@ from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.plane import Plane
 from biped_com_ros.core.geometry.polygon import Point
 from biped_com_ros.core.geometry.pose import Array, combined, Placement, Vector
-from biped_com_ros.core.geometry.wrench import centre_of_pressure, Wrench
+from biped_com_ros.core.geometry.wrench import (
+    centre_of_pressure, pressure_covariance, sum_covariance, Wrench)
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.payload.carried import CarriedPayload, LoadMotion
 from biped_com_ros.core.stability.contact_region import com_region, zmp_region
@@ -173,6 +174,22 @@ class StabilityReport:
         if self.support is None or self.zmp_in_world is None or self.dcm_in_world is None:
             return None
         return self.support.time_left(self.dcm_in_world, self.zmp_in_world, self.omega_0)
+
+    @cached_property
+    def zmp_covariance(self) -> Array | None:
+        """
+        Covariance of the measured ZMP by that of the wrenches, (3, 3), m^2; None if unknown.
+
+        That of the base is left out: it moves ZMP and support together.
+        """
+        covariance, wrench = self.located.wrench_covariance, self.wrench
+        if covariance is None or wrench is None or self.zmp_in_world is None:
+            return None
+        assert self.support is not None
+        plane = self.support.plane
+        return pressure_covariance(
+            self.zmp_in_world, plane.normal, plane.height, float(np.dot(plane.normal, wrench[:3])),
+            sum_covariance(covariance, self.located.state.sole_placements_in_world))
 
     @property
     def zmp_model(self) -> Vector | None:

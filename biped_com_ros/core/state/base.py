@@ -98,6 +98,8 @@ class LocatedState:
     wrenches
         Environment on each foot in its sole frame, F times six numbers, N and N m; None if not
         measured.
+    wrench_covariance
+        Of all wrenches of the feet, foot by foot, (6 F, 6 F); None of sensors, which do not tell.
     hand_wrenches
         Environment on each hand that has sensors, in its frame; None for one that is not measured.
     restarted
@@ -108,7 +110,8 @@ class LocatedState:
     """
 
     __slots__ = ('stamp_ns', 'state', 'stance', 'contacts_measured', 'wrenches',
-                 'hand_wrenches', 'restarted', 'filtered', '_find_twist', '_twist')
+                 'wrench_covariance', 'hand_wrenches', 'restarted', 'filtered', '_find_twist',
+                 '_twist')
 
     def __init__(self, stamp_ns: int, state: RobotState, stance: Stance, contacts_measured: bool,
                  find_twist: Callable[[RobotState], Twist | None], *,
@@ -116,6 +119,7 @@ class LocatedState:
                  restarted: bool = False, filtered: FilteredBase | None = None) -> None:
         self.stamp_ns, self.state, self.stance = stamp_ns, state, stance
         self.contacts_measured, self.wrenches = contacts_measured, wrenches
+        self.wrench_covariance: Array | None = None
         self.hand_wrenches: Sequence[Sequence[float] | None] = ()
         self.restarted, self.filtered = restarted, filtered
         self._find_twist: Callable[[RobotState], Twist | None] | None = find_twist

@@ -73,6 +73,8 @@ class SynchronizedSettings:
     probabilities
         For which feet the probabilities of contact that come with the wrenches decide, instead of
         the wrenches; while there are none the wrenches decide for these, too. Empty: for none.
+    covariance
+        Whether covariances of the wrenches come with them.
     thresholds, body_weight
         When a foot is in contact, by its wrench; the weight in N.
     wrench_delay
@@ -85,6 +87,7 @@ class SynchronizedSettings:
     wrenches_required: bool = True
     hands: Sequence[str] = ()
     probabilities: Sequence[bool] = ()
+    covariance: bool = False
     thresholds: ContactThresholds = field(default_factory=ContactThresholds)
     body_weight: float = 0.0
     wrench_delay: float = 0.0
@@ -138,16 +141,18 @@ class StateEstimator:
         self._has_base_samples = base.source in _SAMPLED
         #: The joints are source 0, then come the base, if it is sampled, and the feet.
         self._first_foot = 1 + self._has_base_samples
+        others = len(settings.hands) + bool(settings.probabilities) + settings.covariance
         self._synchronizer = ReferenceSynchronizer(
             [nanoseconds(base.timeout)] * self._has_base_samples
-            + [_WRENCH_TOLERANCE_NS] * (
-                len(feet) + len(settings.hands) + bool(settings.probabilities)),
+            + [_WRENCH_TOLERANCE_NS] * (len(feet) + others),
             [False] * self._has_base_samples + [not settings.wrenches_required] * len(feet)
-            + [True] * (len(settings.hands) + bool(settings.probabilities)))
+            + [True] * others)
         self._contacts = [sole_wrench(self.model, foot) for foot in feet]
         self._contacts += [hand_wrench(self.model, hand) for hand in settings.hands]
         self._first_hand = self._first_foot + len(feet)
         self._probabilities = self._first_hand + len(settings.hands)
+        self._covariance = (
+            self._probabilities + bool(settings.probabilities) if settings.covariance else None)
         self._foot_contacts = FootContacts(settings.thresholds, settings.body_weight, len(feet))
         self._by_probability = tuple(settings.probabilities)
         self._hysteresis = ProbabilityHysteresis(ContactProbabilitySettings())
@@ -225,6 +230,22 @@ class StateEstimator:
         return self._complete(
             self._probabilities, stamp_ns - self._wrench_delay_ns, probabilities)
 
+    def add_wrench_covariance(self, stamp_ns: int, covariance: Array) -> Sequence[LocatedState]:
+        """
+        Take the covariance of the wrenches of all feet at their soles, (6 F, 6 F).
+
+        Parameters
+        ----------
+        stamp_ns
+            Stamp of the wrenches, ns.
+        covariance
+            Foot by foot, N and N m; must not change.
+
+        """
+        assert self._covariance is not None
+        return self._complete(
+            self._covariance, stamp_ns - self._wrench_delay_ns, covariance)
+
     # -- locating
 
     def _locate_in_turn(self, stamp_ns: int, locate: Callable[[], LocatedState | None],
@@ -281,6 +302,8 @@ class StateEstimator:
         if located is not None:
             located.wrenches = wrenches
             located.hand_wrenches = samples[self._first_hand:self._probabilities]
+            if self._covariance is not None:
+                located.wrench_covariance = samples[self._covariance]
         return located
 
     def _in_contact(self, samples: Sequence[Any], wrenches: Sequence[Sequence[float]],

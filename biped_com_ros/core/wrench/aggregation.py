@@ -130,6 +130,8 @@ class ContactBody:
         Index of it among the bodies.
     stamp_ns
         Time of the wrench, ns.
+    force_deviation
+        Standard deviation of the normal force, N; zero of sensors, which do not tell.
     samples
         Synchronizes the wrenches of its sensors.
 
@@ -142,6 +144,7 @@ class ContactBody:
         self.wrench = np.zeros(6)
         self.wrench_values: list[float] = self.wrench.tolist()
         self.in_contact, self.index, self.stamp_ns = False, 0, NEVER_NS
+        self.force_deviation = 0.0
         self.samples = ApproximateSynchronizer(len(sensors))
 
     def update(self, stamp_ns: int) -> None:
@@ -150,8 +153,10 @@ class ContactBody:
         if self.detector is not None:
             self.in_contact = self.detector.update(self.wrench_values[2], stamp_ns)
 
-    def set_virtual(self, stamp_ns: int, wrench: Array, in_contact: bool) -> None:
-        """Use the wrench (6,) and the contact that joint torques give."""
+    def set_virtual(self, stamp_ns: int, wrench: Array, in_contact: bool,
+                    force_deviation: float) -> None:
+        """Use the wrench (6,) and the contact that joint torques give; the deviation in N."""
+        self.force_deviation = force_deviation
         self.wrench[:], self.stamp_ns = wrench, stamp_ns
         self.wrench_values, self.in_contact = self.wrench.tolist(), in_contact
 

@@ -25,8 +25,9 @@ its foot carries. What they cannot determine, as the internal forces of two feet
 prior: a foot that carries much may transmit much, and its CoP is inside the sole, on the lowest
 edge if the sole is tilted.
 
-S is learned while the robot moves (expectation maximization): noise, friction that the model lacks
-and wrong masses appear as residuals, above all in swing, and widen the covariance.
+S is learned while the robot moves (expectation maximization): noise and wrong masses appear as
+residuals, above all in swing, and widen the covariance. Friction that the model lacks is learned
+by :mod:`biped_com_ros.core.wrench.joint_friction`.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.geometry.wrench import set_wrench_adjoint
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.wrench.dynamics import ExternalForces
+from biped_com_ros.core.wrench.joint_friction import JointFriction
 import eigenpy  # comes with Pinocchio; its decomposition takes a fifth of NumPy's inverse
 import numpy as np
 
@@ -82,6 +84,10 @@ class VirtualWrenchSettings:
         Of a joint's torque, as such a lever, m.
     learning_time
         Time constant of the learned deviations, s.
+    friction
+        Deviation of a joint's friction from the model's, as such a lever, m.
+    friction_memory
+        Time constant with which learned friction is forgotten, s.
     friction_coefficient
         Of the ground: prior of horizontal forces over vertical ones.
     least_load
@@ -98,6 +104,8 @@ class VirtualWrenchSettings:
     torque_deviation: float = 0.003
     effort_deviation: float = 0.001
     learning_time: float = 1.0
+    friction: float = 0.006
+    friction_memory: float = 20.0
     friction_coefficient: float = 0.7
     least_load: float = 0.02
     edge_tilt: float = math.radians(4.0)
@@ -129,6 +137,8 @@ class VirtualFootWrenches:
         Learned standard deviation of each row of :attr:`forces`, (m,), N and N m.
     forces
         The measured external forces.
+    friction
+        Of the joints of the legs, beyond that of the model.
 
     Raises
     ------
@@ -145,6 +155,9 @@ class VirtualFootWrenches:
                 f"no joint of the legs of '{model.config.name}' has a motor, so their torques "
                 'give no foot wrenches: use real sensors')
         self._weight, self._feet = model.mass * settings.gravity, len(model.soles.names)
+        self.friction = JointFriction(
+            settings.friction * self._weight, settings.cutoff, settings.friction_memory,
+            self.forces.measured[6:])
         self._prepare_soles()
         self._prepare_variances()
         self._decomposition = eigenpy.LLT(6 * self._feet)
@@ -157,6 +170,7 @@ class VirtualFootWrenches:
     def reset(self) -> None:
         """Begin anew after a gap; what has been learned stays."""
         self.forces.reset()
+        self.friction.reset()
         self._loads = [self._weight / self._feet] * self._feet
         self._noise = np.zeros(6 * self._feet)
         self._begins = True
@@ -196,6 +210,7 @@ class VirtualFootWrenches:
         dt = 1e-9 * step_ns
         if not self.forces.update(dt, state, efforts, angular_velocity, acceleration):
             return False
+        self.friction.update(dt, state.v[self.forces.rows[6:]])
         rows, ups = self._place_soles(state, R_world_imu)
         self._set_columns()
         for _ in range(_FIRST_ROUNDS if self._begins else 1):
@@ -239,6 +254,8 @@ class VirtualFootWrenches:
         #: Friction of joints is unknown at first; the rows of the root depend on the model only.
         first = np.where(np.arange(count) < 6, self._least, 9.0 * self._least)
         self._variances = np.where(self._learns, first, _UNKNOWN)
+        #: With that of joints which may stick.
+        self._all_variances = self._variances.copy()
 
     # -- every instant
 
@@ -289,9 +306,13 @@ class VirtualFootWrenches:
 
     def _set_columns(self) -> None:
         """Arrange forces, how late the low-pass makes them, and their change of one instant."""
-        value, columns = self.forces.value, self._columns
+        value, columns = self.forces.value.copy(), self._columns
+        # Motors have to overcome it, so it is missing in the force that their torques leave.
+        value[6:] += self.friction.torques
+        np.add(self._variances[6:], self.friction.variance, out=self._all_variances[6:])
+        self._all_variances[:6] = self._variances[:6]
         np.subtract(value, value if self._begins else columns[:, 0], columns[:, 2])
-        np.subtract(value, self.forces.delayed, columns[:, 1])
+        np.subtract(self.forces.value, self.forces.delayed, columns[:, 1])
         columns[:, 0] = value
 
     def _solve(self, rows: Array, prior: Array) -> tuple[Array, Array]:
@@ -305,7 +326,7 @@ class VirtualFootWrenches:
             instant with the gain of now, (6 F,) each.
 
         """
-        weighted = rows / self._variances
+        weighted = rows / self._all_variances
         self._decomposition.compute(weighted.dot(rows.T) + prior)
         self._posterior: Array = self._decomposition.solve(self._identity)
         found, lag, difference = self._posterior.dot(weighted.dot(self._columns)).T
@@ -315,14 +336,25 @@ class VirtualFootWrenches:
         return lag, difference
 
     def _learn(self, rows: Array, dt: float) -> None:
-        """Update the variances of the rows by their expectation, given the wrenches."""
-        residual = self.forces.value - self.wrenches.reshape(-1).dot(rows)
+        """Update friction, and the variances of the rows by expectation, given the wrenches."""
+        step = _LEARNING_STEP * dt
+        residual = self._columns[:, 0] - self.wrenches.reshape(-1).dot(rows)
+        self._learn_friction(rows, residual, step)
         squares = np.minimum(residual * residual, _OUTLIER ** 2 * self._variances)
         expected = squares + (self._posterior.dot(rows) * rows).sum(axis=0)
-        share = min(1.0, _LEARNING_STEP * dt / self._settings.learning_time)
+        expected[6:] -= self.friction.variance
+        share = min(1.0, step / self._settings.learning_time)
         learned = np.maximum(
             self._variances + share * (expected - self._variances), self._least)
         np.copyto(self._variances, learned, where=self._learns)
+
+    def _learn_friction(self, rows: Array, residual: Array, step: float) -> None:
+        variances = self._all_variances
+        weighted = rows / variances
+        # The inverse of the rows' covariance, in which the wrenches are unknowns with their prior.
+        information = -weighted.T.dot(self._posterior).dot(weighted)
+        information.flat[::len(variances) + 1] += 1.0 / variances
+        self.friction.learn(information[6:, 6:], (residual / variances)[6:], step)
 
     def _estimate_noise(self, difference: Array, dt: float) -> None:
         """Update the variance of the noise by the wrenches' change of one instant."""

@@ -22,14 +22,16 @@ from biped_com_ros.core.geometry.pose import Array, rotation_from_quaternion
 from biped_com_ros.core.geometry.wrench import largest_credible_load
 from biped_com_ros.core.identification.session import CalibrationSession
 from biped_com_ros.core.identification.virtual_contacts import (
-    frame_of_readings, reading_to_sensor)
+    force_deviations, frame_of_readings, reading_to_sensor, virtual_sensors)
 from biped_com_ros.core.wrench.correction import ReadingCorrection
 from biped_com_ros.core.wrench.tare import AXES
 from biped_com_ros.nodes.com_calibrator.parameters import (
     ComCalibratorParameters, motor_constants)
 from biped_com_ros.ros.node.robot_node import RobotNode
-from biped_com_ros.ros.topics.inputs import ImuInput, JointStateInput, WrenchInput
+from biped_com_ros.ros.topics.inputs import (
+    ImuInput, JointStateInput, StampedArrayInput, WrenchInput)
 from biped_com_ros.ros.topics.qos import LATCHED
+from biped_com_ros.ros.topics.state_inputs import COVARIANCE_TOPIC
 from biped_com_ros.ros.topics.whole_messages import subscribe
 import numpy as np
 from std_msgs.msg import Float64MultiArray
@@ -70,6 +72,11 @@ class CalibratorInputs:
                 node, sensor.topic, frame_of_readings(model, name), partial(self._on_wrench, i),
                 largest=largest_credible_load(model.mass), **options)
             for i, (name, sensor) in enumerate(sensors.items())}
+        if virtual_sensors(model):
+            self._size = 6 * len(model.config.feet)
+            StampedArrayInput(
+                node, COVARIANCE_TOPIC, self._size ** 2, self._on_covariance,
+                largest=largest_credible_load(model.mass) ** 2, required=False, **options)
         imu = model.config.imu
         self._imu = ImuInput(node, imu.topic, imu.frame, self._on_imu,
                              tilt=model.config.instruments.tilt(imu.frame), **options)
@@ -91,6 +98,10 @@ class CalibratorInputs:
         correction = self._corrections[index]
         self._wrenches[index] = correction.corrected(
             self._to_sensors[index].dot(wrench) * correction.sign, self.offsets[index])
+
+    def _on_covariance(self, stamp_ns: int, values: Array) -> None:
+        self._session.window.force_deviations = force_deviations(
+            self._model, values.reshape(self._size, self._size))
 
     def _on_offsets(self, message: Float64MultiArray) -> None:
         """Use the offsets of a tare; the labels are ``<sensor>/<axis>``."""

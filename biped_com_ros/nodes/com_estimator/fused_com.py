@@ -129,7 +129,8 @@ class FusedComOutput:
             self.walking.update(dt, located)
         else:
             self.standing.update(dt, located.state, located.twist, (
-                None if located.wrenches is None else np.array(located.wrenches)))
+                None if located.wrenches is None else np.array(located.wrenches)),
+                located.wrench_covariance)
         if not (self.standing if self.walking is None else self.walking).is_credible:
             self._node.get_logger().error(
                 'the fused CoM or its mass became implausible: the filter is restarted; check the '

@@ -56,9 +56,10 @@ from biped_com_ros.ros.node.executor import guard_callbacks, run
 from biped_com_ros.ros.node.lifecycle import ManagedNode
 from biped_com_ros.ros.node.timers import watchdog
 from biped_com_ros.ros.topics.inputs import (
-    ArrayInput, ImuInput, Input, JointStateInput, WrenchInput)
+    ArrayInput, ImuInput, Input, JointStateInput, StampedArrayInput, WrenchInput)
 from biped_com_ros.ros.topics.payload_input import PayloadInput
 from biped_com_ros.ros.topics.stamp import now_ns
+from biped_com_ros.ros.topics.state_inputs import COVARIANCE_TOPIC
 from biped_com_ros.viz.arrows import arrow_scale
 import numpy as np
 
@@ -175,9 +176,20 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
             self._plan = self.keep(ArrayInput(
                 self, 'gait_player/shares', len(contacts), self._on_plan, timeout=0.5,
                 required=False))
+        self._subscribe_to_deviations(contacts, options)
         self._inputs[JOINT_STATES] = self.keep(JointStateInput(
             self, model.joint_names, self._on_joints, limits=model.credible_positions,
             **model.corrections_of(model.joint_names), **options))
+
+    def _subscribe_to_deviations(self, contacts: Sequence[str], options: dict[str, Any]) -> None:
+        """Subscribe to the covariance of the wrenches of virtual feet, if shares follow them."""
+        feet = self.model.config.feet
+        self._is_virtual = np.array([foot.is_virtual for foot in feet.values()])
+        if (self.params.support == AUTO and not self.params.wrench_topics
+                and list(feet) == contacts and self._is_virtual.any()):
+            self.keep(StampedArrayInput(
+                self, COVARIANCE_TOPIC, (6 * len(feet)) ** 2, self._on_covariance,
+                largest=largest_credible_load(self.model.mass) ** 2, required=False, **options))
 
     def _wrench_topics(self, contacts: Sequence[str]) -> list[str]:
         """Return the topic of each contact; none if there are no sensors and none is needed."""
@@ -230,6 +242,12 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         if self.compensator is not None:
             self.compensator.update_wrench(contact, wrench.tolist(), stamp_ns)
             self.supervisor.receive(name, stamp_ns)
+
+    def _on_covariance(self, stamp_ns: int, values: Array) -> None:
+        if self.compensator is not None:
+            variances = values[::6 * len(self._is_virtual) + 1][2::6]
+            self.compensator.update_deviations(
+                np.sqrt(np.where(self._is_virtual, variances, 0.0)).tolist(), stamp_ns)
 
     def _on_plan(self, stamp_ns: int, shares: Array) -> None:
         if self.compensator is not None:

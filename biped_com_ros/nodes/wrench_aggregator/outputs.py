@@ -30,6 +30,9 @@ from biped_com_ros.ros.topics.stamp import now_ns
 from biped_com_ros.ros.topics.tf import publish_static_transforms
 from rclpy.node import Node
 
+#: In how many standard deviations a force must differ from zero for a CoP.
+_CERTAIN = 2.0
+
 
 class WrenchOutputs:
     """All outputs of the aggregation: of each foot and hand, of all contacts, of the total."""
@@ -107,12 +110,17 @@ class FootOutput:
         self._contact_repeater = Repeater()
 
     def publish(self, stamp_ns: int, min_force: float, contact_period_ns: int) -> None:
-        """Publish wrench, CoP (above `min_force` N) and, if it is due, contact."""
+        """
+        Publish wrench, CoP and, if it is due, contact.
+
+        There is a CoP above `min_force`, N, and above what an uncertain force may be by error.
+        """
         foot = self._foot
         self._wrench.publish_value(foot.wrench, stamp_ns)
         in_contact = foot.in_contact
         if in_contact and self._cop.has_subscribers:
-            point = centre_of_pressure(foot.wrench_values, minimum_force=min_force)
+            point = centre_of_pressure(foot.wrench_values, minimum_force=max(
+                min_force, _CERTAIN * foot.force_deviation))
             if point is not None:
                 self._cop.publish_value(point, stamp_ns)
         if self._contact_repeater.is_due(in_contact, stamp_ns, contact_period_ns):

@@ -35,7 +35,7 @@ from biped_com_ros.ros.node.parameters import settings_from
 from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.topics.inputs import JointStateInput
 from biped_com_ros.ros.topics.outputs import (
-    float_array_publisher, joint_state_publisher, wrench_publisher)
+    joint_state_publisher, StampedArrayPublisher, wrench_publisher)
 import numpy as np
 
 
@@ -60,8 +60,7 @@ class VirtualFootOutputs:
         self.feet, self._virtual = feet, aggregation.virtual_feet
         config, model = aggregation.model.config, aggregation.model
         names = tuple(config.feet)
-        self._covariance = float_array_publisher(
-            node, '~/wrench_covariance', (6 * len(names)) ** 2)
+        self._covariance = StampedArrayPublisher(node, '~/wrench_covariance', 6 * len(names))
         self._probabilities = joint_state_publisher(
             node, '~/contact_probabilities', names, ('position',))
         self._compared = []
@@ -85,15 +84,15 @@ class VirtualFootOutputs:
         """Publish the last estimate; go through the virtual feet, whose wrenches are set."""
         feet, stamp_ns = self.feet, self.feet.stamp_ns
         if self._covariance.has_subscribers:
-            self._covariance.fields['data'][...] = feet.sensors.covariance.reshape(-1)
-            self._covariance.publish()
+            self._covariance.publish_matrix(feet.sensors.covariance, stamp_ns)
         if self._probabilities.has_subscribers:
             self._probabilities.fields['position'][...] = feet.contacts.probabilities
             self._probabilities.publish(stamp_ns)
         self._compare(stamp_ns)
+        deviations = feet.deviations[:, 2].tolist()
         for index, body in self._virtual:
-            body.set_virtual(
-                stamp_ns, feet.sensors.wrenches[index], feet.contacts.in_contact[index])
+            body.set_virtual(stamp_ns, feet.sensors.wrenches[index],
+                             feet.contacts.in_contact[index], deviations[index])
             yield body
 
     def problem(self, joints: JointStateInput) -> str:

@@ -30,6 +30,9 @@ from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.topics.state_inputs import describe_contacts, StateInputs
 import numpy as np
 
+#: In how many standard deviations of the measured ZMP the model's may differ.
+_CERTAIN = 2.0
+
 
 class StabilityHealth:
     """
@@ -73,6 +76,9 @@ class StabilityHealth:
             if difference is not None:
                 self._squares += difference.dot(difference).item()
                 self._compared += 1
+            if report.zmp_covariance is not None:
+                self._variances += float(np.trace(report.zmp_covariance))
+                self._uncertain += 1
             assert located.wrenches is not None
             self._weight.body_weight = report.weight
             self._weight.add(report.wrench[2], [wrench[2] for wrench in located.wrenches],
@@ -81,7 +87,8 @@ class StabilityHealth:
     def _restart(self) -> None:
         self._since = time.monotonic()
         self._instants = self._measured = self._compared = 0
-        self._squares = 0.0
+        self._squares = self._variances = 0.0
+        self._uncertain = 0
 
     def _report_stability(self) -> Report:
         watch, last = self._monitor.watch, self._last
@@ -105,15 +112,18 @@ class StabilityHealth:
         params, instants = self._node.params, self._instants
         rate = self._measured / max(time.monotonic() - self._since, 1e-6)
         difference = float(np.sqrt(self._squares / self._compared)) if self._compared else 0.0
+        deviation = float(np.sqrt(self._variances / self._uncertain)) if self._uncertain else 0.0
         self._restart()
         values = {'rate [Hz]': rate, 'rms difference [m]': difference,
                   'method': params.model_method, 'delay of the model [s]': self._monitor.delay}
+        if deviation:
+            values['standard deviation [m]'] = deviation
         if not self._inputs.wrenches:
             return WARN, ('not measured: the feet have no wrench sensors; set wrench_topics to '
                           'the topics of their wrenches'), values
         if not rate:
             return ERROR, f'not measured: {self._why_no_zmp(instants)}', values
-        if difference > params.difference_warning:
+        if difference > np.hypot(params.difference_warning, _CERTAIN * deviation):
             return WARN, (f"the model's ZMP differs from the measured one by "
                           f'{1e3 * difference:.0f} mm rms (difference_warning: '
                           f'{1e3 * params.difference_warning:.0f} mm): calibrate the masses, tare '

@@ -30,12 +30,15 @@ from biped_com_ros.ros.topics.outputs import (
 from biped_com_ros.ros.topics.qos import LATCHED, overridable
 from biped_com_ros.ros.topics.stamp import stamp_to_msg
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
-from geometry_msgs.msg import Point32, Polygon, PolygonStamped
+from geometry_msgs.msg import Point32, Polygon, PolygonStamped, PoseWithCovarianceStamped
+import numpy as np
 from rclpy.node import Node
 from std_msgs.msg import Header, String
 
 SEVERITY = {Level.STABLE: OK, Level.MARGINAL: WARN, Level.UNSTABLE: ERROR, Level.FALLEN: ERROR}
 
+#: Places of the first three of six numbers in their covariance.
+_LINEAR = np.arange(36).reshape(6, 6)[:3, :3].ravel()
 #: A publisher, the field of its message, and what of a report it gets; None is not published.
 _Output = tuple[TemplatePublisher, str, Callable[[StabilityReport], Any]]
 
@@ -94,6 +97,7 @@ class StabilityOutputs:
             for topic, field in (
                 ('~/support_polygon', 'support'), ('~/com_region', 'com_region')))
         options = {'qos_overriding_options': overridable()}
+        self._uncertain = _uncertain_publisher(node, world_frame)
         self._phase = node.create_publisher(String, '~/support_phase', LATCHED, **options)
         self._event = node.create_publisher(DiagnosticArray, '~/event', LATCHED, **options)
         self._in_contact: tuple[bool, ...] | None = None
@@ -108,11 +112,21 @@ class StabilityOutputs:
         for polygon, region_of in self._polygons:
             if polygon.has_subscribers and (region := region_of(report)) is not None:
                 polygon.publish_corners(stamp_ns, region.corners_in_world)
+        if report.located.wrench_covariance is not None:
+            self._publish_uncertain(report)
         if in_contact != self._in_contact:
             self._in_contact = in_contact
             self._phase.publish(String(data=support_phase(self._feet, in_contact)))
         if report.change is not None:
             self._publish_event(report, report.change)
+
+    def _publish_uncertain(self, report: StabilityReport) -> None:
+        """Publish the ZMP with its covariance, where the wrenches have one."""
+        if self._uncertain.has_subscribers and report.zmp_covariance is not None:
+            fields = self._uncertain.fields
+            fields['position'][...] = report.zmp_in_world
+            fields['covariance'][_LINEAR] = report.zmp_covariance.reshape(-1)
+            self._uncertain.publish(report.located.stamp_ns)
 
     def _publish_event(self, report: StabilityReport, change: Change) -> None:
         """Publish and log a change of level."""
@@ -136,6 +150,13 @@ class StabilityOutputs:
             logger.warning(text)
         else:
             logger.info(text)
+
+
+def _uncertain_publisher(node: Node, world_frame: str) -> TemplatePublisher:
+    prototype = PoseWithCovarianceStamped(header=Header(frame_id=world_frame))
+    prototype.pose.pose.orientation.w = 1.0
+    return TemplatePublisher(node, '~/zmp_with_covariance', prototype, {
+        'position': 'pose.pose.position', 'covariance': 'pose.covariance'}, later=True)
 
 
 def support_phase(feet: Sequence[str], in_contact: Sequence[bool]) -> str:

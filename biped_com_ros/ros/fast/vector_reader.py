@@ -25,6 +25,7 @@ from math import cos, hypot, isfinite, sin
 import struct
 from typing import Any
 
+from biped_com_ros.core.constants import SECOND_NS
 from biped_com_ros.core.errors import brief
 from biped_com_ros.ros.fast import codec
 from biped_com_ros.ros.fast.credible import limit_of_field
@@ -33,6 +34,10 @@ from biped_com_ros.ros.fast.message_reader import (
 import numpy as np
 
 _MAX_STRUCTURES = 32
+#: How many numbers of an array are its stamp: seconds and nanoseconds.
+STAMP_NUMBERS = 2
+#: Seconds above which a stamp is none: those of a message have 31 bits.
+_LATEST = 2.0 ** 31
 
 
 class _FramedStructure(Structure):
@@ -219,15 +224,64 @@ class ArrayReader(MessageReader):
 
     def _read(self, raw: bytes) -> int:
         plan = self._decoder.plan_for(raw)
-        values, largest = plan.data, self.spec.largest
+        values = plan.data
         plan.gather(raw, values)
-        is_credible = np.abs(values) <= largest  # NaN is not
-        if not is_credible.all():
-            index = int(is_credible.argmin())
-            value = values[index]
-            if not isfinite(value):
-                raise RefusedMessage('not finite', f'data[{index}] = {value}')
-            raise RefusedMessage('too large', (
-                f'data[{index}] = {value:g} is implausible (limit {largest:g}): check its unit'))
+        _check_array(values, self.spec.largest)
         self.arguments = (read_only(values),)
         return self._now()
+
+
+class _ArrayStructure(Structure):
+    """Arrays of one length."""
+
+    def __init__(self, n: int) -> None:
+        super().__init__()
+        self.values = np.zeros(n)
+
+
+class StampedArrayReader(StampedReader):
+    """
+    Reads Float64MultiArray whose stamp, seconds and nanoseconds, stands before its n values.
+
+    A message has one `data_offset`, 2: a reader of the layout skips the stamp. The option is n.
+    """
+
+    def __init__(self, spec: ReadSpec) -> None:
+        # One for all messages, since stamps must increase from one to the next.
+        self._structure = _ArrayStructure(spec.options[0] + STAMP_NUMBERS)
+        super().__init__(spec)
+
+    def _select(self, message: Any) -> codec.Selection:
+        n, offset = len(self._structure.values), message.layout.data_offset
+        if (len(message.data), offset) != (n, STAMP_NUMBERS):
+            raise RefusedMessage('wrong length', (
+                f'it has {len(message.data)} numbers and data_offset {offset}; valid: {n} and '
+                f'{STAMP_NUMBERS}'))
+        return codec.Selection([('data', i) for i in range(n)], self._structure)
+
+    def _read(self, raw: bytes) -> int:
+        structure = self._structure
+        values = structure.values
+        self._decoder.plan_for(raw).gather(raw, values)
+        seconds, nanoseconds = values[:STAMP_NUMBERS].tolist()
+        if not (0.0 <= seconds < _LATEST and 0.0 <= nanoseconds < SECOND_NS):
+            raise RefusedMessage('malformed', f'its stamp is {seconds} s and {nanoseconds} ns')
+        ns = int(seconds) * SECOND_NS + int(nanoseconds)
+        self._check_stamp(ns, structure)
+        _check_array(values[STAMP_NUMBERS:], self.spec.largest)
+        structure.last_ns = ns
+        self.arguments = (read_only(values[STAMP_NUMBERS:]),)
+        return ns
+
+
+def _check_array(values: np.ndarray, largest: float) -> None:
+    """Raise RefusedMessage if a value is not finite, or too large."""
+    is_credible = np.abs(values) <= largest  # NaN is not
+    if is_credible.all():
+        return
+    index = int(is_credible.argmin())
+    value = values[index]
+    if not isfinite(value):
+        raise RefusedMessage('not finite', f'data[{index}] = {value}')
+    raise RefusedMessage('too large', (
+        f'data[{index}] = {value:g} is implausible (limit {largest:g}): check its unit'))

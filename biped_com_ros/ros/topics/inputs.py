@@ -29,7 +29,7 @@ from typing import Any
 
 from biped_com_ros.ros.fast.joint_state_reader import JointStateReader
 from biped_com_ros.ros.fast.vector_reader import (
-    ArrayReader, BoolReader, ImuReader, OdometryReader, VectorReader)
+    ArrayReader, BoolReader, ImuReader, OdometryReader, StampedArrayReader, VectorReader)
 from biped_com_ros.ros.node.diagnostics import OK, Report, WARN
 from biped_com_ros.ros.topics.input_base import Input
 from geometry_msgs.msg import PointStamped, Vector3Stamped, WrenchStamped
@@ -41,7 +41,7 @@ from std_msgs.msg import Bool, Float64MultiArray
 
 __all__ = [
     'ArrayInput', 'BoolInput', 'ImuInput', 'Input', 'JointStateInput', 'OdometryInput',
-    'PointInput', 'Vector3Input', 'VectorInput', 'WrenchInput']
+    'PointInput', 'StampedArrayInput', 'Vector3Input', 'VectorInput', 'WrenchInput']
 
 #: Callbacks with the stamp in ns and one array, or three.
 OneArray = Callable[[int, np.ndarray], None]
@@ -214,6 +214,19 @@ class ArrayInput(Input):
     def __init__(self, node: Node, topic: str, n: int | None, callback: OneArray,
                  **options: Any) -> None:
         super().__init__(node, Float64MultiArray, topic, callback, ArrayReader, (n,), **options)
+
+
+class StampedArrayInput(Input):
+    """
+    Float64MultiArray of n numbers behind a stamp; see `StampedArrayPublisher`.
+
+    Calls back with (stamp in ns, values (n,)).
+    """
+
+    def __init__(self, node: Node, topic: str, n: int, callback: OneArray,
+                 **options: Any) -> None:
+        super().__init__(
+            node, Float64MultiArray, topic, callback, StampedArrayReader, (n,), **options)
 
 
 class JointStateInput(Input):

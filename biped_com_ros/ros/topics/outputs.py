@@ -21,8 +21,11 @@ import math
 from time import monotonic
 from typing import Any
 
+from biped_com_ros.core.constants import SECOND_NS
+from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.ros.fast.codec import Template
 from biped_com_ros.ros.fast.compat import plain_requested, raw_publish
+from biped_com_ros.ros.fast.vector_reader import STAMP_NUMBERS
 from biped_com_ros.ros.node.timers import call_soon
 from biped_com_ros.ros.topics.frames import frame_prefix, with_prefix
 from biped_com_ros.ros.topics.qos import copy_of, overridable, STATE_OUTPUT
@@ -225,6 +228,30 @@ def float_array_publisher(node: Node, topic: str, n: int, labels: Sequence[str] 
         dim=[MultiArrayDimension(label=label, size=1, stride=1) for label in labels])
     prototype = Float64MultiArray(layout=layout, data=[0.0] * n)
     return TemplatePublisher(node, topic, prototype, {'data': 'data'} if n else {}, **options)
+
+
+class StampedArrayPublisher(TemplatePublisher):
+    """
+    Float64MultiArray of a square matrix; field ``data`` (n + 2,).
+
+    The message type has no header. Its stamp, seconds and nanoseconds, is in the two numbers of
+    padding before the matrix that ``layout.data_offset`` declares.
+    """
+
+    def __init__(self, node: Node, topic: str, rows: int, **options: Any) -> None:
+        layout = MultiArrayLayout(data_offset=STAMP_NUMBERS, dim=[
+            MultiArrayDimension(label='row', size=rows, stride=rows * rows),
+            MultiArrayDimension(label='column', size=rows, stride=rows)])
+        prototype = Float64MultiArray(
+            layout=layout, data=[0.0] * (STAMP_NUMBERS + rows * rows))
+        super().__init__(node, topic, prototype, {'data': 'data'}, **options)
+
+    def publish_matrix(self, matrix: Array, stamp_ns: int) -> None:
+        """Publish a matrix with a stamp, ns."""
+        data = self.fields['data']
+        data[:STAMP_NUMBERS] = divmod(stamp_ns, SECOND_NS)
+        data[STAMP_NUMBERS:] = matrix.reshape(-1)
+        self.publish()
 
 
 def float_publisher(node: Node, topic: str, **options: Any) -> TemplatePublisher:

@@ -40,13 +40,15 @@ from biped_com_ros.ros.node.common_parameters import (
     ContactTopicParameters, EstimatorParameters, FootWrenchParameters)
 from biped_com_ros.ros.node.parameters import settings_from
 from biped_com_ros.ros.topics.inputs import (
-    BoolInput, ImuInput, Input, JointStateInput, OdometryInput, WrenchInput)
+    BoolInput, ImuInput, Input, JointStateInput, OdometryInput, StampedArrayInput, WrenchInput)
 from biped_com_ros.ros.topics.qos import COMMAND_INPUT
 from biped_com_ros.ros.topics.tf import TransformLookup
 from rclpy.node import Node
 
 #: Least thresholds of contact for wrenches from joint torques, as shares of body weight, and s.
 _VIRTUAL_ENGAGE, _VIRTUAL_RELEASE, _VIRTUAL_DWELL = 0.10, 0.06, 0.006
+#: Covariance of the wrenches of virtual feet.
+COVARIANCE_TOPIC = 'wrench_aggregator/wrench_covariance'
 #: Called with each located state.
 Callback = Callable[[LocatedState], None]
 
@@ -140,7 +142,7 @@ class StateInputs:
             self._model, self._base_settings(), lookup=self._lookup,
             synchronized=SynchronizedSettings(
                 wrenches=bool(topics), wrenches_required=wrenches_required, hands=tuple(hands),
-                probabilities=probabilities,
+                probabilities=probabilities, covariance=bool(probabilities),
                 thresholds=_thresholds(self._model, thresholds), body_weight=body_weight,
                 wrench_delay=wrench_delay))
         self._consumers.append((estimator, [callback]))
@@ -158,11 +160,19 @@ class StateInputs:
             self.inputs[f'wrench of the {name} hand'] = source
             self.wrenches.append(source)
         if probabilities:
-            feet = self._model.soles.names
-            self.inputs['contact probabilities'] = JointStateInput(
-                self._node, feet, self._on_probabilities,
-                'wrench_aggregator/contact_probabilities', required=False, **self._options)
+            self._subscribe_to_uncertainty()
         return estimator
+
+    def _subscribe_to_uncertainty(self) -> None:
+        """Subscribe to what `wrench_aggregator` publishes beside the wrenches of virtual feet."""
+        feet, options = self._model.soles.names, {**self._options, 'required': False}
+        largest = largest_credible_load(self._model.mass) ** 2
+        self.inputs['contact probabilities'] = JointStateInput(
+            self._node, feet, self._on_probabilities,
+            'wrench_aggregator/contact_probabilities', **options)
+        self.inputs['covariance of the wrenches'] = StampedArrayInput(
+            self._node, COVARIANCE_TOPIC, (6 * len(feet)) ** 2, self._on_covariance,
+            largest=largest, **options)
 
     def _subscribe_to_base(self) -> dict[str, Input]:
         node, params, config = self._node, self._params, self._model.config
@@ -227,6 +237,12 @@ class StateInputs:
         frame = self.wrenches[foot].frame
         for estimator, callbacks in self._wrench_consumers:
             _call(callbacks, estimator.add_wrench(foot, stamp_ns, wrench, frame))
+
+    def _on_covariance(self, stamp_ns: int, values: Array) -> None:
+        size = 6 * len(self._model.soles.names)
+        covariance = values.reshape(size, size).copy()  # the input reuses its array
+        for estimator, callbacks in self._wrench_consumers:
+            _call(callbacks, estimator.add_wrench_covariance(stamp_ns, covariance))
 
     def _on_probabilities(self, stamp_ns: int, values: Array, *_: Array) -> None:
         probabilities = values.tolist()

@@ -21,7 +21,8 @@ from biped_com_ros.core.errors import InputError
 from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, OK, WARN
 from biped_com_ros.ros.topics import inputs
 from biped_com_ros.ros.topics.inputs import (
-    ArrayInput, BoolInput, ImuInput, OdometryInput, PointInput, WrenchInput)
+    ArrayInput, BoolInput, ImuInput, OdometryInput, PointInput, StampedArrayInput, WrenchInput)
+from biped_com_ros.ros.topics.outputs import StampedArrayPublisher
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import Point, PointStamped, Quaternion, Vector3, WrenchStamped
 from nav_msgs.msg import Odometry
@@ -30,7 +31,7 @@ import pytest
 import rclpy
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import Imu
-from std_msgs.msg import Bool, Float64, Float64MultiArray, Header
+from std_msgs.msg import Bool, Float64, Float64MultiArray, Header, MultiArrayLayout
 from support.input_feed import Feed, keep
 
 NAN, INF = float('nan'), float('inf')
@@ -219,6 +220,39 @@ def test_bool_and_array(rig, plain):
     assert 'data[0] = 1e+300 is implausible (limit 1e+09)' in array.last_error
     feed.send(Float64MultiArray(data=[3.0, 4.0]))
     assert [row[1].tolist() for row in rows] == [[1.0, 2.0], [3.0, 4.0]]
+
+
+def test_an_array_behind_its_stamp(rig, plain):
+    """As `StampedArrayPublisher` publishes it; 0.1 s after a second, so that digits count."""
+    rows = []
+    source = StampedArrayInput(rig.node, 'covariance', 4, keep(rows), plain=plain)
+    output = StampedArrayPublisher(rig.node, 'covariance', 2, plain=plain)
+    rig.until(lambda: output.publisher.get_subscription_count())
+    now = rig.node.get_clock().now().nanoseconds // 10 ** 9 * 10 ** 9 + 100_000_001
+
+    def send(values, stamp, count):
+        output.publish_matrix(np.array(values).reshape(2, 2), stamp)
+        rig.until(lambda: len(rows) + sum(source.refused.values()) == count)
+    send((1.0, 2.0, 3.0, 4.0), now, 1)
+    send((5.0, 6.0, 7.0, 8.0), now + 1, 2)
+    assert [(row[0], row[1].tolist()) for row in rows] == [
+        (now, [1.0, 2.0, 3.0, 4.0]), (now + 1, [5.0, 6.0, 7.0, 8.0])]
+    send((1.0, 1.0, 1.0, 1.0), now + 1, 3)
+    send((1.0, 1.0, 1.0, 1.0), now - 60 * 10 ** 9, 4)
+    send((1.0, 1.0, INF, 1.0), now + 2, 5)
+    assert source.refused == {'repeated stamp': 1, 'stale stamp': 1, 'not finite': 1}
+    assert len(rows) == 2
+
+
+def test_an_array_without_a_stamp_is_refused(rig, plain):
+    rows = []
+    source = StampedArrayInput(rig.node, 'covariance', 4, keep(rows), plain=plain)
+    feed = Feed(rig, source, Float64MultiArray, rows)
+    feed.send(Float64MultiArray(data=[1.0] * 6))
+    assert 'data_offset 0; valid: 6 and 2' in source.last_error
+    layout = MultiArrayLayout(data_offset=2)
+    feed.send(Float64MultiArray(layout=layout, data=[-1.0, 0.5, *[1.0] * 4]))
+    assert 'its stamp is -1.0 s' in source.last_error and not rows
 
 
 # -- accounts

@@ -142,7 +142,12 @@ def test_another_cutoff_takes_effect_at_once(rig):
 
 def test_covariance_and_probabilities_of_all_feet(rig):
     rig.play(5)
-    covariance = np.array(rig.covariances[-1].data).reshape(12, 12)
+    message = rig.covariances[-1]
+    stamp, covariance = message.data[:2], np.array(
+        message.data[message.layout.data_offset:]).reshape(12, 12)
+    assert [d.size for d in message.layout.dim] == [12, 12]
+    assert tuple(stamp) in {(m.header.stamp.sec, m.header.stamp.nanosec)
+                            for m in rig.wrenches['right']}
     np.testing.assert_allclose(covariance, covariance.T)
     assert np.linalg.eigvalsh(covariance).min() > 0.0
     assert list(rig.probabilities[-1].name) == ['left', 'right']

@@ -69,6 +69,10 @@ add_drawn(wrench.sum_wrenches, st.tuples(v.lists_of(_wrenches, v.placements), v.
     lambda drawn: (*drawn[0], drawn[1])))
 add(wrench.centre_of_pressure, _wrenches, v.rotations.map(lambda R: R[2].tolist()), v.lengths,
     v.credible, calls=40)
+_covariances = st.builds(lambda root: root @ root.T, v.vectors((6, 6)))
+add(wrench.sum_covariance, _covariances, v.placements.map(lambda placed: np.array([placed])))
+add(wrench.pressure_covariance, v.plain(3), v.rotations.map(lambda R: R[2].tolist()), v.lengths,
+    v.positive, _covariances)
 add(wrench.cop_on_sole, st.tuples(_wrenches, v.positive).map(
     lambda drawn: (*drawn[0][:2], drawn[1], *drawn[0][3:])))
 add(wrench.inverse_wrench_adjoint, st.builds(wrench.wrench_adjoint, v.rotations, v.vectors()))

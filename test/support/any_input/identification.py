@@ -281,6 +281,8 @@ _sensors = _models.flatmap(lambda model: st.tuples(
 add_drawn(virtual_contacts.frame_of_readings, _sensors)
 add_drawn(virtual_contacts.reading_to_sensor, _sensors)
 add(virtual_contacts.virtual_sensors, _models)
+add_drawn(virtual_contacts.force_deviations, _models.flatmap(lambda model: st.tuples(
+    st.just(model), v.vectors(6 * len(model.config.feet), v.positive).map(np.diag))))
 
 # -- results
 add(results.calibrated_urdf, _solved_model, _found, calls=1)

@@ -37,7 +37,8 @@ class PointMassRobot:
     It accelerates as it likes; the feet feel what that takes.
     """
 
-    def __init__(self, heading=0.0):
+    def __init__(self, heading=0.0, uncertainty=0.0):
+        self.uncertainty = uncertainty
         self.filter = ComFilter(MASS, ComFilterSettings(wrench_delay=0.0))
         self.t, self.heading = 0.0, heading
 
@@ -83,7 +84,7 @@ class PointMassRobot:
             LoadEquation(
                 residual + jolt, rows, rotation[2], np.abs(external).max() / force[2], 0.0,
                 np.zeros((2, 3)), dt, 0.1 / dt, (rows[:, :3] @ rotation.T)[:, 2], 0.0, 0.0,
-                np.zeros(2), *np.zeros((2, 2, 0)))
+                np.zeros(2), *np.zeros((2, 2, 0)), self.uncertainty)
             if with_wrenches and with_kinematics else None)
 
     def load_moment(self, rotation, point, upward):
@@ -115,6 +116,16 @@ def test_the_load_is_found_on_the_link_that_carries_it(heading):
     np.testing.assert_allclose(
         found.bias, robot.model_com(robot.t) - found.com, atol=1e-3)
     assert np.linalg.norm(found.external_force) < 1.0
+
+
+def test_the_load_is_known_no_better_than_the_wrenches():
+    """The ZMP by joint torques is uncertain by 10 mm, from one equation to the next."""
+    certain, uncertain = PointMassRobot(), PointMassRobot(uncertainty=1e-4)
+    for robot in (certain, uncertain):
+        robot.run(2.0)
+    deviations = [np.sqrt(robot.filter.covariance.diagonal()[H][:2])
+                  for robot in (certain, uncertain)]
+    assert (deviations[1] > 5.0 * deviations[0]).all()
 
 
 def test_a_push_is_estimated_and_decays():

@@ -82,13 +82,13 @@ class Swaying:
         return state, Twist(twist.linear.copy(), twist.angular.copy())
 
 
-def equations(model, seconds, push=(0.0, 0.0, 0.0), **options):
+def equations(model, seconds, push=(0.0, 0.0, 0.0), covariance=None, **options):
     robot, wrench = Swaying(model, **options), LoadWrench(model)
     carrier = CarrierFrame(model, LINK)
     for i in range(round(seconds / DT)):
         state, twist = robot.state_at(i * DT)
         yield wrench.update(state, twist, carrier.motion(state, twist), DT, robot.wrench(i * DT),
-                            np.array(push))
+                            np.array(push), covariance=covariance)
 
 
 def test_the_load_solves_it_and_is_found_height_and_all(model):
@@ -105,6 +105,22 @@ def test_the_load_solves_it_and_is_found_height_and_all(model):
     where, *_ = np.linalg.lstsq(rows[:, :3], residual - rows[:, 3] * truth[3], rcond=None)
     np.testing.assert_allclose(where[:2], truth[:2], atol=2e-5)
     assert where[2] == pytest.approx(truth[2], rel=0.05), 'which is what its inertia feigns'
+
+
+def test_an_equation_is_as_uncertain_as_the_moments_about_the_centre_of_mass(model):
+    """Forces that are certain of their line through the CoM leave the load certain."""
+    state = Swaying(model).state_at(0.0)[0]
+    x, y, z = state.com_in_world
+    about_com = pin.SE3(np.eye(3), np.array((x, y, z))).act(
+        pin.Force(np.array((3.0, -5.0, 40.0, 0.0, 0.0, 0.0)))).vector
+    turned = about_com + np.array((0.0, 0.0, 0.0, 0.8, 0.6, 0.0))
+
+    def uncertainty(root):
+        covariance = np.outer(root, root)
+        last = [e for e in equations(model, 1.0, covariance=covariance) if e is not None][-1]
+        return last.uncertainty * ((model.mass + LOAD) * 9.81) ** 2
+    assert uncertainty(about_com) < 10.0  # it has moved by a few centimetres
+    assert uncertainty(turned - about_com) == pytest.approx(0.5, rel=0.1)
 
 
 def test_moments_of_inertia_act_about_the_axes_of_the_link(model):

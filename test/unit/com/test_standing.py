@@ -91,3 +91,21 @@ def test_an_estimate_recovers_from_readings_that_are_wrong_but_possible(seed):
     assert 1 <= restarts <= 5
     np.testing.assert_allclose(fused.now()[0][:2], state.com_in_world[:2], atol=0.02)
     assert fused.filter.mass == pytest.approx(model.mass, rel=0.1)
+
+
+@pytest.mark.parametrize('is_stated', [True, False])
+def test_the_velocity_is_as_uncertain_as_the_forces(is_stated):
+    """Wrenches from joint torques push a robot at rest by 2 % of its weight, for a second."""
+    model = RobotModel.load('biped')
+    fused, state = StandingComEstimator(model), model.state(model.posture())
+    still, wrenches = Twist(np.zeros(3), np.zeros(3)), np.zeros((2, 6))
+    weight, worst = 9.81 * model.mass, 0.0
+    wrenches[:, 2] = 0.5 * weight
+    covariance = (0.02 * weight) ** 2 * np.eye(12) if is_stated else None
+    for i in range(1500):
+        wrenches[:, 0] = 0.01 * weight if i > 1000 else 0.0
+        fused.update(0.002, state, still, wrenches, covariance)
+        if i > 1000:
+            deviation = np.sqrt(fused.filter.velocity_covariance[0, 0])
+            worst = max(worst, abs(fused.now()[1][0]) / deviation)
+    assert (worst < 2.0) == is_stated

@@ -20,7 +20,8 @@ import math
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.wrench import (
     about_origin, centre_of_pressure, com_line, cop_on_sole, inverse_wrench_adjoint,
-    set_wrench_adjoint, skew, sum_wrenches, transform_wrench, weight_matrix, wrench_adjoint)
+    pressure_covariance, set_wrench_adjoint, skew, sum_covariance, sum_wrenches, transform_wrench,
+    weight_matrix, wrench_adjoint)
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -123,6 +124,43 @@ def test_sum_agrees_with_spatial_algebra(rng, n):
     np.testing.assert_allclose(
         sum_wrenches(wrenches.tolist(), in_numbers(placements), point.tolist()),
         pin.SE3(np.eye(3), -point).act(expected).vector, rtol=1e-12, atol=1e-10)
+
+
+def random_covariance(rng, n):
+    root = rng.normal(size=(n, n))
+    return root @ root.T
+
+
+def test_covariance_of_a_sum(rng):
+    """By the sums of unit wrenches: what two frames have in common counts, too."""
+    placements, covariance = in_numbers(random_placements(rng, 2)), random_covariance(rng, 12)
+    to_sum = np.array([
+        sum_wrenches(unit.reshape(2, 6).tolist(), placements) for unit in np.eye(12)]).T
+    np.testing.assert_allclose(sum_covariance(covariance, np.array(placements)),
+                               to_sum @ covariance @ to_sum.T, rtol=1e-10)
+
+
+def test_internal_forces_leave_the_sum_certain(rng):
+    """A wrench that one foot adds and the other takes away does not move the sum."""
+    placements = random_placements(rng, 2)
+    shared = rng.normal(size=6)
+    column = np.concatenate([m.actInv(pin.Force(sign * shared)).vector
+                             for m, sign in zip(placements, (1.0, -1.0))])
+    found = sum_covariance(np.outer(column, column), np.array(in_numbers(placements)))
+    np.testing.assert_allclose(found, 0.0, atol=1e-9)
+
+
+def test_covariance_of_the_centre_of_pressure(rng):
+    """By differences of `centre_of_pressure` on a tilted plane off the origin."""
+    normal, covariance = pin.exp3(rng.normal(size=3))[2], random_covariance(rng, 6)
+    wrench = np.concatenate((rng.normal(size=3) + 20.0 * normal, rng.normal(size=3)))
+
+    def point(change):
+        return np.array(centre_of_pressure(wrench + change, normal.tolist(), 0.4))
+    J = np.array([(point(step) - point(-step)) / 2e-4 for step in 1e-4 * np.eye(6)]).T
+    np.testing.assert_allclose(
+        pressure_covariance(point(0.0), normal.tolist(), 0.4, wrench[:3] @ normal, covariance),
+        J @ covariance @ J.T, rtol=1e-6, atol=1e-8)
 
 
 def pressure_distribution(rng, R_A_plane, p_plane_in_A, n=30):

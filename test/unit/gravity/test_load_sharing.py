@@ -134,3 +134,15 @@ def test_forces_that_are_not_finite_are_not_used(force):
 def test_nonsense_is_refused(values):
     with pytest.raises(ConfigurationError):
         SharingSettings(**values)
+
+
+def test_a_foot_that_may_be_in_the_air_gets_no_share():
+    certain, uncertain = LoadSharing(2, WEIGHT), LoadSharing(2, WEIGHT)
+    forces = [0.9 * WEIGHT, 0.1 * WEIGHT]
+    assert certain.update(forces, 0)[1] > 0.0
+    assert uncertain.update(forces, 0, [0.05 * WEIGHT, 0.05 * WEIGHT]) == [1.0, 0.0]
+
+
+def test_uncertain_forces_of_feet_that_stand_firmly_are_shared_as_they_are():
+    sharing, deviations = LoadSharing(2, WEIGHT), [0.05 * WEIGHT] * 2
+    np.testing.assert_allclose(sharing.update([600.0, 300.0], 0, deviations), [2 / 3, 1 / 3])

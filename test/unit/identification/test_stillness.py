@@ -11,11 +11,15 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Directions in which joints moved last, and that captures hold them."""
+"""Directions in which joints moved last, that captures hold them, and which feet stand."""
 
+from biped_com_ros.core.constants import GRAVITY
+from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.identification.capture_log import CaptureLog
 from biped_com_ros.core.identification.stillness import (
     CaptureWindow, MotionDirections, StillnessOptions)
+from biped_com_ros.core.identification.virtual_contacts import with_virtual_sensors
+from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pytest
 from support.statics_data import TrueRobot
@@ -75,3 +79,24 @@ def test_a_capture_holds_how_each_joint_came_to_its_pose(tmp_path):
     start = text.index(',\n   "approach"')
     log.path.write_text(text[:start] + text[text.index(']', start) + 1:])  # as by 0.1.0
     assert CaptureLog(log.path, true.model).captures[0].approach is None
+
+
+@pytest.mark.parametrize(('deviation', 'share', 'stands'), [
+    (0.0, 0.05, True), (0.03, 0.05, False), (0.03, 0.08, None), (0.03, 0.12, True),
+    (0.03, -0.05, False)])
+def test_a_foot_stands_if_its_load_says_so_with_certainty(deviation, share, stands):
+    """Loads and deviations are shares of the weight; of virtual sensors, that weigh no foot."""
+    model = with_virtual_sensors(RobotModel.load('g1_as_sold'))
+    window = CaptureWindow(model, 'pelvis', StillnessOptions(duration=0.5))
+    weight = GRAVITY * model.mass
+    wrenches = np.zeros((2, 6))
+    wrenches[:, 2] = (1.0 - share) * weight, share * weight
+    window.force_deviations[:] = deviation * weight
+    for i in range(60):
+        window.add(0.01 * i, model.posture(), np.zeros(len(model.joint_names)), wrenches,
+                   np.array((0.0, 0.0, 1.0)))
+    if stands is None:
+        with pytest.raises(InputError, match='hardly touches'):
+            window.capture()
+    else:
+        assert window.capture().in_contact.tolist() == [True, stands]

@@ -83,3 +83,30 @@ def test_an_instant_that_is_not_a_number_hides_nothing_that_follows(model):
         monitor.update(located(model, detectors, 2 * k * MS, state, wrenches, AT_REST))
         levels.append(monitor.watch.level)
     assert levels == [Level.STABLE] * 15 + [Level.MARGINAL] * 5  # after its dwell
+
+
+def test_the_zmp_is_as_uncertain_as_the_wrenches_and_certain_of_internal_forces(model):
+    """Random wrenches of a covariance: the ZMP scatters as it says; on soles that are apart."""
+    random, weight = np.random.default_rng(2), 9.81 * model.mass
+    state = model.state(model.posture()).in_world(Pose.from_rpy((0.0, 0.0, 0.7), (0.3, 0.2, 0.0)))
+    mean = np.zeros((2, 6))
+    mean[:, 2], mean[0, 4] = (0.7 * weight, 0.3 * weight), 0.01 * weight
+    # Each foot by itself; what one pushes sideways the other pushes back, by far more.
+    root = 1e-3 * weight * random.normal(size=(12, 12)) * np.tile((1, 1, 1, 0.1, 0.1, 0.1), 2)[
+        :, np.newaxis]
+    internal = np.zeros(12)
+    internal[1], internal[7] = weight, -weight  # the soles are parallel and at the same height
+    detectors, monitor = contacts(model), StabilityMonitor(model, MonitorSettings())
+
+    def report(wrenches, covariance):
+        instant = located(model, detectors, report.ns, state, wrenches)
+        instant.wrench_covariance, report.ns = covariance, report.ns + 2 * MS
+        return monitor.update(instant)
+    report.ns = 0
+    assert report(mean, None).zmp_covariance is None
+    stated = report(mean, root @ root.T + np.outer(internal, internal)).zmp_covariance
+    found = np.array([report(mean + (root @ random.normal(size=12)).reshape(2, 6),
+                             None).zmp_in_world for _ in range(3000)])
+    scatter = np.cov(found[:, :2].T)
+    np.testing.assert_allclose(stated[:2, :2], scatter, atol=0.1 * np.trace(scatter))
+    assert stated[0, 1] ** 2 > 0.01 * stated[0, 0] * stated[1, 1]

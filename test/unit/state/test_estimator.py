@@ -343,3 +343,16 @@ def test_without_probabilities_the_wrenches_decide(motion):
     located = feed(synchronized(motion.model, probabilities=(True, True)), samples(motion, 80))
     assert len(located) > 40
     assert {state.stance.in_contact for state in located} == {LEFT}
+
+
+def test_covariances_belong_to_the_wrenches_of_their_stamps(motion):
+    estimator, located = synchronized(motion.model, covariance=True), []
+    for source, ns, arguments in samples(motion, 80):
+        located += feed(estimator, [(source, ns, arguments)])
+        if source == 'joints' and ns < START + 80 * MS:  # they arrive first
+            located += estimator.add_wrench_covariance(ns, float(ns) * np.eye(12))
+    assert len(located) > 30
+    for state in located:
+        if state.stamp_ns < START + 80 * MS:
+            assert state.wrench_covariance[0, 0] == state.stamp_ns
+    assert located[-1].wrench_covariance is None  # none comes any more: nothing waits for ever

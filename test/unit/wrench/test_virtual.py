@@ -23,6 +23,7 @@ from biped_com_ros.core.geometry.wrench import wrench_adjoint
 from biped_com_ros.core.model.config import DrivesConfig, ImuConfig
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.wrench.dynamics import by_joint
+from biped_com_ros.core.wrench.joint_friction import JointFriction
 from biped_com_ros.core.wrench.virtual import VirtualFootWrenches, VirtualWrenchSettings
 import numpy as np
 import pytest
@@ -124,6 +125,63 @@ def test_errors_stay_within_the_covariance(model, weight):
     assert np.mean(internal) > 0.85
     # Not by saying nothing: the vertical forces are known to some percent.
     assert np.sqrt(sensors.covariance.diagonal()[[2, 8]]).max() < 0.2 * weight
+
+
+@pytest.fixture(scope='module')
+def walked(model, weight):
+    """Return sensors after steps of a robot with friction that its model lacks, and what it is."""
+    random = np.random.default_rng(4)
+    joints = [model.joint_names.index(name) for name in VirtualFootWrenches(
+        model, VirtualWrenchSettings()).forces.names]
+    friction = np.zeros(len(model.joint_names))
+    friction[joints] = weight * random.uniform(0.002, 0.006, len(joints))
+    sensors = VirtualFootWrenches(model, VirtualWrenchSettings())
+    for k in range(60):
+        wrenches = both(weight) * random.uniform(0.7, 1.1, (2, 1))
+        wrenches[k % 2] = 0.0
+        instant = moving(model, wrenches, seed=k, speed=1.0)
+        drag = friction * np.sign(joint_speeds(model, instant))
+        for _ in range(8):
+            estimate(model, instant, efforts=drag, sensors=sensors, stamp_ns=(k + 1) * 10**9)
+    return sensors, friction, joints
+
+
+def joint_speeds(model, instant):
+    return np.array([instant.state.v[model.pin_model.joints[
+        model.pin_model.getJointId(name)].idx_v] for name in model.joint_names])
+
+
+def test_friction_that_the_model_lacks_is_learned(walked, weight):
+    sensors, friction, joints = walked
+    np.testing.assert_allclose(
+        sensors.friction.coefficients, friction[joints], atol=0.001 * weight)
+
+
+def test_learned_friction_makes_wrenches_right(walked, model, weight):
+    sensors, friction, _ = walked
+    wrenches = both(weight)
+    instant = moving(model, wrenches, seed=200, speed=1.0)
+    drag = friction * np.sign(joint_speeds(model, instant))
+    learned = estimate(model, instant, efforts=drag, sensors=sensors, stamp_ns=10**12).wrenches
+    unaware = estimate(model, instant, efforts=drag).wrenches
+    errors = [np.abs(found - wrenches)[:, 3:].max() for found in (unaware, learned)]
+    assert errors[1] < 0.4 * errors[0]
+
+
+def test_friction_of_a_joint_that_may_stick_is_uncertain():
+    friction = JointFriction(0.5, 50.0, 20.0, np.array([True, True]))
+    friction.coefficients[:] = 2.0
+    friction.update(0.002, np.array([-3.0, 0.0]))
+    np.testing.assert_allclose(friction.torques, [-2.0, 0.0], atol=1e-9)
+    np.testing.assert_allclose(friction.variance, [0.0, 4.0], atol=1e-9)
+
+
+def test_a_joint_that_stands_still_tells_nothing_of_friction():
+    friction = JointFriction(0.5, 50.0, 20.0, np.array([True, True]))
+    for _ in range(100):
+        friction.update(0.002, np.array([1.0, 0.0]))
+        friction.learn(np.diag([4.0, 4.0]), 4.0 * (friction.torques + 0.7), 0.008)
+    np.testing.assert_allclose(friction.coefficients, [-0.7, 0.0], atol=0.02)
 
 
 def test_rotor_inertia_and_friction_of_the_drives_are_used(model, weight):
