@@ -58,7 +58,7 @@ from biped_com_ros.core.identification.pose_safety import DesignOptions
 from biped_com_ros.core.model.robot import effort_limits, RobotModel
 from biped_com_ros.sim.description import parse
 from biped_com_ros.sim.hidden import draw
-from examples.static_robot import hidden_lumps, StaticRobot
+from examples.static_robot import hidden_lumps, MisplacedSoles, StaticRobot
 import numpy as np
 
 ROBOTS = ('sabian', 'talos')
@@ -95,6 +95,8 @@ class Wrong:
         Whether it is recorded from which side joints came to rest.
     is_lumped
         Whether 5 kg are hidden in three links, instead of 8 % everywhere.
+    sole
+        Of soles in their feet: rotation about x and y, rad, and height, m.
 
     """
 
@@ -113,16 +115,18 @@ class Wrong:
     is_anywhere: bool = False
     is_known: bool = False
     is_lumped: bool = False
+    sole: tuple[float, float] = (0.0, 0.0)
 
 
 DEGREE = float(np.radians(1.0))
 ALL = Wrong(offset=0.3 * DEGREE, floor=DEGREE, tilt=0.3 * DEGREE, gain=0.02, cross_talk=0.01,
             shift=0.003, turn=0.3 * DEGREE, bias=(3.0, 0.1), drift=(3.0, 0.1), constant=0.02,
-            friction=0.02)
+            friction=0.02, sole=(0.3 * DEGREE, 0.003))
 ROWS = {
     'nothing': Wrong(),
     '5 kg in three links': Wrong(is_lumped=True),
     'floor tilted 1 deg': Wrong(floor=DEGREE),
+    'soles 3 mm, 0.3 deg': Wrong(sole=(0.3 * DEGREE, 0.003)),
     'joint offsets 0.3 deg': Wrong(offset=0.3 * DEGREE),
     'bias 3 N, 0.1 N m': Wrong(bias=(3.0, 0.1)),
     'drift 3 N, 0.1 N m': Wrong(drift=(3.0, 0.1)),
@@ -151,7 +155,7 @@ class Spoiler:
                  rng: np.random.Generator) -> None:
         n, s = len(model.joint_names), len(model.config.wrench_sensors)
         self._rng, self._wrong, self._revolute = rng, wrong, revolute
-        self.floor = tuple(wrong.floor * rng.normal(size=2))
+        self.floor = wrong.floor * rng.normal(size=2)
         units = np.outer([1.0] * 3 + [0.1] * 3, [1.0] * 3 + [10.0] * 3)
         share = np.where(np.eye(6, dtype=bool), wrong.gain, wrong.cross_talk)
         wrench = np.repeat([[1.0, 0.0], [0.0, 1.0]], 3, axis=0)
@@ -166,7 +170,11 @@ class Spoiler:
             wrench_biases=rng.normal(size=(s, 6)) * (wrench @ wrong.bias),
             wrench_drifts=rng.normal(size=(s, 6)) * (wrench @ wrong.drift),
             shifts=wrong.shift * rng.normal(size=(s, 3)),
-            turns=wrong.turn * rng.normal(size=(s, 3)))
+            turns=wrong.turn * rng.normal(size=(s, 3)), floor=self.floor,
+            # Of numbers of their own: the others stay what they were.
+            soles=np.random.default_rng(rng.integers(2 ** 32)).normal(
+                size=(len(model.config.feet), 3)) * [*[wrong.sole[0]] * 2, wrong.sole[1]])
+        self.placed = MisplacedSoles(model, self.truth.soles, self.floor)
 
     def spoil(self, capture: Capture, time: float) -> Capture:
         """Return what these instruments measure; `time` from 0 to 1 over the poses."""
@@ -257,9 +265,12 @@ class Study:
         rng = np.random.default_rng(5000 + seed)
         spoiler = Spoiler(
             self.model, wrong, self.strength, ~self.regressor.is_prismatic, rng)
-        captures = [spoiler.spoil(replace(capture_of(
-            self.model, robot.read(q, standing, spoiler.floor), q, standing), name=str(i)),
-            i / (len(self.poses) - 1)) for i, (q, standing) in enumerate(self.poses)]
+        captures = []
+        for i, (q, standing) in enumerate(self.poses):
+            q = spoiler.placed.flat(q, standing)
+            reading = robot.read(q, standing, spoiler.placed.tilt(q, standing))
+            captures.append(spoiler.spoil(replace(capture_of(
+                self.model, reading, q, standing), name=str(i)), i / (len(self.poses) - 1)))
         return robot, spoiler, captures
 
     def truth(self, robot: StaticRobot) -> np.ndarray:
@@ -391,7 +402,7 @@ def _instruments_covered(study: Study, found: Identification,
                          truth: InstrumentErrors) -> dict[str, list[bool]]:
     """Return whether the intervals hold, by kind of what is wrong."""
     joints, sensors = study.model.joint_names, tuple(study.model.config.wrench_sensors)
-    true = true_values(truth, joints, sensors)
+    true = true_values(truth, joints, sensors, tuple(study.model.config.feet))
     covered: dict[str, list[bool]] = {}
     for e in found.instruments.estimates:
         covered.setdefault(e.kind.value, []).append(
@@ -400,7 +411,8 @@ def _instruments_covered(study: Study, found: Identification,
 
 
 def true_values(truth: InstrumentErrors, joints: Sequence[str],
-                sensors: Sequence[str]) -> dict[tuple[InstrumentKind, str, str], float]:
+                sensors: Sequence[str],
+                feet: Sequence[str]) -> dict[tuple[InstrumentKind, str, str], float]:
     """Return errors by kind, name and axis."""
     K, tilts = InstrumentKind, truth.tilts
     blocks = [(K.JOINT_OFFSET, joints, ('',), truth.positions),
@@ -412,7 +424,10 @@ def true_values(truth: InstrumentErrors, joints: Sequence[str],
               (K.WRENCH_BIAS, sensors, AXES, truth.wrench_biases),
               (K.WRENCH_DRIFT, sensors, AXES, truth.wrench_drifts),
               (K.SENSOR_SHIFT, sensors, XYZ, truth.shifts),
-              (K.SENSOR_TURN, sensors, XYZ, truth.turns)]
+              (K.SENSOR_TURN, sensors, XYZ, truth.turns),
+              (K.FLOOR_TILT, ('floor',), XYZ[:2], truth.floor),
+              (K.SOLE_TURN, feet, XYZ[:2], truth.soles[:, :2]),
+              (K.SOLE_HEIGHT, feet, XYZ[2:], truth.soles[:, 2])]
     return {(kind, name, axis): float(value) for kind, names, axes, values in blocks
             for (name, axis), value in zip(product(names, axes), values.ravel())}
 

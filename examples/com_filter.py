@@ -29,8 +29,8 @@ all    the same, and what the filter is not told of: biases of foot sensors of 0
        1 % of cross-talk, joints 0.1 deg and the direction of gravity 3 mrad off
 
 They sway at 1 Hz, step in place, are pushed after they have swayed, or without, and stand; Talos
-bends its trunk. The
-wrenches pass the low-pass of wrench_aggregator. Errors are against the simulator's truth, root
+bends its trunk; the tendon-driven torso bends, is held and sways, its joints being as wrong as the
+others in the last world (and 1.75 mm). The wrenches pass the low-pass of wrench_aggregator. Errors are against the simulator's truth, root
 mean square, after two seconds; the base is the true one, so that drift of leg odometry, which no
 CoM filter can see, stays out.
 """
@@ -90,7 +90,9 @@ LOW_PASS = 50.0
 """Of wrench_aggregator, Hz."""
 BENDING = {'talos': 'torso_2_joint'}
 """Joints that bend the trunk forward, of robots that can."""
-MOTIONS = {'sway': 4.5, 'step': 8.5, 'push': 5.5, 'push at rest': 5.5, 'stand': 20.0, 'bend': 8.0}
+BENT = (0.12, 0.16)
+"""Roll and pitch of a tendon-driven torso that is held bent, rad."""
+MOTIONS = {'sway': 4.5, 'sway bent': 4.5, 'step': 8.5, 'push': 5.5, 'push at rest': 5.5, 'stand': 20.0, 'bend': 8.0}
 """And how long each lasts, s."""
 
 
@@ -186,7 +188,7 @@ class Rig:
                  sensors: SensorOptions | None = None, robot: str = 'biped',
                  errors: Mapping[str, LinkError] | None = None, carrier: str = '',
                  seed: int = 0, dt: float = 0.002, world: str = 'load',
-                 instruments: Mapping[str, float] | None = None) -> None:
+                 instruments: Mapping[str, float] | None = None, tendons: bool = False) -> None:
         self.model = model = RobotModel.load(robot)
         loaded = carrier or trunk(model)
         wrong = {'com_sigma': 0.005, 'mass_sigma': 0.08}
@@ -194,14 +196,15 @@ class Rig:
             wrong = {'errors': hidden_load(seed, model, loaded) if errors is None else errors}
         self.plant = Plant(
             model.config, model.urdf, PlantOptions(
-                dt=dt, seed=seed, sensors=sensors or SensorOptions(), tendons=False, **wrong),
+                dt=dt, seed=seed, sensors=sensors or SensorOptions(), tendons=tendons, **wrong),
             model.joint_names, model.link_names)
         if instruments is None:
             instruments = WRONG_INSTRUMENTS.get(world, {})
         instruments = dict(instruments)
         rng = np.random.default_rng(2000 + seed)
         self._offsets = instruments.pop('joint_offset', 0.0) * rng.standard_normal(
-            len(model.joint_names)) * np.isin(model.joint_names, self.plant.actuated_joint_names)
+            len(model.joint_names)) * np.isin(model.joint_names, (
+                *self.plant.actuated_joint_names, *self.plant.virtual_joint_names))
         self._tilt = pin.exp3(instruments.pop('tilt', 0.0) * np.array(
             (*rng.standard_normal(2), 0.0)))
         instruments['bias'] = instruments.get('bias', 0.0) * 9.81 * model.mass
@@ -228,7 +231,7 @@ class Rig:
     def _command(self, motion: str, t: float) -> Command:
         hold, plant = self.plant.hold(), self.plant
         offset, moves = (0.0, 0.0, 0.0), {}
-        if motion in ('sway', 'push'):
+        if motion in ('sway', 'sway bent', 'push'):
             until = PUSH_AT - 1.0 if motion == 'push' else math.inf
             ramp = max(min(t, until - t, 1.0), 0.0)
             offset = (0.012 * ramp * math.sin(1.4 * math.pi * t),
@@ -246,7 +249,9 @@ class Rig:
         positions = self._hips.positions(offset)[actuated]
         for joint, angle in moves.items():
             positions[plant.actuated_joint_names.index(joint)] += angle
-        return replace(hold, position=positions)
+        bent = np.array((0.0, 0.0, 0.0, *BENT, 0.0)) * min(t, 1.0) * (motion == 'sway bent')
+        lengths = plant.tendon_lengths_for(bent)
+        return replace(hold, position=positions, tendon_lengths=lengths)
 
     def _estimate(self) -> None:
         observed, truth, model = self.plant.observation, self.plant.truth(), self.model
@@ -333,7 +338,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for name, sensors in (('exact', SensorOptions()), ('noisy', NOISE)):
             print(f'{motion:13}{name:6}', describe(
                 motion, [Rig(sensors=sensors, robot=robot, seed=seed, dt=1.0 / options.rate,
-                             world=options.world).run(motion, seconds)
+                             world=options.world, tendons=motion == 'sway bent').run(motion, seconds)
                          for seed in range(seeds)]), flush=True)
     return 0
 

@@ -22,10 +22,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+import math
 from typing import Any
 
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.model.config import RobotConfig
+from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.sim import hidden
 from biped_com_ros.sim.description import (
     Array, GRAVITY, parse, quaternion_wxyz, rotation_from_rpy)
@@ -34,6 +36,7 @@ from biped_com_ros.sim.joints import ModelJoints
 from biped_com_ros.sim.mjcf import MjcfWriter, WorldOptions
 import mujoco
 import numpy as np
+from scipy.optimize import least_squares
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,3 +242,73 @@ class StaticRobot:
         name = 'base' if 'base' in imus else next(iter(imus), '')
         site = self._data.site(f'imu/{name}' if name else 'base_link')
         return site.xmat.reshape(3, 3)[2].copy()
+
+
+class MisplacedSoles:
+    """
+    Soles that are turned and raised in their feet, and stand flat on a tilted floor.
+
+    Parameters
+    ----------
+    model
+        The robot, with its soles as they should be.
+    soles
+        Rotations about x and y, rad, and heights, m, in the URDF's frames, (feet, 3).
+    floor
+        Its tilt about the mean direction of the standing soles' x axes and across, (2,), rad.
+
+    """
+
+    def __init__(self, model: RobotModel, soles: Array, floor: Array) -> None:
+        self._model, self._soles, self._floor = model, np.asarray(soles), floor
+        self._feet = list(model.config.feet)
+        q, steps = model.posture(), 0.1 * np.eye(len(model.joint_names))
+        self._moves = {foot: np.array([
+            np.abs(self._placed(q + step, foot)[0] - self._placed(q, foot)[0]).max()
+            for step in steps]) > 1e-9 for foot in self._feet}
+
+    def _placed(self, q: Array, foot: str) -> tuple[Array, Array]:
+        pose = self._model.state(q).pose_in_base(self._model.config.feet[foot].sole)
+        return pose.rotation, pose.position
+
+    def true(self, q: Array, foot: str) -> tuple[Array, Array]:
+        """Return rotation and place of a sole in the base, as it really is."""
+        R, p = self._placed(q, foot)
+        x, y, height = self._soles[self._feet.index(foot)].tolist()
+        # exp((x, y, 0)) of a small rotation, to second order.
+        small = np.array(((0.0, 0.0, y), (0.0, 0.0, -x), (-y, x, 0.0)))
+        return R @ (np.eye(3) + small + 0.5 * small @ small), p + height * R[:, 2]
+
+    def flat(self, q: Array, standing: tuple[str, ...]) -> Array:
+        """Return positions near `q` that put all true soles into the plane of the first one."""
+        q = q.copy()
+        for foot in standing[1:]:
+            leg = np.flatnonzero(self._moves[foot] & ~self._moves[standing[0]])
+            start = q[leg].copy()
+
+            def apart(now: Array, leg: Array = leg, start: Array = start,
+                      foot: str = foot) -> Array:
+                q[leg] = now
+                (R, p), (S, r) = self.true(q, standing[0]), self.true(q, foot)
+                return np.concatenate((100.0 * (R.T @ S[:, 2])[:2], [100.0 * R[:, 2] @ (r - p)],
+                                       0.01 * (now - start)))
+
+            q[leg] = least_squares(apart, start).x
+        return q
+
+    def tilt(self, q: Array, standing: tuple[str, ...]) -> tuple[float, float]:
+        """Return roll and pitch of the first sole as the URDF has it; hanging: of the base."""
+        if not standing:
+            return float(self._floor[0]), float(self._floor[1])
+        R, normal = self._placed(q, standing[0])[0], self.true(q, standing[0])[0][:, 2]
+        ahead = np.mean([self._placed(q, foot)[0][:, 0] for foot in standing], axis=0)
+        up = normal
+        for _ in range(5):  # The axes of the floor's tilt are horizontal.
+            level = ahead - ahead @ up * up
+            level /= np.linalg.norm(level)
+            axis = self._floor[0] * level + self._floor[1] * np.cross(up, level)
+            up = normal - np.cross(axis, normal) + 0.5 * np.cross(axis, np.cross(axis, normal))
+            up /= np.linalg.norm(up)
+        # Ry(pitch) Rx(roll) of the sole takes this direction to z.
+        x, y, z = (R.T @ up).tolist()
+        return math.atan2(y, z), -math.asin(x)

@@ -115,6 +115,10 @@ def parser() -> argparse.ArgumentParser:
             f'--{name.replace("_", "-")}', type=float, default=getattr(SensorNoise(), name),
             metavar=unit, help=f'standard deviation of {what}, which is estimated '
             '(default: %(default)g; 0: exact)')
+    result.add_argument('--sole-contact', type=float, default=SensorNoise().sole_contact,
+                        metavar='RAD', help='standard deviation of how flat standing soles are '
+                        'on the floor (default: %(default)g; 0: soles are not used to calibrate '
+                        'joint offsets and IMU)')
     result.add_argument('--com-sigma', type=float, default=0.015, metavar='M',
                         help="standard deviation of a link's centre of mass about the URDF's "
                         '(default: %(default)g)')

@@ -51,7 +51,10 @@ INSTRUMENTS = (
     ('torque_gain', 'SHARE', 'the torque constants'),
     ('friction', 'SHARE', "the joints' friction over their effort limit"),
     ('encoder_offset', 'RAD', 'the offsets of joint positions'),
-    ('tilt_bias', 'RAD', 'the bias of the direction of gravity'))
+    ('tilt_bias', 'RAD', 'the bias of the direction of gravity'),
+    ('floor_tilt', 'RAD', 'the tilt of the floor'),
+    ('sole_turn', 'RAD', "the directions of the soles' frames"),
+    ('sole_height', 'M', "the heights of the soles' frames"))
 """Errors of `SensorNoise` that stay the same over a recording: name, unit, description."""
 
 
@@ -77,6 +80,7 @@ def estimate(options: argparse.Namespace, console: Console) -> Calibrated:
     noise = SensorNoise(
         force=options.force_noise, moment=options.moment_noise, torque=options.torque_noise,
         encoder=options.encoder_noise, tilt=options.tilt_noise,
+        sole_contact=options.sole_contact,
         **{name: getattr(options, name) for name, _, _ in INSTRUMENTS}).scaled(
             noise_scale(model.mass, options.noise_at_mass))
     known = (read_com_measurements(options.known_com, model, captures) if options.known_com

@@ -383,7 +383,7 @@ def test_requirements_name_no_index(path):
 @pytest.mark.parametrize('name', lock.LOCKS)
 def test_every_package_of_a_lock_has_one_version_and_hashes(name):
     packages = environment.read_lock(REQUIREMENTS / name)
-    assert len(packages) > 50
+    assert len(packages) > (10 if name == 'fleet.txt' else 50)
     for package in packages:
         assert '==' in package.text.splitlines()[0], package.text
         hashes = re.findall(r'--hash=sha256:([0-9a-f]+)', package.text)

@@ -103,6 +103,14 @@ class SensorNoise:
     friction
         Of static friction, as a share of a motor's largest torque. Where it is known from which
         side a joint came to rest it is estimated; else it counts as noise. Zero: none.
+    floor_tilt
+        Of the floor, about each horizontal axis, rad; estimated. Zero: level.
+    sole_turn, sole_height
+        Of the placement of soles in the feet, about the x and y axes of the URDF's, rad, and along
+        its z axis, m; estimated. Zero: exact.
+    sole_contact
+        By how much standing soles are not flat on the floor, about each axis, rad; 0.1 m times
+        this in height. Zero: not known, so that soles are not used.
 
     """
 
@@ -125,6 +133,10 @@ class SensorNoise:
     sensor_turn: float = 0.005
     torque_gain: float = 0.02
     friction: float = 0.02
+    floor_tilt: float = 0.0087
+    sole_turn: float = 0.005
+    sole_height: float = 0.003
+    sole_contact: float = 0.003
 
     def __post_init__(self) -> None:
         check_positive('the noise', self, 'force', 'moment', 'torque')

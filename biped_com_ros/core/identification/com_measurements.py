@@ -207,13 +207,15 @@ class ComInformation:
     def _as_equations(self, rows: ComRows, positions: Array) -> tuple[Capture, Equations]:
         """Return what has these derivatives by positions, and no other instrument."""
         config, count, n = self._regressor.model.config, len(rows.A), len(positions)
-        sensors = len(config.wrench_sensors)
+        sensors, feet = len(config.wrench_sensors), len(config.feet)
         capture = Capture(positions, np.zeros((sensors, 6)), np.zeros(len(config.feet), bool),
                           np.array((0.0, 0.0, 1.0)), '', np.zeros(n))
         return capture, Equations(
             A=rows.A, b=np.zeros(count), rows=np.arange(count), J_position=rows.J_position,
             J_up=np.zeros((count, 3)), J_reading=np.zeros((count, 6 * sensors)),
-            J_torque=np.zeros((count, n)), variances=np.zeros(2 * n + 3 + 6 * sensors))
+            J_sole=np.zeros((count, 3 * feet)), J_torque=np.zeros((count, n)),
+            J_ground=np.zeros((count, 2 + 3 * feet)),
+            variances=np.zeros(2 * n + 3 + 6 * sensors + 3 * feet))
 
 
 def information_of(linearised: Sequence[tuple[Array, Array, Array]],

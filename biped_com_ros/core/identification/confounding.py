@@ -21,9 +21,11 @@ confounded: the data determine a combination of it and others, and the priors di
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.identification.instruments import InstrumentEstimate, InstrumentKind
+from biped_com_ros.core.identification.remedies import BestPosture
 import numpy as np
 
 UNKNOWN, KNOWN_ALONE = 0.4, 0.1
@@ -31,7 +33,7 @@ UNKNOWN, KNOWN_ALONE = 0.4, 0.1
 less than the second would be."""
 
 NAMED = 3
-"""Number of examples that are named of each kind."""
+"""Number of unknowns that are named in one line."""
 
 _REMEDIES = {
     InstrumentKind.JOINT_OFFSET: 'capture these joints over a wider range, hoisted as well',
@@ -46,14 +48,19 @@ _REMEDIES = {
     InstrumentKind.SENSOR_SHIFT: 'measure the place of the sensor; only its product with gain and '
                                  'cross-talk counts, and that is known',
     InstrumentKind.SENSOR_TURN: 'measure how the sensor is mounted; only its product with '
-                                'cross-talk counts, and that is known'}
+                                'cross-talk counts, and that is known',
+    InstrumentKind.FLOOR_TILT: 'measure the floor with a level, and set floor_tilt',
+    InstrumentKind.SOLE_TURN: 'stand on a floor that is known to be level, and set floor_tilt',
+    InstrumentKind.SOLE_HEIGHT: 'only the difference between feet counts; measure one of them'}
 
 _WORDS = {
     InstrumentKind.JOINT_OFFSET: 'joint offset', InstrumentKind.TORQUE_GAIN: 'torque constant',
     InstrumentKind.TORQUE_OFFSET: 'torque offset', InstrumentKind.FRICTION: 'friction',
     InstrumentKind.TILT: 'IMU mounting', InstrumentKind.WRENCH_MATRIX: 'gain or cross-talk',
     InstrumentKind.WRENCH_BIAS: 'bias', InstrumentKind.WRENCH_DRIFT: 'drift',
-    InstrumentKind.SENSOR_SHIFT: 'place', InstrumentKind.SENSOR_TURN: 'mounting angle'}
+    InstrumentKind.SENSOR_SHIFT: 'place', InstrumentKind.SENSOR_TURN: 'mounting angle',
+    InstrumentKind.FLOOR_TILT: 'tilt', InstrumentKind.SOLE_TURN: 'sole rotation',
+    InstrumentKind.SOLE_HEIGHT: 'sole height'}
 
 
 def describe_instrument(e: InstrumentEstimate) -> str:
@@ -62,13 +69,85 @@ def describe_instrument(e: InstrumentEstimate) -> str:
     return f'{_WORDS[e.kind]}{axis} of {e.name or "the base"}'
 
 
-Helps = Callable[[Sequence[int]], Sequence[str]]
+@dataclass(frozen=True)
+class Confounded:
+    """
+    An unknown that the poses cannot separate from others.
+
+    Attributes
+    ----------
+    name, partner
+        In words; the partner is the unknown with which it is correlated most.
+    left
+        Share of the prior's variance that is left.
+    alone
+        The share that would be left if all others were known.
+
+    """
+
+    name: str
+    partner: str
+    left: float
+    alone: float
+
+
+@dataclass(frozen=True)
+class Ambiguity:
+    """
+    Unknowns of one kind that the poses cannot separate from others.
+
+    Attributes
+    ----------
+    kind
+        What is wrong with the instruments.
+    unknowns
+        Worst first.
+    remedy
+        What would separate them.
+    posture
+        The posture that would reduce the variance of the worst one most; None if none is known.
+
+    """
+
+    kind: InstrumentKind
+    unknowns: tuple[Confounded, ...]
+    remedy: str
+    posture: BestPosture | None = None
+
+    @property
+    def title(self) -> str:
+        """Return the kind in words, and how many there are."""
+        return f'{_WORDS[self.kind]} ({len(self.unknowns)})'
+
+    @property
+    def advice(self) -> str:
+        """Return the remedy, and what the best posture would do."""
+        return self.remedy if self.posture is None else (
+            f'{self.remedy}; {self.unknowns[0].name}: {self.posture.describe()}')
+
+
+def describe_ambiguities(ambiguities: Sequence[Ambiguity]) -> str:
+    """Return one line: how many, the worst ones, and the posture that helps; '' if none."""
+    found = sorted((u for a in ambiguities for u in a.unknowns), key=lambda u: u.alone / u.left)
+    if not found:
+        return ''
+    worst = '; '.join(f'{u.name} (with {u.partner})' for u in found[:NAMED])
+    helping = [a for a in ambiguities if a.posture is not None and a.posture.is_worthwhile]
+    best = max(helping, key=lambda a: a.posture.share if a.posture else 0.0, default=None)
+    advice = 'no known posture helps' if best is None or best.posture is None else (
+        f'most helps {best.posture.posture}, which reduces the variance of '
+        f'{best.unknowns[0].name} by {100.0 * best.posture.share:.0f} %')
+    return (f'{len(found)} errors of instruments cannot be separated from others by these poses; '
+            f'worst: {worst}; {advice}')
+
+
+Helps = Callable[[Sequence[int]], Sequence[BestPosture | None]]
 
 
 def confounded(covariance: Array, estimates: Sequence[InstrumentEstimate],
-               links: Sequence[str], helps: Helps = lambda unknowns: ()) -> tuple[str, ...]:
+               links: Sequence[str], helps: Helps = lambda unknowns: ()) -> tuple[Ambiguity, ...]:
     """
-    Return descriptions of what cannot be distinguished, with the remedy.
+    Return what cannot be distinguished, by kind, with the remedy.
 
     Parameters
     ----------
@@ -92,20 +171,12 @@ def confounded(covariance: Array, estimates: Sequence[InstrumentEstimate],
     correlation = covariance / np.sqrt(np.outer(variance, variance))
     np.fill_diagonal(correlation, 0.0)
     found: dict[InstrumentKind, list[int]] = {}
-    text: dict[int, str] = {}
-    for i in np.argsort(alone[first:]):
-        k, e = first + i, estimates[i]
-        if variance[k] > UNKNOWN and alone[k] < KNOWN_ALONE:
-            partner = names[int(np.abs(correlation[k]).argmax())]
-            found.setdefault(e.kind, []).append(k)
-            text[k] = f'{names[k]} (above all with {partner})'
+    for i in np.argsort(alone[first:]).tolist():
+        if variance[first + i] > UNKNOWN and alone[first + i] < KNOWN_ALONE:
+            found.setdefault(estimates[i].kind, []).append(first + i)
     worst = [unknowns[0] for unknowns in found.values()]
-    best = list(helps(worst) if worst else ()) or [''] * len(worst)
-    return tuple(_describe(kind, [text[k] for k in unknowns], f'; {names[k]}: {what}' if what
-                           else '')
-                 for (kind, unknowns), k, what in zip(found.items(), worst, best))
-
-
-def _describe(kind: InstrumentKind, pairs: Sequence[str], best: str) -> str:
-    more = f', and {len(pairs) - NAMED} more' if len(pairs) > NAMED else ''
-    return f'confounded: {"; ".join(pairs[:NAMED])}{more}: {_REMEDIES[kind]}{best}'
+    best = list(helps(worst) if worst else ()) or [None] * len(worst)
+    return tuple(Ambiguity(kind, tuple(Confounded(
+        names[k], names[int(np.abs(correlation[k]).argmax())], float(variance[k]),
+        float(alone[k])) for k in unknowns), _REMEDIES[kind], posture)
+        for (kind, unknowns), posture in zip(found.items(), best))

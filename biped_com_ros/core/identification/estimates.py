@@ -24,6 +24,7 @@ from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array, IndexArray
 from biped_com_ros.core.geometry.wrench import centre_of_pressure, skew
 from biped_com_ros.core.identification.captures import Capture, check_capture
+from biped_com_ros.core.identification.confounding import Ambiguity
 from biped_com_ros.core.identification.first_moments import StaticsRegressor
 from biped_com_ros.core.identification.instruments import InstrumentCalibration
 from biped_com_ros.core.identification.noise_scales import NoiseEstimate
@@ -333,7 +334,7 @@ class Identification:
     com_error: float
     validation_ratio: float
     data: DataInformation
-    ambiguities: tuple[str, ...]
+    ambiguities: tuple[Ambiguity, ...]
     warnings: tuple[str, ...]
 
     @property

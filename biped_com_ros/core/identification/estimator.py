@@ -220,7 +220,7 @@ class Estimator:
             identifiability=_identifiability(problem, posterior, links),
             mass_sigma=posterior.spread.mass, noise_scale=problem.noise.overall,
             pose_misfit=misfit,
-            warnings=(*warnings,
+            warnings=(*warnings, *problem.soles.warnings,
                       *model_warnings(self.model, problem.normal_equations().G),
                       *fit_warnings(captures, misfit, noise)))
 

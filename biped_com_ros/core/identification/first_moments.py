@@ -51,6 +51,8 @@ import numpy as np
 TYPICAL_NOISE = SensorNoise()
 DEVIATION_ARM = 0.1
 """Moments of a sensor with a `deviation` may differ by that times this, m."""
+CONTACT_ARM = 0.1
+"""Heights of soles differ by how much these are tilted times this, m."""
 STEP = 1e-6  # of the differences that propagate noise, rad
 
 
@@ -73,12 +75,14 @@ class Equations:
         Shape (rows,).
     rows
         Which equations: 0-5 the whole, then joints in ``model.joint_names``, then six per sensor.
-    J_position, J_up, J_reading, J_torque
+    J_position, J_up, J_reading, J_sole, J_torque
         Derivatives of the residual by what was measured: joint positions (rows, n), a rotation
-        vector of `up` in its frame (rows, 3), readings of wrench sensors (rows, 6 sensors), and
-        joint torques (rows, n).
+        vector of `up` in its frame (rows, 3), readings of wrench sensors (rows, 6 sensors), how
+        soles stand (rows, 3 feet; :mod:`soles`), and joint torques (rows, n).
+    J_ground
+        Derivatives by the floor's tilt and the soles' placement, (rows, 2 + 3 feet).
     variances
-        Of the noise of these, in this order, (n + 3 + 6 sensors + n,).
+        Of the noise of what was measured, in this order, (n + 3 + 6 sensors + 3 feet + n,).
 
     """
 
@@ -88,14 +92,16 @@ class Equations:
     J_position: Array
     J_up: Array
     J_reading: Array
+    J_sole: Array
     J_torque: Array
+    J_ground: Array
     variances: Array
 
     @property
     def J(self) -> Array:
-        """Return the derivatives by all that was measured, (rows, n + 3 + 6 sensors + n)."""
+        """Return the derivatives by all that was measured, (rows, inputs)."""
         return np.concatenate(
-            (self.J_position, self.J_up, self.J_reading, self.J_torque), axis=1)
+            (self.J_position, self.J_up, self.J_reading, self.J_sole, self.J_torque), axis=1)
 
     @property
     def covariance(self) -> Array:
@@ -218,10 +224,12 @@ class StaticsRegressor:
         b = contacts @ readings.ravel() - measured
         J_position, J_up = self._noise_jacobians(capture, layout, readings, theta)
         n, count = len(self.model.joint_names), 6 * self._sensor_count
+        feet = len(self.model.config.feet)
         direct = np.eye(6 + n + count)[keep]  # of residuals by the measurements they belong to
         return Equations(
             A=A[keep], b=b[keep], rows=keep, J_position=J_position[keep], J_up=J_up[keep],
             J_reading=contacts[keep] - direct[:, 6 + n:], J_torque=-direct[:, 6:6 + n],
+            J_sole=np.zeros((len(keep), 3 * feet)), J_ground=np.zeros((len(keep), 2 + 3 * feet)),
             variances=self._variances(capture, noise))
 
     def residual(self, capture: Capture, theta: Array) -> tuple[IndexArray, Array]:
@@ -397,7 +405,9 @@ class StaticsRegressor:
             nominal if measured is None else nominal + measured for nominal, measured in (
                 (position, capture.position_variance), (wrench, capture.wrench_variance),
                 (torque, capture.torque_variance)))
-        return np.concatenate((position, np.full(3, noise.tilt ** 2), wrench.ravel(), torque))
+        sole = noise.sole_contact * np.array((1.0, 1.0, CONTACT_ARM))
+        return np.concatenate((position, np.full(3, noise.tilt ** 2), wrench.ravel(),
+                               np.tile(sole ** 2, len(self.model.config.feet)), torque))
 
 
 def stack_equations(regressor: StaticsRegressor, captures: Sequence[Capture], theta: Array,

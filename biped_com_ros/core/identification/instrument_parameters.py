@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+import math
 
 from biped_com_ros.core.geometry.pose import Array, IndexArray
 from biped_com_ros.core.geometry.wrench import skew
@@ -71,6 +72,7 @@ class InstrumentParameters:
                  captures: Sequence[Capture], strength: Array) -> None:
         model = regressor.model
         self._joints, self._sensors = model.joint_names, tuple(model.config.wrench_sensors)
+        self._feet = model.config.feet
         self._frames = tuple(sorted({capture.up_frame for capture in captures}))
         self._blocks = self._make_blocks(regressor, noise, captures, strength)
         sigma = np.concatenate([block.sigma.ravel() for block in self._blocks])
@@ -94,7 +96,9 @@ class InstrumentParameters:
             wrench_biases=parts[K.WRENCH_BIAS].reshape(-1, 6),
             wrench_drifts=parts[K.WRENCH_DRIFT].reshape(-1, 6),
             shifts=parts[K.SENSOR_SHIFT].reshape(-1, 3),
-            turns=parts[K.SENSOR_TURN].reshape(-1, 3))
+            turns=parts[K.SENSOR_TURN].reshape(-1, 3), floor=parts[K.FLOOR_TILT],
+            soles=np.column_stack((
+                parts[K.SOLE_TURN].reshape(-1, 2), parts[K.SOLE_HEIGHT])))
 
     def estimates(self, values: Array, sd: Array) -> tuple[InstrumentEstimate, ...]:
         """Return values (V,) and their standard deviations (V,) with their names."""
@@ -130,12 +134,15 @@ class InstrumentParameters:
         tilts = [-e.J_up @ pin.Jexp3(errors.tilts[frame]) if frame == capture.up_frame
                  else np.zeros_like(e.J_up) for frame in self._frames]
         matrix, bias, shift, turn = self._wrench_columns(capture, e, errors)
+        soles = e.J_ground[:, 2:].reshape(len(e.rows), -1, 3)
         parts = {
             K.JOINT_OFFSET: -e.J_position, K.TORQUE_GAIN: -e.J_torque * (gain * predicted),
             K.TORQUE_OFFSET: -e.J_torque * gain,
             K.FRICTION: -e.J_torque * (gain * directions_of(capture)),
             K.TILT: np.concatenate(tilts, axis=1), K.WRENCH_MATRIX: matrix, K.WRENCH_BIAS: bias,
-            K.WRENCH_DRIFT: when * bias, K.SENSOR_SHIFT: shift, K.SENSOR_TURN: turn}
+            K.WRENCH_DRIFT: when * bias, K.SENSOR_SHIFT: shift, K.SENSOR_TURN: turn,
+            K.FLOOR_TILT: e.J_ground[:, :2], K.SOLE_HEIGHT: soles[:, :, 2],
+            K.SOLE_TURN: soles[:, :, :2].reshape(len(e.rows), -1)}
         full = np.concatenate([parts[block.kind] for block in self._blocks], axis=1)
         return np.asarray(full[:, self._used])
 
@@ -177,18 +184,28 @@ class InstrumentParameters:
         turning = ['N' if prismatic else 'N m' for prismatic in regressor.is_prismatic]
         joints, sensors, frames = self._joints, self._sensors, self._frames
         newtons = ['N'] * 3 + ['N m'] * 3
+        soles = [foot.sole for foot in self._feet.values()]
+        stands = noise.sole_contact > 0.0 and any(c.in_contact.any() for c in captures)
+        # Gravity "measured" in a sole is the floor's normal, which was taken as vertical.
+        tilt = np.where(np.isin(frames, soles), math.hypot(
+            noise.tilt_bias, noise.floor_tilt, noise.sole_turn), noise.tilt_bias)
+        ground = float(stands) * np.ones((len(soles), 2))
         return (
             _Block(K.JOINT_OFFSET, joints, ('',), noise.encoder_offset * revolute, ('rad',)),
             _Block(K.TORQUE_GAIN, joints, ('',), noise.torque_gain * torques, ('',)),
             _Block(K.TORQUE_OFFSET, joints, ('',), noise.torque_bias * torques, turning),
             _Block(K.FRICTION, joints, ('',), noise.friction * strength[:, np.newaxis]
                    * torques * sided, turning),
-            _Block(K.TILT, frames, XYZ, np.full((len(frames), 3), noise.tilt_bias), ('rad',)),
+            _Block(K.TILT, frames, XYZ, np.repeat(tilt[:, np.newaxis], 3, axis=1), ('rad',)),
             _Block(K.WRENCH_MATRIX, sensors, MATRIX_AXES, matrix * used, ('',)),
             _Block(K.WRENCH_BIAS, sensors, AXES, bias * used, newtons * len(sensors)),
             _Block(K.WRENCH_DRIFT, sensors, AXES, drift * used, newtons * len(sensors)),
             _Block(K.SENSOR_SHIFT, sensors, XYZ, noise.sensor_shift * used * np.ones(3), ('m',)),
-            _Block(K.SENSOR_TURN, sensors, XYZ, noise.sensor_turn * used * np.ones(3), ('rad',)))
+            _Block(K.SENSOR_TURN, sensors, XYZ, noise.sensor_turn * used * np.ones(3), ('rad',)),
+            _Block(K.FLOOR_TILT, ('floor',), XYZ[:2], noise.floor_tilt * ground[:1], ('rad',)),
+            _Block(K.SOLE_TURN, tuple(self._feet), XYZ[:2], noise.sole_turn * ground, ('rad',)),
+            _Block(K.SOLE_HEIGHT, tuple(self._feet), XYZ[2:], noise.sole_height * ground[:, :1],
+                   ('m',)))
 
     def _groups(self, number: int, block: _Block) -> Array:
         """Return the group of each of a block's errors; gains and cross-talk are two."""

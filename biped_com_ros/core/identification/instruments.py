@@ -20,6 +20,7 @@ What is measured is related to what is true by
 - joint torques: ``measured = (1 + gain) true + offset + friction s``, with s = +1 or -1 the
   direction in which the joint came to rest, 0 where that is unknown;
 - the direction of gravity: ``measured = exp(tilt) true``;
+- the floor, which counts as level, and the soles, which stand on it (:mod:`soles`);
 - wrenches: ``measured = (1 + E) w + bias + drift t`` with w the wrench in the frame where the
   sensor really is, shifted by ``shift`` and turned by the rotation vector ``turn`` from its frame
   in the URDF, and t from -1/2 at the first to 1/2 at the last capture.
@@ -31,7 +32,7 @@ priors divide the error between them, and what is used, the product of both, is 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 import enum
 from functools import cached_property
 import math
@@ -66,6 +67,9 @@ class InstrumentKind(enum.Enum):
     WRENCH_DRIFT = 'wrench_drift'
     SENSOR_SHIFT = 'sensor_shift'
     SENSOR_TURN = 'sensor_turn'
+    FLOOR_TILT = 'floor_tilt'
+    SOLE_TURN = 'sole_turn'
+    SOLE_HEIGHT = 'sole_height'
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,11 @@ class InstrumentErrors:
         (sensors, 6), N and N m; drifts from the first to the last capture.
     shifts, turns
         Of the sensors' frames, along the axes of the URDF's, (sensors, 3), m and rad.
+    floor
+        Tilt of the floor about the soles' x and y axes, (2,), rad.
+    soles
+        Rotation about x and y, and height, of ``config.feet``'s soles in the URDF's frame,
+        (feet, 3), rad and m; (0, 3) if they were not estimated.
 
     """
 
@@ -98,6 +107,8 @@ class InstrumentErrors:
     wrench_drifts: Array
     shifts: Array
     turns: Array
+    floor: Array = field(default_factory=lambda: np.zeros(2))
+    soles: Array = field(default_factory=lambda: np.zeros((0, 3)))
 
     @staticmethod
     def none(joints: int, sensors: int) -> InstrumentErrors:
@@ -216,7 +227,13 @@ def _remedy(e: InstrumentEstimate) -> str:
         InstrumentKind.SENSOR_SHIFT: f'move the frame in the URDF by {1e3 * value:+.1f} mm along '
                                      f'{e.axis}',
         InstrumentKind.SENSOR_TURN: f'turn the frame in the URDF by {degrees:+.2f} deg about '
-                                    f'{e.axis}'}[e.kind]
+                                    f'{e.axis}',
+        InstrumentKind.FLOOR_TILT: f'level the floor: it is turned by {degrees:+.2f} deg about '
+                                   f"the soles' {e.axis} axis",
+        InstrumentKind.SOLE_TURN: f"turn the sole's frame in the URDF by {degrees:+.2f} deg about "
+                                  f'{e.axis}',
+        InstrumentKind.SOLE_HEIGHT: f"move the sole's frame in the URDF by {1e3 * value:+.1f} mm "
+                                    f'along {e.axis}'}[e.kind]
 
 
 @dataclass(frozen=True)
@@ -274,7 +291,8 @@ class InstrumentCalibration:
             ``tilts`` by link and axis, each with estimate, sd, prior_sd, significant, unit and
             remedy; ``wrench_sensors`` by sensor with ``correction`` (6, 6) and ``bias`` (6,), so
             that the true wrench in the URDF's frame is ``correction @ (measured - bias)``, and
-            every number behind them in ``parameters``.
+            every number behind them in ``parameters``; ``ground`` by kind, ``floor`` or foot, and
+            axis.
 
         """
         joints = {f'{kind.value}s' if kind is not InstrumentKind.FRICTION else 'friction':
@@ -283,7 +301,10 @@ class InstrumentCalibration:
         for e in self.of(InstrumentKind.TILT):
             tilts.setdefault(e.name, {})[e.axis] = _plain(e)
         sensors = dict.fromkeys(e.name for kind in _OF_SENSORS for e in self.of(kind))
-        return {**joints, 'tilts': tilts,
+        ground: dict[str, Any] = {}
+        for e in (e for kind in _OF_GROUND for e in self.of(kind)):
+            ground.setdefault(e.kind.value, {}).setdefault(e.name, {})[e.axis] = _plain(e)
+        return {**joints, 'tilts': tilts, 'ground': ground,
                 'wrench_sensors': {name: self._sensor(name) for name in sensors}}
 
     def _sensor(self, name: str) -> dict[str, Any]:
@@ -307,6 +328,9 @@ class InstrumentCalibration:
                   for name, sensor in values.get('wrench_sensors', {}).items()
                   for kind, axes in sensor['parameters'].items()
                   for axis, item in axes.items()]
+        found += [_estimate(InstrumentKind(kind), name, axis, item)
+                  for kind, names in values.get('ground', {}).items()
+                  for name, axes in names.items() for axis, item in axes.items()]
         return InstrumentCalibration(tuple(found))
 
 
@@ -316,6 +340,7 @@ _OF_JOINTS = (InstrumentKind.JOINT_OFFSET, InstrumentKind.TORQUE_GAIN,
 _OF_SENSORS = (InstrumentKind.WRENCH_MATRIX, InstrumentKind.WRENCH_BIAS,
                InstrumentKind.WRENCH_DRIFT, InstrumentKind.SENSOR_SHIFT,
                InstrumentKind.SENSOR_TURN)
+_OF_GROUND = (InstrumentKind.FLOOR_TILT, InstrumentKind.SOLE_TURN, InstrumentKind.SOLE_HEIGHT)
 
 
 def _plain(e: InstrumentEstimate) -> dict[str, Any]:

@@ -57,7 +57,7 @@ class NoiseEstimate:
     Attributes
     ----------
     kind
-        ``encoder``, ``tilt``, ``force``, ``moment`` or ``torque``.
+        ``encoder``, ``tilt``, ``force``, ``moment``, ``sole tilt``, ``sole height`` or ``torque``.
     name
         Of the wrench sensor or joint; '' for all.
     unit
@@ -109,6 +109,8 @@ class NoiseScales:
         for name in sensors:
             groups += [len(kinds)] * 3 + [len(kinds) + 1] * 3
             kinds += [('force', name, 'N'), ('moment', name, 'N m')]
+        groups += [len(kinds), len(kinds), len(kinds) + 1] * len(model.config.feet)
+        kinds += [('sole tilt', '', 'rad'), ('sole height', '', 'm')]
         groups += list(range(len(kinds), len(kinds) + n))
         kinds += [('torque', name, 'N' if slides else 'N m')
                   for name, slides in zip(model.joint_names, is_prismatic)]

@@ -169,6 +169,8 @@ def _contradiction(n: NoiseEstimate) -> str:
         'tilt': ('the direction of gravity', 'check the IMU and its filter'),
         'force': (f"forces of sensor '{n.name}'", 'check its mounting and cables, and tare it'),
         'moment': (f"moments of sensor '{n.name}'", 'check its mounting and cables, and tare it'),
+        'sole tilt': ('directions of the soles', 'put all soles flat on a hard floor'),
+        'sole height': ('heights of the soles', 'put all soles flat on a hard floor'),
     }[n.kind]
     return (f'{what} contradict the other sensors: they scatter by {n.estimated:.2g} {n.unit}, '
             f'{n.scale:.1f} times the assumed noise, and their weight is reduced; {remedy}')

@@ -44,6 +44,7 @@ from biped_com_ros.core.identification.instruments import (
 from biped_com_ros.core.identification.noise_scales import NoiseScales, WhitenedPose
 from biped_com_ros.core.identification.posterior import NormalEquations, Posterior
 from biped_com_ros.core.identification.prior import Prior, PriorTerms, Spread
+from biped_com_ros.core.identification.soles import SoleContacts
 from biped_com_ros.core.model.robot import effort_limits
 import numpy as np
 import pinocchio as pin
@@ -124,10 +125,12 @@ class CalibrationProblem:
         self._friction = noise.friction * strength
         self._unknown = UnknownFriction(captures, self._friction)
         self._known = ComInformation(regressor, known, noise)
+        self.soles = SoleContacts(regressor.model, captures, noise)
         V = len(self.instruments.sigma)
-        n, S = len(strength), len(regressor.model.config.wrench_sensors)
+        config, n = regressor.model.config, len(strength)
+        inputs = 2 * n + 3 + 6 * len(config.wrench_sensors) + 3 * len(config.feet)
         self.at = _Iterate(self._theta0, np.zeros(V), np.ones(V), prior.spreads[0],
-                           np.zeros((len(captures), n + 3 + 6 * S + n)))
+                           np.zeros((len(captures), inputs)))
         self._linearise()
 
     @property
@@ -259,8 +262,9 @@ class CalibrationProblem:
         corrected = [without_noise(c, noise) for c, noise in zip(
             self._corrected(errors), self.at.noise)]
         self._linear = []
-        for capture, t, e, noise in zip(corrected, times, stack_equations(
-                self.regressor, corrected, self.at.theta, self._noise), self.at.noise):
+        for k, (capture, t, e, noise) in enumerate(zip(corrected, times, stack_equations(
+                self.regressor, corrected, self.at.theta, self._noise), self.at.noise)):
+            e = self.soles.extended(k, capture, e, errors, _sole_noise(capture, noise))
             C = self.instruments.columns(capture, e, self.at.theta, errors, t)
             right = C @ self.at.values - e.residual(self._theta0) - e.J @ noise
             self._linear.append((e, np.concatenate((e.A, C), axis=1), right))
@@ -323,15 +327,22 @@ def without_noise(capture: Capture, noise: Array) -> Capture:
     capture
         With errors of instruments already corrected.
     noise
-        Of joint positions (n), a rotation vector of `up` (3), readings (6 sensors) and joint
-        torques (n), in the order of :attr:`Equations.J`, shape (n + 3 + 6 sensors + n,).
+        Of joint positions (n), a rotation vector of `up` (3), readings (6 sensors), soles (3 feet)
+        and joint torques (n), in the order of :attr:`Equations.J`, shape (inputs,).
 
     """
     n, S = len(capture.positions), len(capture.wrenches)
-    position, tilt, reading, torque = np.split(noise, np.cumsum((n, 3, 6 * S)))
+    position, tilt, reading, _, torque = np.split(
+        noise, np.cumsum((n, 3, 6 * S, len(noise) - 2 * n - 3 - 6 * S)))
     return replace(
         capture, positions=capture.positions - position, up=pin.exp3(-tilt) @ capture.up,
         wrenches=capture.wrenches - reading.reshape(S, 6), torques=capture.torques - torque)
+
+
+def _sole_noise(capture: Capture, noise: Array) -> Array:
+    """Return the part of the noise of what was measured that soles have, (3 feet,)."""
+    n = len(capture.positions)
+    return noise[n + 3 + capture.wrenches.size:len(noise) - n]
 
 
 def strength_of(regressor: StaticsRegressor, captures: Sequence[Capture]) -> Array:

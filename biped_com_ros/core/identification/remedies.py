@@ -85,10 +85,29 @@ def _hoisted(regressor: StaticsRegressor, positions: Array, frame: str, theta: A
     return replace(capture, up=up, up_frame=frame, approach=sides)
 
 
+@dataclass(frozen=True)
+class BestPosture:
+    """The posture that would reduce an unknown's variance most, in words, and the share."""
+
+    posture: str
+    share: float
+
+    @property
+    def is_worthwhile(self) -> bool:
+        """Whether it reduces the variance by enough."""
+        return self.share >= WORTHWHILE
+
+    def describe(self) -> str:
+        """Return what it would do."""
+        percent = f'{100.0 * self.share:.0f} %'
+        return (f'{self.posture} would reduce its variance by {percent}' if self.is_worthwhile
+                else f'none of the known postures helps ({self.posture} most, by {percent})')
+
+
 def best_candidates(covariance: Array, unknowns: Sequence[int],
-                    rows: Sequence[tuple[str, Array]]) -> list[str]:
+                    rows: Sequence[tuple[str, Array]]) -> list[BestPosture | None]:
     """
-    Return for each unknown the posture that would reduce its variance most, in words.
+    Return for each unknown the posture that would reduce its variance most.
 
     Parameters
     ----------
@@ -101,17 +120,11 @@ def best_candidates(covariance: Array, unknowns: Sequence[int],
 
     """
     if not len(unknowns) or not rows:
-        return [''] * len(unknowns)
+        return [None] * len(unknowns)
     variance, shares = np.diag(covariance)[list(unknowns)], []
     for _, H in rows:
         gain = H @ covariance[:, list(unknowns)]
         shares.append((gain * np.linalg.solve(
             np.eye(len(H)) + H @ covariance @ H.T, gain)).sum(axis=0) / variance)
     best = np.argmax(shares, axis=0)
-    return [_describe(rows[k][0], float(shares[k][j])) for j, k in enumerate(best)]
-
-
-def _describe(posture: str, share: float) -> str:
-    if share < WORTHWHILE:
-        return f'none of the known postures helps ({posture} most, by {100.0 * share:.0f} %)'
-    return f'{posture} would reduce its variance by {100.0 * share:.0f} %'
+    return [BestPosture(rows[k][0], float(shares[k][j])) for j, k in enumerate(best)]

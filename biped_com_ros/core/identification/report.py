@@ -25,7 +25,8 @@ import re
 
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.identification.captures import Capture
-from biped_com_ros.core.identification.confounding import describe_instrument
+from biped_com_ros.core.identification.confounding import (
+    describe_ambiguities, describe_instrument)
 from biped_com_ros.core.identification.estimates import Identification, LinkEstimate
 from biped_com_ros.core.identification.first_moments import parameters_of
 from biped_com_ros.core.identification.pose_figures import pose_figures
@@ -169,11 +170,20 @@ def _instrument_table(found: Identification) -> str:
         e.remedy) for e in known if bool(e.is_significant) == significant]
         for significant in (True, False)]
     silent = len(found.instruments.estimates) - len(known)
-    ambiguities = ''.join(f'<p>{escape(text)}</p>' for text in found.ambiguities)
     shown = _table(header, rows[0]) if rows[0] else '<p>None is significant.</p>'
     return (shown + _folded(f'{len(rows[1])} more that may well be zero', header, rows[1])
             + (f'<p>The data determine little about {silent} more.</p>' if silent else '')
-            + ambiguities)
+            + _ambiguities(found))
+
+
+def _ambiguities(found: Identification) -> str:
+    """Return what the poses cannot separate: one line, and tables that open with a click."""
+    line = describe_ambiguities(found.ambiguities)
+    return '' if not line else f'<p>{escape(line)}.</p>' + ''.join(
+        _folded(f'{a.title}: {a.advice}', (
+            'Error', 'above all with', 'variance left', 'if all others were known'), [
+            (u.name, u.partner, f'{100.0 * u.left:.0f} %', f'{100.0 * u.alone:.0f} %')
+            for u in a.unknowns]) for a in found.ambiguities)
 
 
 def _folded(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

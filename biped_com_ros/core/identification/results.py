@@ -24,7 +24,8 @@ from typing import Any
 from biped_com_ros.core.files import write_atomically
 from biped_com_ros.core.identification.captures import Capture, SensorNoise
 from biped_com_ros.core.identification.com_measurements import ComMeasurement
-from biped_com_ros.core.identification.confounding import describe_instrument
+from biped_com_ros.core.identification.confounding import (
+    Ambiguity, describe_ambiguities, describe_instrument)
 from biped_com_ros.core.identification.estimates import Identification
 from biped_com_ros.core.identification.estimator import Estimator
 from biped_com_ros.core.identification.prior import FleetPrior, prior_of
@@ -119,7 +120,8 @@ def numbers(found: Identification) -> dict[str, Any]:
             found.identifiability, 'unknowns', 'rank', 'determined', 'prior_only',
             'condition_number', 'prior_only_links'),
         'com_predicted': {'left_out': found.validated_com, 'error': found.com_error},
-        'validation_ratio': found.validation_ratio, 'ambiguities': list(found.ambiguities),
+        'validation_ratio': found.validation_ratio,
+        'ambiguities': [_plain_ambiguity(a) for a in found.ambiguities],
         'instruments': found.instruments.to_json(),
         'noise': [plain(n, 'kind', 'name', 'unit', 'assumed', 'estimated', 'count')
                   for n in found.noise],
@@ -147,7 +149,17 @@ def summary(found: Identification) -> str:
               f'{e.remedy}' for e in worst]
     if len(wrong) > len(worst):
         lines.append(f'{len(wrong) - len(worst)} more errors of instruments are significant')
-    return '\n'.join([*lines, *found.ambiguities, *found.warnings])
+    ambiguous = describe_ambiguities(found.ambiguities)
+    if ambiguous:
+        lines.append(f'{ambiguous}; all in report.html')
+    return '\n'.join([*lines, *found.warnings])
+
+
+def _plain_ambiguity(ambiguity: Ambiguity) -> dict[str, Any]:
+    return {'kind': ambiguity.kind.value,
+            'unknowns': [vars(unknown) for unknown in ambiguity.unknowns],
+            'remedy': ambiguity.remedy,
+            'posture': None if ambiguity.posture is None else vars(ambiguity.posture)}
 
 
 SHOWN = 8

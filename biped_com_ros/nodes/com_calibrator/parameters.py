@@ -64,7 +64,7 @@ class ComCalibratorParameters(RobotNodeParameters):
         0.02, 'Distance kept from the edge of the support polygon', 'm', 0.001, 0.5)
     floor_tilt: float = parameter(
         0.0087, 'Largest tilt of the floor, by which margin grows with the height of the centre '
-        'of mass', 'rad', 0.0, 0.2)
+        'of mass, and standard deviation of its tilt, which is estimated', 'rad', 0.0, 0.2)
     spread: float = parameter(
         1.2, 'Largest distance of joints outside of the legs from posture stand', 'rad', 0.05, 3.2)
     lean: float = parameter(0.2, 'Largest lean and turn of the base', 'rad', 0.0, 0.8)
@@ -160,6 +160,14 @@ class ComCalibratorParameters(RobotNodeParameters):
         0.004, 'Standard deviation of the bias of joint positions', 'rad', 0.0, 0.1)
     tilt_bias: float = parameter(
         0.005, 'Standard deviation of the bias of the direction of gravity', 'rad', 0.0, 0.1)
+    sole_turn: float = parameter(
+        0.005, "Standard deviation of how soles' frames are turned, about x and y", 'rad', 0.0,
+        0.2)
+    sole_height: float = parameter(
+        0.003, "Standard deviation of the misplacement of soles' frames along z", 'm', 0.0, 0.1)
+    sole_contact: float = parameter(
+        0.003, 'Standard deviation of how flat standing soles are on the floor; 0: soles are not '
+        'used to calibrate joint offsets and IMU', 'rad', 0.0, 0.2)
     noise_at_mass: float = parameter(
         0.0, 'Mass of the robot for which noise and bias of forces, moments and torques, and '
         'still_force_deviation, are given; they are scaled by the ratio of this '

@@ -227,13 +227,16 @@ def _covariances(draw):
 
 
 add_drawn(confounding.confounded, _covariances())
+add_drawn(confounding.describe_ambiguities, _covariances().map(
+    lambda drawn: (confounding.confounded(*drawn),)))
 add_drawn(remedies.best_candidates, _covariances().map(lambda drawn: (
     drawn[0], [0, len(drawn[0]) - 1], [('a', drawn[0][:2]), ('b', drawn[0][2:3])])))
 add_drawn(remedies.candidates_of, _equations('theta'), calls=20, nan_means=_NOT_MEASURED)
 _noises = st.builds(
     noise_scales.NoiseEstimate, kind=st.sampled_from(
-        ('encoder', 'tilt', 'force', 'moment', 'torque')), name=v.names, unit=v.names,
-    assumed=st.floats(1e-3, 1e3), estimated=st.floats(1e-3, 1e3), count=st.floats(1.0, 1e6))
+        ('encoder', 'tilt', 'force', 'moment', 'sole tilt', 'sole height', 'torque')),
+    name=v.names, unit=v.names, assumed=st.floats(1e-3, 1e3), estimated=st.floats(1e-3, 1e3),
+    count=st.floats(1.0, 1e6))
 add_drawn(plausibility.fit_warnings, st.tuples(r.recordings(), st.lists(_noises, max_size=3)).map(
     lambda drawn: (drawn[0][1], np.ones(len(drawn[0][1])), drawn[1])))
 add_drawn(plausibility.model_warnings, _models.flatmap(lambda model: st.tuples(

@@ -187,8 +187,8 @@ def test_what_happens_in_between_is_applied_as_if_at_once(model):
 
 @functools.cache
 def rigs(world, robot, motion, seeds=3):
-    made = [Rig(sensors=NOISE, seed=seed, dt=DT, world=world, robot=robot)
-            for seed in range(seeds)]
+    made = [Rig(sensors=NOISE, seed=seed, dt=DT, world=world, robot=robot,
+                tendons=motion == 'sway bent') for seed in range(seeds)]
     return made, [rig.run(motion, MOTIONS[motion]) for rig in made]
 
 
@@ -201,6 +201,21 @@ def test_where_everything_is_wrong_the_covariance_covers_it(world, robot, motion
     low, high = chi_square_bounds(seeds)
     nees = np.mean([result.mean_nees() for result in results], axis=0)
     assert (nees > low).all() and (nees < high).all(), nees
+
+
+def test_a_bent_torso_whose_joints_are_wrong_is_covered():
+    """Its six virtual joints are 0.1 deg and 1.75 mm off, and every instrument is wrong."""
+    made, results = rigs('all', 'biped', 'sway bent', 2)
+    _, high = chi_square_bounds(2)
+    assert np.mean([result.mean_nees()[0] for result in results]) < high
+    assert np.mean([result.covered()[:3] for result in results]) > 0.9
+    for rig, result in zip(made, results):
+        torso = rig.model.joint_index(rig.model.config.torso.joints)
+        bent = rig.plant.observation.joint_positions[torso]
+        assert np.abs(bent[3:5]).min() > 0.08 and np.abs(rig._offsets[torso]).min() > 0.0
+        stated = np.array(result.deviations)[-1, :3]
+        assert (stated < (0.006, 0.006, 0.015)).all()
+        assert np.linalg.norm(result.errors('fused')[-1, :3]) < 0.012
 
 
 def test_with_wrong_links_the_height_is_no_worse_than_that_of_the_model():

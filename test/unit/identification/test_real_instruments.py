@@ -24,11 +24,14 @@ from biped_com_ros.core.identification.instrument_parameters import InstrumentPa
 from biped_com_ros.core.identification.instruments import InstrumentKind, times_of
 from biped_com_ros.core.identification.prior import Prior
 from biped_com_ros.core.identification.remedies import best_candidates
+from biped_com_ros.core.identification.report import html_report
+from biped_com_ros.core.identification.results import summary
 from biped_com_ros.core.model.robot import effort_limits
 import numpy as np
 import pytest
 from support.statics_data import com_error, measure, NOISE, PERFECT, TrueRobot
 
+GROUND = {InstrumentKind.FLOOR_TILT, InstrumentKind.SOLE_TURN, InstrumentKind.SOLE_HEIGHT}
 FEET = (('left',), ('right',), ('left', 'right'))
 
 
@@ -54,7 +57,8 @@ def measured(true, count, seed, kinds=None):
         (-1.0, 1.0), len(true.model.joint_names))) for i in range(count)]
     parameters = unknowns(true, exact)
     _, values = draw(parameters, seed)
-    keep = [kinds is None or e.kind in kinds for e in parameters.estimates(values, values)]
+    keep = [(kinds is None or e.kind in kinds) and e.kind not in GROUND
+            for e in parameters.estimates(values, values)]
     errors = parameters.errors(np.where(keep, values, 0.0))
     assert frame in errors.tilts
     return [measure(c, errors, t) for c, t in zip(exact, times_of(count))], errors
@@ -137,7 +141,8 @@ def vector_of(parameters, errors):
         return np.concatenate([
             e.positions, e.torque_gains, e.torque_offsets, e.friction, *e.tilts.values(),
             e.wrench_matrices.ravel(), e.wrench_biases.ravel(), e.wrench_drifts.ravel(),
-            e.shifts.ravel(), e.turns.ravel()])
+            e.shifts.ravel(), e.turns.ravel(), e.floor, e.soles[:, :2].ravel(),
+            e.soles[:, 2]])
 
     used = flat(parameters.errors(np.ones(len(parameters.sigma)))) > 0.0
     return flat(errors)[used]
@@ -200,7 +205,15 @@ def test_what_cannot_be_distinguished_is_named():
     true = TrueRobot('sabian', seed=1)
     captures, _ = measured(true, 24, 1, {InstrumentKind.SENSOR_SHIFT})
     found = Estimator(true.model, SensorNoise(sensor_shift=0.005)).solve(captures)
-    assert any('confounded' in text and 'cross-talk' in text for text in found.ambiguities)
+    by_kind = {a.kind: a for a in found.ambiguities}
+    assert 'cross-talk' in by_kind[InstrumentKind.SENSOR_SHIFT].remedy
+    assert all(u.left > 0.4 and u.alone < 0.1 for a in found.ambiguities for u in a.unknowns)
+    lines = summary(found).splitlines()
+    count = sum(len(a.unknowns) for a in found.ambiguities)
+    text, = (line for line in lines if line.startswith(f'{count} errors of instruments cannot'))
+    assert text.count(' (with ') == min(count, 3) and 'report.html' in text
+    page = html_report(true.model, captures, found)
+    assert page.count('if all others were known') == len(found.ambiguities)
 
 
 def test_the_posture_that_helps_most_is_named_and_helps():
@@ -212,7 +225,7 @@ def test_the_posture_that_helps_most_is_named_and_helps():
     found = estimator.solve(captures)
     what, number, share = next(found for found in (re.search(
         r"; (friction of \w+): pose '(\d+)' with all joints approached from the other side would "
-        r'reduce its variance by (\d+) %', text) for text in found.ambiguities) if found).groups()
+        r'reduce its variance by (\d+) %', a.advice) for a in found.ambiguities) if found).groups()
     again = estimator.solve([*captures, replace(captures[int(number)], approach=-np.ones(n))])
     variance = [next(e.sd ** 2 for e in each.instruments.estimates
                      if describe_instrument(e) == what) for each in (found, again)]
@@ -231,8 +244,11 @@ def test_reduction_of_variance_is_that_of_more_equations():
     shares = 1.0 - np.array(after) / np.diag(covariance)
     for unknown in range(6):
         best = int(np.argmax(shares[:, unknown]))
-        assert best_candidates(covariance, [unknown], rows) == [
-            f'{best} would reduce its variance by {100 * shares[best, unknown]:.0f} %']
+        found, = best_candidates(covariance, [unknown], rows)
+        assert found.posture == str(best) and found.describe() == (
+            f'{best} would reduce its variance by {100 * shares[best, unknown]:.0f} %')
+        assert found.share == pytest.approx(shares[best, unknown])
     assert len(set(np.argmax(shares, axis=0))) > 1
     weak = [('none', 1e-3 * rows[0][1])]
-    assert 'none of the known postures helps' in best_candidates(covariance, [2], weak)[0]
+    assert 'none of the known postures helps' in best_candidates(
+        covariance, [2], weak)[0].describe()
