@@ -30,9 +30,9 @@ all    the same, and what the filter is not told of: biases of foot sensors of 0
 
 They sway at 1 Hz, step in place, are pushed after they have swayed, or without, and stand; Talos
 bends its trunk; the tendon-driven torso bends, is held and sways, its joints being as wrong as the
-others in the last world (and 1.75 mm). The wrenches pass the low-pass of wrench_aggregator. Errors are against the simulator's truth, root
-mean square, after two seconds; the base is the true one, so that drift of leg odometry, which no
-CoM filter can see, stays out.
+others in the last world (and 1.75 mm). The wrenches pass the low-pass of wrench_aggregator. Errors
+are against the simulator's truth, root mean square, after two seconds; the base is the true one, so
+that drift of leg odometry, which no CoM filter can see, stays out.
 """
 
 from __future__ import annotations
@@ -92,7 +92,8 @@ BENDING = {'talos': 'torso_2_joint'}
 """Joints that bend the trunk forward, of robots that can."""
 BENT = (0.12, 0.16)
 """Roll and pitch of a tendon-driven torso that is held bent, rad."""
-MOTIONS = {'sway': 4.5, 'sway bent': 4.5, 'step': 8.5, 'push': 5.5, 'push at rest': 5.5, 'stand': 20.0, 'bend': 8.0}
+MOTIONS = {'sway': 4.5, 'sway bent': 4.5, 'step': 8.5, 'push': 5.5, 'push at rest': 5.5,
+           'stand': 20.0, 'bend': 8.0}
 """And how long each lasts, s."""
 
 
@@ -336,10 +337,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
           'kinem.  fused')
     for motion, seconds in motions.items():
         for name, sensors in (('exact', SensorOptions()), ('noisy', NOISE)):
-            print(f'{motion:13}{name:6}', describe(
-                motion, [Rig(sensors=sensors, robot=robot, seed=seed, dt=1.0 / options.rate,
-                             world=options.world, tendons=motion == 'sway bent').run(motion, seconds)
-                         for seed in range(seeds)]), flush=True)
+            runs = [Rig(sensors=sensors, robot=robot, seed=seed, dt=1.0 / options.rate,
+                        world=options.world, tendons=motion == 'sway bent').run(motion, seconds)
+                    for seed in range(seeds)]
+            print(f'{motion:13}{name:6}', describe(motion, runs), flush=True)
     return 0
 
 
