@@ -31,8 +31,8 @@ all    the same, and what the filter is not told of: biases of foot sensors of 0
 They sway at 1 Hz, step in place, are pushed after they have swayed, or without, and stand; Talos
 bends its trunk; the tendon-driven torso bends, is held and sways, its joints being as wrong as the
 others in the last world (and 1.75 mm). The wrenches pass the low-pass of wrench_aggregator. Errors
-are against the simulator's truth, root mean square, after two seconds; the base is the true one, so
-that drift of leg odometry, which no CoM filter can see, stays out.
+are against the simulator's truth, root mean square, after two seconds; the base is the true one,
+so that drift of leg odometry, which no CoM filter can see, stays out.
 """
 
 from __future__ import annotations
