@@ -21,7 +21,9 @@ samples of the walk::
 
     python -m benchmarks.walking [--pace 1.0] [--seeds 1 2 3 4 5] [--pattern preview] [--steps 10]
         [--slope 6.0] [--feedback]
+    python -m benchmarks.walking --limits
 
+The second one finds, in process, what is survived without and with feedback.
 At a pace below 1 nodes have more time for each message: what is measured then is what they do, and
 not how busy the machine is.
 """
@@ -42,6 +44,7 @@ import tempfile
 import time
 from typing import Any
 
+from benchmarks import walk_limits
 from benchmarks.common import console, print_table, print_targets, Target
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Array, Pose, rotation_from_quaternion
@@ -313,7 +316,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument('--steps', type=int, default=10)
     parser.add_argument('--slope', type=float, default=0.0, help='deg, downwards')
     parser.add_argument('--feedback', action='store_true', help='with feedback')
+    parser.add_argument('--limits', action='store_true',
+                        help='largest push and slope, in process')
     options = parser.parse_args(argv)
+    if options.limits:
+        return 0 if walk_limits.report(options.seeds) else 1
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the nodes end, too
     rows, walks = [], []
     for pattern in options.pattern or PATTERNS:

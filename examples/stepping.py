@@ -25,7 +25,9 @@ demo robot (``step_*.svg``) and of the paper's legs (``wang_*.svg``)::
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+import math
 from pathlib import Path
 import sys
 
@@ -54,6 +56,9 @@ SETTLING, AFTERWARDS = 1.0, 1.0
 
 CONTACT_SHARE = 0.02
 """Share of the weight from which on a sole counts as standing."""
+
+PUSHED, PUSH_TIME = 'torso', 0.1
+"""Link that is pushed, and for how long, s."""
 
 _EFFORT_PERIOD = 5
 """Steps of the simulation between two computations of the efforts that hold the weight."""
@@ -143,6 +148,7 @@ class Walker:
     def __init__(self, model: RobotModel, options: PlantOptions = PlantOptions(),
                  feedforward: bool = True, balance: BalanceSettings | None = None) -> None:
         self._model, self._feedforward, self._balance = model, feedforward, balance
+        self._origin: Array = np.zeros(3)
         self._feedback: GaitFeedback | None = None
         self._increments = np.zeros((2, len(model.joint_names)))
         self._plant = Plant(model.config, model.urdf, options, model.joint_names)
@@ -153,22 +159,44 @@ class Walker:
 
     def walk(self, gait: Gait) -> Record:
         """Stand, play a gait, stand again; return what happened from its beginning on."""
+        rows = [self._row(gait, time) for time in self.play(gait)]
+        columns = [np.array(column) for column in zip(*rows)]
+        return Record(*columns, 9.81 * self._plant.mass, self._plant.has_fallen)
+
+    def play(self, gait: Gait) -> Iterator[float]:
+        """Do the same; yield the time of the gait after each period of the simulation, s."""
         dt, command = self._plant.dt, self._plant.hold()
         self._feedback = None if self._balance is None else GaitFeedback(gait, self._balance)
         for k in range(-round(SETTLING / dt), 0):
             self._step(gait, 0.0, command, k)
-        origin = self._origin(gait)
-        rows: list[tuple[object, ...]] = []
-        for k in range(round((gait.duration + AFTERWARDS) / dt)):
-            self._step(gait, k * dt, command, k)
-            rows.append(self._row(gait, k * dt, origin))
-            if self._plant.has_fallen:
-                break
-        columns = [np.array(column) for column in zip(*rows)]
-        return Record(*columns, 9.81 * self._plant.mass, self._plant.has_fallen)
+        self._origin = self._find_origin(gait)
+        time, k = 0.0, 0
+        while time < gait.duration + AFTERWARDS and not self._plant.has_fallen:
+            rate = self._rate
+            self._step(gait, time, command, k)
+            yield time
+            time, k = time + rate * dt, k + 1
+
+    @property
+    def has_fallen(self) -> bool:
+        """Whether the robot fell."""
+        return self._plant.has_fallen
+
+    def push(self, force: float, heading: float, duration: float = PUSH_TIME) -> None:
+        """Push the torso from now on with a force, N, forward at 0 and to the left at 90 deg."""
+        angle = math.radians(heading)
+        self._plant.push(PUSHED, (force * math.cos(angle), force * math.sin(angle),
+                                  0.0, 0.0, 0.0, 0.0), duration)
+
+    @property
+    def _rate(self) -> float:
+        """Rate of the time of the gait."""
+        return 1.0 if self._feedback is None else self._feedback.rate
 
     def _step(self, gait: Gait, time: float, command: Command, count: int) -> None:
-        sample = self._corrected(gait.at(time + self._plant.dt), time, count)
+        sample = gait.at(time + self._rate * self._plant.dt)
+        sample = self._corrected(
+            sample._replace(velocities=self._rate * sample.velocities), time, count)
         command.position[:] = sample.positions[self._actuated]
         command.velocity[:] = sample.velocities[self._actuated]
         if self._feedforward and count % _EFFORT_PERIOD == 0:
@@ -193,14 +221,15 @@ class Walker:
         return sample._replace(positions=sample.positions + before + share * (after - before),
                                velocities=sample.velocities + (after - before) / period)
 
-    def _origin(self, gait: Gait) -> Array:
+    def _find_origin(self, gait: Gait) -> Array:
         """Return the gait's origin in the simulator's world: by where the soles stand."""
         here = np.mean([sole.xpos for sole in self._soles], axis=0)
         there = gait.plan.soles(0.0)[:, :3].mean(axis=0)
         origin: Array = here - there
         return origin
 
-    def _row(self, gait: Gait, time: float, origin: Array) -> tuple[object, ...]:
+    def _row(self, gait: Gait, time: float) -> tuple[object, ...]:
+        origin = self._origin
         truth, sample = self._plant.truth(), gait.plan.zmp(time)
         soles = np.array([(*sole.xmat.reshape(3, 3).T, sole.xpos - origin)
                           for sole in self._soles])

@@ -25,7 +25,7 @@ import math
 
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import BipedComError
-from biped_com_ros.core.legs.balance import BalanceSettings
+from biped_com_ros.core.legs.balance import BalanceSettings, stepping
 from biped_com_ros.core.legs.footsteps import StepTiming
 from biped_com_ros.core.legs.gait import GaitOptions, QUICK, single_step, walk
 from biped_com_ros.core.model.robot import RobotModel
@@ -160,6 +160,28 @@ def test_figures_and_table_are_made(record, step, tmp_path):
                         ('speeds_left_leg', 'ankle pitch')):
         assert f'<!-- {words} -->' in (tmp_path / f'step_{name}.svg').read_text()
     assert row('one', 'robot', step, record)[-1] == ''
+
+
+def pushed(gait, force, heading, balance):
+    """Return whether a robot that is pushed in the middle of its second swing walks on."""
+    walker = Walker(gait.model, PlantOptions(seed=1, mass_sigma=MASS_SIGMA, tendons=False),
+                    balance=balance)
+    swing = gait.swings[1]
+    times = walker.play(gait)
+    while next(times) < 0.5 * (swing.start + swing.end):
+        pass
+    walker.push(force, heading)
+    for _ in times:
+        pass
+    return not walker.has_fallen
+
+
+@pytest.mark.parametrize('heading, force', ((90.0, 6.0), (270.0, 7.5)))
+def test_a_push_that_fells_a_robot_is_survived_with_adjusted_steps(model, heading, force):
+    """To the foot in the air, which lands elsewhere, and away from it: the walk has to wait."""
+    gait = walk(model, 4, LENGTH, options=QUICK)
+    assert not pushed(gait, force, heading, None)
+    assert pushed(gait, force, heading, stepping(0.15))
 
 
 def test_with_feedback_a_robot_on_a_slope_walks_upright(model):

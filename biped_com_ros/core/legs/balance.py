@@ -23,14 +23,17 @@ al. 2010 and Caron, Kheddar and Tempier 2019.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 import math
 
 from biped_com_ros.core.errors import check_positive
 from biped_com_ros.core.geometry.polygon import half_planes
-from biped_com_ros.core.geometry.pose import Array, rotation_about
+from biped_com_ros.core.geometry.pose import Array, Pose, rotation_about
 import numpy as np
+
+_LONGEST_LEAN, _LARGEST_LEAN = 0.15, 0.4
+"""Of the base from where it is commanded, m and rad."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +67,24 @@ class BalanceSettings:
         Time constant with which a sole returns, s.
     max_sole_turn
         Of a sole from the ground's tilt, rad.
+    max_step_adjustment
+        Of a footstep from its place beside the other foot in the plan, m; 0: steps stay.
+    step_gain
+        Of a footstep's place per error of the DCM that is predicted for its landing.
+    step_lead
+        Time for which the error is extrapolated by its rate: increments take effect later, s.
+    max_step_speed, max_step_acceleration
+        Of a swing foot from its plan, m/s and m/s^2.
+    wait_from, max_wait
+        Error of the DCM outwards from which on a walk slows down, up to standing still at twice
+        of it, m; and the longest such time in a phase of a step, s.
+    max_rate_change
+        Of the time of the gait, 1/s.
+    foot_clearance
+        Between the sides of both soles, m.
+    return_time
+        Time constant with which a leg that has landed while the robot leaned brings it upright,
+        s.
     max_increment, max_increment_rate
         Of each joint, rad and rad/s: the last limit before the drives.
     start_time
@@ -89,6 +110,16 @@ class BalanceSettings:
     sole_gain: float = 1.0
     sole_time: float = 0.3
     max_sole_turn: float = 0.05
+    max_step_adjustment: float = 0.0
+    step_gain: float = 0.7
+    step_lead: float = 0.04
+    max_step_speed: float = 1.0
+    max_step_acceleration: float = 20.0
+    wait_from: float = 0.015
+    max_wait: float = 1.0
+    max_rate_change: float = 10.0
+    foot_clearance: float = 0.01
+    return_time: float = 0.25
     max_increment: float = 0.5
     max_increment_rate: float = 2.0
     start_time: float = 1.0
@@ -96,8 +127,29 @@ class BalanceSettings:
 
     def __post_init__(self) -> None:
         check_positive('balance', self, *(
-            name for name in self.__dataclass_fields__ if name != 'tilt_tolerance'
+            name for name in self.__dataclass_fields__
+            if name not in ('tilt_tolerance', 'max_step_adjustment', 'step_lead')
             and not name.endswith('gain')))
+        check_positive('balance', self, 'max_step_adjustment', 'step_lead', or_zero=True)
+
+
+def stepping(max_step_adjustment: float, **settings: float) -> BalanceSettings:
+    """
+    Return settings with which steps are adjusted: whoever steps elsewhere has to move faster.
+
+    Parameters
+    ----------
+    max_step_adjustment
+        See :class:`BalanceSettings`; 0: none, and the usual settings.
+    settings
+        Others.
+
+    """
+    if not max_step_adjustment:
+        return BalanceSettings(**settings)
+    return BalanceSettings(
+        max_step_adjustment=max_step_adjustment, max_com_offset=0.12, max_com_speed=0.6,
+        max_increment=0.8, max_increment_rate=5.0, **settings)
 
 
 def desired_zmp(reference: Array, dcm_error: Array, gain: float,
@@ -123,7 +175,24 @@ def desired_zmp(reference: Array, dcm_error: Array, gain: float,
         Distance from its edge, m; where the reference is nearer, it stays.
 
     """
-    offset = gain * dcm_error
+    return bound_zmp(reference, gain * dcm_error, corners, least_margin)
+
+
+def bound_zmp(reference: Array, offset: Array, corners: Sequence[tuple[float, float]],
+              least_margin: float) -> Array:
+    """
+    Return a zero-moment point with as much of an offset as the support allows, (2,), m.
+
+    Parameters
+    ----------
+    reference
+        Of the zero-moment point, (2,), m; where it is nearer to the edge, it stays.
+    offset
+        From it, (2,), m.
+    corners, least_margin
+        As of :func:`desired_zmp`.
+
+    """
     share = 1.0
     for a, b, c in half_planes(corners):
         outward = a * offset[0] + b * offset[1]
@@ -151,34 +220,65 @@ class ComAdmittance:
     ----------
     offset, velocity
         (2,), m and m/s.
+    centre
+        Offset at rest, (2,), m: where steps have moved the walk to.
 
     """
 
     def __init__(self, settings: BalanceSettings, omega: float) -> None:
         self._settings = settings
+        self.centre: Array = np.zeros(2)
         self.offset, self.velocity = np.zeros((2, 2))
         self._error: Array = np.zeros(2)
         self.set_omega(omega)
 
     def set_omega(self, omega: float) -> None:
         """Set the natural frequency, 1/s; motion and low-pass go on."""
-        self._gain = self._settings.com_gain * omega * omega
+        self._omega_squared = omega * omega
+        self._gain = self._settings.com_gain * self._omega_squared
 
-    def update(self, dt: float, zmp_error: Array) -> None:
-        """Advance by `dt`, s, with measured minus desired zero-moment point, (2,), m."""
+    def update(self, dt: float, zmp_error: Array,
+               bound: Callable[[Array], Array] | None = None) -> None:
+        """
+        Advance.
+
+        Parameters
+        ----------
+        dt
+            s.
+        zmp_error
+            Measured minus desired zero-moment point, (2,), m.
+        bound
+            Returns the nearest offset (2,), m, of the zero-moment point that the support allows;
+            None: all are allowed.
+
+        """
         s = self._settings
         self._error = self._error + dt / (s.zmp_time + dt) * (zmp_error - self._error)
-        self.velocity = limited(self.velocity + dt * self._gain * self._error, s.max_com_speed)
+        acceleration = self._gain * self._error
+        if bound is not None:
+            zmp = bound(self.offset - acceleration / self._omega_squared)
+            acceleration = (self.offset - zmp) * self._omega_squared
+        self.velocity = limited(self.velocity + dt * acceleration, s.max_com_speed)
         free = self.offset + dt * self.velocity
-        self.offset = limited(free, s.max_com_offset)
+        self.offset = self._near_centre(free)
         if (self.offset != free).any():  # at the limit it does not move on outward
-            outward = self.offset / np.linalg.norm(self.offset)
+            outward = self.offset - self.centre
+            outward = outward / np.linalg.norm(outward)
             self.velocity = self.velocity - max(float(outward @ self.velocity), 0.0) * outward
 
+    def follow(self, offset: Array) -> None:
+        """Go on from where the robot is, (2,), m: no joint has held it there."""
+        self.offset = self._near_centre(offset)
+
     def fade(self, dt: float) -> None:
-        """Return towards zero, `dt` s later."""
+        """Return towards the centre, `dt` s later."""
         self.velocity, self._error = np.zeros((2, 2))
-        self.offset = self.offset * math.exp(-dt / self._settings.fade_time)
+        share = math.exp(-dt / self._settings.fade_time)
+        self.offset = self.centre + share * (self.offset - self.centre)
+
+    def _near_centre(self, offset: Array) -> Array:
+        return self.centre + limited(offset - self.centre, self._settings.max_com_offset)
 
 
 class SoleAdmittance:
@@ -267,6 +367,53 @@ class GroundTilt:
     def rotation(self) -> Array:
         """Return the orientation of the ground in the axes of the gait, (3, 3)."""
         return _turned(*self.tilt.tolist())
+
+
+class BaseLean:
+    """
+    Where the base is, from where it is commanded, as one leg sees it.
+
+    A robot that is pushed turns about the edge of its stance sole, and no joint moves it back.
+    The leg in the air follows that, so that its foot lands level and where it should. After its
+    landing it brings the robot upright again.
+
+    Attributes
+    ----------
+    value
+        x, y, z of the base, m, then roll and pitch, rad, (5,).
+    is_airborne
+        Whether the foot is in the air.
+    has_landed
+        Whether it has just touched down.
+
+    """
+
+    def __init__(self) -> None:
+        self.value: Array = np.zeros(5)
+        self.is_airborne = self.has_landed = False
+        self.height = 0.0
+
+    def follow(self, measured: Array) -> None:
+        """Follow what is measured, (5,), while the foot is in the air."""
+        self.is_airborne, self.height = True, 0.0
+        self.value = np.concatenate((limited(measured[:3], _LONGEST_LEAN),
+                                     limited(measured[3:], _LARGEST_LEAN)))
+
+    def fade(self, dt: float, return_time: float) -> None:
+        """Return towards zero, `dt` s later, with a time constant, s."""
+        self.value = self.value * math.exp(-dt / return_time)
+        self.height *= math.exp(-dt / return_time)
+
+    def of(self, base: Pose) -> Pose:
+        """Return where the base is that is commanded to be at a pose."""
+        return Pose(_turned(*self.value[3:].tolist()) @ base.rotation,
+                    base.position + self.value[:3])
+
+
+def tilt_of(rotation: Array) -> tuple[float, float]:
+    """Return roll and pitch of Ry(pitch) Rx(roll) from its z axis, rad."""
+    x, y, z = rotation[:, 2].tolist()
+    return -math.asin(min(max(y, -1.0), 1.0)), math.atan2(x, z)
 
 
 def limited(vector: Array, largest: float) -> Array:

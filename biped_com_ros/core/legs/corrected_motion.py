@@ -65,12 +65,16 @@ class CorrectedMotion:
         rate = (increments - self._history[-1][0]) / dt
         self._history.append((increments.copy(), rate))
 
+    def wait(self, ns: int) -> None:
+        """Let the planned motion go on this much later, ns."""
+        self._start_ns += ns
+
     @property
     def is_neutral(self) -> bool:
         """Whether all increments are zero: the planned motion is the trajectory."""
         return not any(increments.any() for increments, _ in self._history)
 
-    def trajectory(self, ns: int, period: float) -> RemainingMotion:
+    def trajectory(self, ns: int, period: float, rate: float = 1.0) -> RemainingMotion:
         """
         Return the motion from a time on until the robot rests without increments.
 
@@ -80,13 +84,21 @@ class CorrectedMotion:
             The time.
         period
             Between two increments, s.
+        rate
+            At which the planned motion goes on at present.
 
         """
         now = 1e-9 * (ns - self._start_ns)
         ahead = period * np.arange(len(self._history))
-        later = self._later(now + float(ahead[-1]), period) - now
+        # At the present rate for now; without further trajectories, then at full rate.
+        reached, behind = rate * ahead, (1.0 - rate) * float(ahead[-1])
+        planned_later = self._later(now + float(reached[-1]), period) - now
+        later = planned_later + behind
         times = np.concatenate((ahead, later))
-        positions, velocities, accelerations = self._planned(now + times)
+        positions, velocities, accelerations = self._planned(
+            now + np.concatenate((reached, planned_later)))
+        velocities[:len(ahead)] *= rate
+        accelerations[:len(ahead)] *= rate * rate
         shares, slopes = self._fading(later - ahead[-1])
         last = self._history[-1][0]
         rows = [*self._history, *((share * last, slope * last)

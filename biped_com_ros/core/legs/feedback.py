@@ -25,15 +25,33 @@ from biped_com_ros.core.geometry.polygon import convex_hull
 from biped_com_ros.core.geometry.pose import Array, Pose, rotation_about, yaw_of
 from biped_com_ros.core.geometry.wrench import cop_on_sole
 from biped_com_ros.core.legs.balance import (
-    BalanceSettings, ComAdmittance, desired_zmp, GroundTilt, SoleAdmittance)
+    BalanceSettings, BaseLean, bound_zmp, ComAdmittance, desired_zmp, GroundTilt, limited,
+    SoleAdmittance, tilt_of)
 from biped_com_ros.core.legs.footsteps import Footprint
 from biped_com_ros.core.legs.gait import Gait
 from biped_com_ros.core.legs.robot_legs import legs_of
 from biped_com_ros.core.legs.stance_ik import pose_of
+from biped_com_ros.core.legs.step_adjustment import error_at_landing, GaitRate, StepAdjustment
 import numpy as np
 
 #: Share of the weight from which a sole counts as loaded.
 _LOADED = 0.1
+
+_TIPPING = 0.03
+"""Tilt of the only loaded sole from the ground, from which on the robot turns about its edge,
+rad."""
+
+_UPRIGHT_AGAIN = 0.5
+"""Time after that in which tilts of soles are not those of the ground, s."""
+
+_HELD = 0.01
+"""Motion of the centre of mass, m, up to which the joints have held it at a touch-down."""
+
+_PLACED, _MISPLACED = 0.005, 0.03
+"""Distances of a landed sole from its plan up to which it is there, and that are corrected, m."""
+
+_LARGEST_LEAD = 0.04
+"""Of the extrapolated error of the divergent component, m."""
 
 
 class WalkMeasurement(NamedTuple):
@@ -57,10 +75,22 @@ class WalkMeasurement(NamedTuple):
 
 
 class _Contact(NamedTuple):
-    """Soles on the ground: shares of the weight (2,), centres of pressure in them (2, 2), m."""
+    """
+    Soles on the ground.
+
+    Shares of the load (2,), centres of pressure in them (2, 2), m, and the load over the weight.
+    """
 
     shares: Array
     cops: Array
+    load: float
+
+
+class _Geometry(NamedTuple):
+    """Soles in the base (2, 4, 3), and its attitude in the axes of the gait."""
+
+    placements: Array
+    R_gait_base: Array
 
 
 class GaitFeedback:
@@ -82,7 +112,8 @@ class GaitFeedback:
     increments
         Of all joints, (n,), rad.
     dcm_error
-        Measured minus planned divergent component, forward and left in the gait, (2,), m.
+        Measured minus planned divergent component, forward and left in the gait, (2,), m; from
+        the plan as far as steps were adjusted.
 
     """
 
@@ -94,6 +125,9 @@ class GaitFeedback:
         self._weight = GRAVITY * gait.model.mass
         self._soles = [SoleAdmittance(settings) for _ in self._legs]
         self._ground = GroundTilt(settings)
+        self._steps = StepAdjustment(settings, self._polygons)
+        self._leans = [BaseLean() for _ in self._legs]
+        self._rate = GaitRate(settings)
         self.increments: Array = np.zeros(len(self._lower))
         self._com = ComAdmittance(settings, 1.0)
         self._engaged = 0.0
@@ -119,6 +153,25 @@ class GaitFeedback:
     def com_shift(self) -> Array:
         """Shift of the centre of mass from the plan, (2,), m."""
         return self._com.offset
+
+    @property
+    def step_offsets(self) -> Array:
+        """Offsets of both soles from the plan, (2, 2), m."""
+        return self._steps.offsets
+
+    @property
+    def is_on_plan(self) -> bool:
+        """Whether the soles are where they were planned, relative to each other."""
+        return self._steps.is_on_plan
+
+    def keep_steps(self) -> None:
+        """Leave further steps where they were planned."""
+        self._steps.keep()
+
+    @property
+    def rate(self) -> float:
+        """Rate at which the time of the gait has to go on, 0 to 1."""
+        return self._rate.value
 
     def update(self, dt: float, time: float, measured: WalkMeasurement | None) -> Array:
         """
@@ -154,44 +207,97 @@ class GaitFeedback:
         forces = np.where(loaded, wrenches[:, 2], 0.0)
         cops = np.array([cop_on_sole(wrench) if touches else (0.0, 0.0)
                          for wrench, touches in zip(wrenches.tolist(), loaded.tolist())])
-        return _Contact(forces / forces.sum(), cops)
+        total = float(forces.sum())
+        return _Contact(forces / total, cops, total / self._weight)
 
     def _follow(self, dt: float, time: float, values: Array, measured: WalkMeasurement,
                 contact: _Contact) -> None:
-        soles = self._gait.plan.soles(time)
+        plan, soles = self._gait.plan, self._soles_at(time)
         prints = [Footprint(x, y, yaw) for x, y, _, yaw in soles.tolist()]
-        self._update_motion(dt, time, values, measured, contact.shares, soles)
-        goal = desired_zmp(self._gait.plan.zmp(time), self.dcm_error, self._settings.dcm_gain,
-                           self._support(time, prints), self._settings.zmp_margin)
+        seen = self._update_motion(dt, time, values, measured, contact.shares, soles)
+        self._com.centre = self._steps.zmp_offset(plan, time)
+        reference = plan.zmp(time) + self._com.centre
+        corners, margin = self._support(time, prints), self._settings.zmp_margin
+        goal = desired_zmp(reference, self.dcm_error, self._settings.dcm_gain, corners, margin)
         points = np.array([foot.apply(*cop) for foot, cop in zip(prints, contact.cops.tolist())])
         self._engaged = min(self._engaged + dt / self._settings.start_time, 1.0)
-        error = self._engaged * (contact.shares @ points - goal)
-        self._com.update(dt, error)
+        # On the edge of a sole the robot turns about it, and no joint can push it back.
+        found = bound_zmp(reference, contact.shares @ points - reference, corners, margin)
+        error = self._engaged * min(contact.load, 1.0) * (found - goal)
+        planned = plan.zmp(time)
+        self._com.update(dt, error, lambda offset: bound_zmp(
+            reference, planned + offset - reference, corners, margin) - planned)
         for sole, yaw, share in zip(self._soles, soles[:, 3].tolist(), contact.shares.tolist()):
             sole.update(dt, rotation_about(2, -yaw)[:2, :2] @ error, share)
+        if self._settings.max_step_adjustment:
+            self._adjust(dt, time, goal - reference)
+            self._lean(dt, time, values, seen, contact)
+
+    def _soles_at(self, time: float) -> Array:
+        """Return x, y, z (m) and yaw (rad) of both soles, as adjusted, (2, 4)."""
+        soles = self._gait.plan.soles(time)
+        soles[:, :2] += self._steps.offsets
+        soles[:, 2] = np.maximum(soles[:, 2], [lean.height for lean in self._leans])
+        return soles
 
     def _support(self, time: float,
                  prints: Sequence[Footprint]) -> tuple[tuple[float, float], ...]:
-        touching = self._gait.plan.in_contact(time)
-        return convex_hull([foot.apply(*corner) for foot, polygon, touches in zip(
-            prints, self._polygons, touching) if touches for corner in polygon])
+        return convex_hull([foot.apply(*corner) for foot, polygon, stands in zip(
+            prints, self._polygons, self._standing(time)) if stands for corner in polygon])
+
+    def _standing(self, time: float) -> tuple[bool, ...]:
+        """Return which soles stand: those of the plan, and one that has landed early."""
+        phase, touching = self._gait.plan.phase(time), self._gait.plan.in_contact(time)
+        if not self._settings.max_step_adjustment or phase.progress(time) < 0.5:
+            return touching
+        return tuple(touches or not lean.is_airborne
+                     for touches, lean in zip(touching, self._leans))
 
     def _update_motion(self, dt: float, time: float, values: Array, measured: WalkMeasurement,
-                       shares: Array, soles: Array) -> None:
+                       shares: Array, soles: Array) -> _Geometry:
         """Update the tilt of the ground and the error of the divergent component."""
         state, R_world_base = self._model.state(measured.positions), measured.R_world_base
         R_gait_base = rotation_about(2, float(values[-1]) - yaw_of(R_world_base)) @ R_world_base
         placements = state.placements_in_base(self._model.soles)
-        tilts = [_tilt(R_gait_base @ row[:3].T @ rotation_about(2, -yaw))
+        tilts = [tilt_of(R_gait_base @ row[:3].T @ rotation_about(2, -yaw))
                  for row, yaw in zip(placements, soles[:, 3].tolist())]
-        self._ground.update(dt, shares @ np.array(tilts))
+        tilt = shares @ np.array(tilts)
+        if not self._is_tipping(time, tilt):
+            self._ground.update(dt, tilt)
         pivot, R_gait_ground = self._pivot(time), self._ground.rotation
-        coms = [R_gait_ground @ (sole[:3] - pivot)
-                + R_gait_base @ (state.com_in_base - row[3])
-                for row, sole in zip(placements, soles)]
+        coms = np.array([R_gait_ground @ (sole[:3] - pivot)
+                         + R_gait_base @ (state.com_in_base - row[3])
+                         for row, sole in zip(placements, soles)])[:, :2]
+        self._touch_down(shares, coms, soles[:, 2])
         heading = rotation_about(2, float(values[-1]))[:2, :2]
-        error = shares @ np.array(coms)[:, :2] + heading @ self._gait.com_offset
+        error = shares @ coms + heading @ self._gait.com_offset
         self._differentiate(dt, error)
+        self.dcm_error -= self._steps.dcm_offset(self._gait.plan, time, self._omega)
+        return _Geometry(placements, R_gait_base)
+
+    def _touch_down(self, shares: Array, coms: Array, heights: Array) -> None:
+        """
+        Take over where feet have landed, by the other one: no joint pulls at soles that stand.
+
+        Changes `coms`, the centre of mass (2, 2) by each sole.
+        """
+        for foot, (lean, share) in enumerate(zip(self._leans, shares.tolist())):
+            lean.has_landed = lean.is_airborne and share > 0.0
+            if lean.has_landed and share < 1.0:
+                apart = coms[1 - foot] - coms[foot]
+                if float(np.hypot(*apart)) > _PLACED:
+                    self._steps.offsets[foot] += limited(apart, _MISPLACED)
+                    coms[foot] = coms[1 - foot]
+                lean.height = float(heights[foot])
+
+    def _is_tipping(self, time: float, tilt: Array) -> bool:
+        """Whether the robot turns about the edge of a sole: its tilt is not the ground's."""
+        if not self._settings.max_step_adjustment:
+            return False
+        one_foot = self._gait.plan.phase(time).step is not None
+        if one_foot and float(np.hypot(*(tilt - self._ground.tilt))) > _TIPPING:
+            self._tipped_until = time + _UPRIGHT_AGAIN
+        return time < self._tipped_until
 
     def _differentiate(self, dt: float, error: Array) -> None:
         """Set the error of the divergent component from that of the centre of mass."""
@@ -209,48 +315,118 @@ class GaitFeedback:
 
     def _reset_states(self) -> None:
         self._error = None
-        self._error_rate, self.dcm_error = np.zeros((2, 2))
+        self._tipped_until = -math.inf
+        self._last_dcm_error: Array | None = None
+        self._error_rate, self._dcm_rate, self.dcm_error = np.zeros((3, 2))
 
     def _fade(self, dt: float) -> None:
         self._reset_states()
-        self._engaged = 0.0
+        self._engaged, self._rate.value = 0.0, 1.0
         self._com.fade(dt)
         self._ground.update(dt, np.zeros(2))
         for sole in self._soles:
             sole.update(dt, np.zeros(2), 0.0)
+        for lean in self._leans:
+            lean.fade(dt, self._settings.return_time)
+
+    # -- steps
+
+    def _adjust(self, dt: float, time: float, zmp_offset: Array) -> None:
+        """Move the foot that swings to where it has to land."""
+        plan = self._gait.plan
+        growth = math.exp(self._omega * max(plan.phase(time).end - time, 0.0))
+        error = error_at_landing(self._predicted_error(dt), zmp_offset, growth)
+        if any(lean.is_airborne for lean in self._leans):
+            self._steps.update(self.rate * dt, plan, time, error)
+        ahead = (1.0 - self.rate) * self._com_velocity(time) / self._omega
+        self._rate.update(dt, plan.phase(time), self.dcm_error - ahead)
+
+    def _predicted_error(self, dt: float) -> Array:
+        """Return the error of the DCM when increments take effect, (2,), m."""
+        s = self._settings
+        if dt > 0.0 and self._last_dcm_error is not None:
+            rate = (self.dcm_error - self._last_dcm_error) / dt
+            blend = dt / (s.velocity_time + dt)
+            self._dcm_rate = self._dcm_rate + blend * (rate - self._dcm_rate)
+        self._last_dcm_error = self.dcm_error
+        return np.asarray(self.dcm_error + limited(s.step_lead * self._dcm_rate, _LARGEST_LEAD))
+
+    def _com_velocity(self, time: float) -> Array:
+        """Return the planned velocity of the centre of mass, (2,), m/s."""
+        return (self._pivot(time + STEP_CAP) - self._pivot(time - STEP_CAP))[:2] / (2.0 * STEP_CAP)
+
+    def _lean(self, dt: float, time: float, values: Array, seen: _Geometry,
+              contact: _Contact) -> None:
+        """Update where the base is, for the foot in the air, and after its landing."""
+        base = self._commanded_base(values)
+        measured = self._measured_lean(time, base, seen, contact)
+        for lean, stands, share in zip(
+                self._leans, self._standing(time), contact.shares.tolist()):
+            if lean.has_landed:
+                self._land(lean)
+            elif share == 0.0 and (lean.is_airborne or not stands):
+                lean.follow(measured)
+            else:
+                lean.fade(dt, self._settings.return_time)
+
+    def _measured_lean(self, time: float, base: Pose, seen: _Geometry,
+                       contact: _Contact) -> Array:
+        """Return x, y, z (m), roll and pitch (rad) of the base from its command, (5,)."""
+        stance = int(contact.shares.argmax())
+        row = seen.placements[stance]
+        x, y, z, yaw = self._soles_at(time)[stance].tolist()
+        cop = contact.cops[stance].tolist()
+        cop_in_base = np.array((*cop, 0.0)) @ row[:3] + row[3]
+        on_ground = self._on_ground(time, np.array((*Footprint(x, y, yaw).apply(*cop), z)))
+        position = on_ground - seen.R_gait_base @ cop_in_base
+        return np.array((*(position - base.position),
+                         *tilt_of(seen.R_gait_base @ base.rotation.T)))
+
+    def _land(self, landed: BaseLean) -> None:
+        """Go on from the motion in which the robot leans as a foot touches down."""
+        landed.is_airborne = False
+        assert self._error is not None
+        if float(np.hypot(*(self._error - self._com.offset))) > _HELD:
+            before = self._com.offset
+            self._com.follow(self._error)
+            for lean in self._leans:
+                lean.value[:2] -= self._com.offset - before
 
     # -- commanded
+
+    def _on_ground(self, time: float, point: Array) -> Array:
+        """Return where a point of the level plan is on the tilted ground, (3,), m."""
+        pivot = self._pivot(time)
+        return np.asarray(pivot + self._ground.rotation @ (point - pivot))
+
+    def _commanded_base(self, values: Array) -> Pose:
+        base = pose_of(values[-4:])
+        return Pose(base.rotation, base.position + (*self._com.offset, 0.0))
 
     def _move(self, dt: float, time: float, values: Array) -> None:
         """Set the increments, limited in rate and size and by the limits of the joints."""
         s, goal, positions = self._settings, self._goal(time, values), values[:-4]
         step = dt * s.max_increment_rate
-        limited = np.clip(goal, self.increments - step, self.increments + step)
-        limited = np.clip(limited, -s.max_increment, s.max_increment)
-        self.increments = np.clip(limited, np.minimum(self._lower - positions, 0.0),
+        near = np.clip(goal, self.increments - step, self.increments + step)
+        near = np.clip(near, -s.max_increment, s.max_increment)
+        self.increments = np.clip(near, np.minimum(self._lower - positions, 0.0),
                                   np.maximum(self._upper - positions, 0.0))
 
     def _goal(self, time: float, values: Array) -> Array:
-        """Return the increments without limits; the last ones if a leg does not reach."""
-        pivot, R_gait_ground = self._pivot(time), self._ground.rotation
-        base = pose_of(values[-4:])
-        to_base = Pose(base.rotation, base.position + (*self._com.offset, 0.0)).inverse()
+        """Return the increments without limits; the last ones of a leg that does not reach."""
+        base, R_gait_ground = self._commanded_base(values), self._ground.rotation
         goal: Array = np.zeros(len(self.increments))
-        try:
-            for leg, row, sole in zip(self._legs, self._gait.plan.soles(time), self._soles):
-                level = pose_of(row)
-                placed = Pose(R_gait_ground @ level.rotation @ sole.rotation,
-                              pivot + R_gait_ground @ (level.position - pivot))
-                goal[leg.index] = leg.positions(to_base @ placed) - values[leg.index]
-        except InputError:
-            return self.increments
+        legs = zip(self._legs, self._soles_at(time), self._soles, self._leans)
+        for leg, row, sole, lean in legs:
+            level = pose_of(row)
+            placed = Pose(R_gait_ground @ level.rotation @ sole.rotation,
+                          self._on_ground(time, level.position))
+            try:
+                goal[leg.index] = leg.positions(
+                    lean.of(base).inverse() @ placed) - values[leg.index]
+            except InputError:
+                goal[leg.index] = self.increments[leg.index]
         return goal
-
-
-def _tilt(rotation: Array) -> tuple[float, float]:
-    """Return roll and pitch of Ry(pitch) Rx(roll) from its z axis, rad."""
-    x, y, z = rotation[:, 2].tolist()
-    return -math.asin(min(max(y, -1.0), 1.0)), math.atan2(x, z)
 
 
 def _limits(gait: Gait) -> tuple[Array, Array]:

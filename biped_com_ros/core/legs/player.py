@@ -160,6 +160,11 @@ class WalkPlayer:
         return self.state not in (WalkState.STANDING, WalkState.PAUSED, WalkState.HALTED)
 
     @property
+    def may_wait(self) -> bool:
+        """Whether the time of the gait may slow down: no halt was requested."""
+        return self._playback is not None and not self._is_halted
+
+    @property
     def has_stopped(self) -> bool:
         """Whether it rests on both soles after a stop and has yet to stand up."""
         playback = self._playback

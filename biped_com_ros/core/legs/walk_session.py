@@ -117,7 +117,7 @@ class WalkSession:
         self.knot_period, self.balance = knot_period, balance
         self.feedback: GaitFeedback | None = None
         self._corrected: CorrectedMotion | None = None
-        self._period = knot_period
+        self._period, self._stops_later = knot_period, False
         self.follow_tolerance, self.follow_time = follow_tolerance, follow_time
         self.last_ns = self._followed_ns = 0
         self.problem, self.deviation = '', ZmpDeviation()
@@ -156,10 +156,23 @@ class WalkSession:
         self._on_motion(self.last_ns)
 
     def stop(self) -> None:
-        """Finish the step and stand on both soles; nothing if that has begun."""
+        """
+        Finish the step and stand on both soles; nothing if that has begun.
+
+        After a step that feedback has placed elsewhere, the next one comes first: standing up
+        begins with the soles beside each other as planned.
+        """
         if self.state is not WalkState.STOPPING:
-            self.player.stop()
-            self._on_motion(self.last_ns)
+            self._stops_later = self.feedback is not None and not self.feedback.is_on_plan
+            if not self._stops_later:
+                self._stop_now()
+
+    def _stop_now(self) -> None:
+        if self.feedback is not None:
+            self.feedback.keep_steps()
+        self._stops_later = False
+        self.player.stop()
+        self._on_motion(self.last_ns)
 
     def stop_for(self, reason: str, has_fallen: bool = False) -> str:
         """
@@ -191,7 +204,7 @@ class WalkSession:
         """Return the motion from a time on until the robot rests, feedback included."""
         if self._corrected is None or self._corrected.is_neutral:
             return self.player.remaining_motion(self.knot_period)
-        return self._corrected.trajectory(ns, self._period)
+        return self._corrected.trajectory(ns, self._period, self._rate)
 
     def advance(self, ns: int, measured: Array | None, zmp: Array | None,
                 balance: WalkMeasurement | None = None) -> WalkStep | None:
@@ -219,10 +232,10 @@ class WalkSession:
         if self.is_resting:
             return None
         world = self.player.origin  # before it moves on to the next gait
-        dt = min(max(dt, 0.0), _LARGEST_ADVANCE)
-        sample = self.player.advance(dt)
+        dt, rate = min(max(dt, 0.0), _LARGEST_ADVANCE), self._rate
+        sample = self.player.advance(rate * dt)
         assert sample is not None
-        increments = self._correct(dt, balance)
+        increments = self._correct(dt, rate, balance)
         reference = world.apply(np.array((*sample.zmp_reference, 0.0)))
         if measured is not None:
             if zmp is not None:
@@ -245,16 +258,27 @@ class WalkSession:
         elif self.feedback is not None and self._corrected is not None and not gait.swings:
             self.feedback.begin(gait)  # it stands up after a stop
         else:
+            self._stops_later = False
             self.feedback = GaitFeedback(gait, self.balance)
             self._corrected = CorrectedMotion(
                 self.player.remaining_motion(self.knot_period), self.last_ns,
                 self.balance.fade_time)
 
-    def _correct(self, dt: float, measured: WalkMeasurement | None) -> Array:
+    @property
+    def _rate(self) -> float:
+        """Rate at which the gait goes on."""
+        if self.feedback is None or not self.player.may_wait:
+            return 1.0
+        return self.feedback.rate
+
+    def _correct(self, dt: float, rate: float, measured: WalkMeasurement | None) -> Array:
         """Return the increments for what is measured, (n,)."""
         feedback, corrected = self.feedback, self._corrected
         if feedback is None or corrected is None:
             return np.zeros(1)
+        corrected.wait(round(1e9 * (1.0 - rate) * dt))
+        if self._stops_later and feedback.is_on_plan:
+            self._stop_now()
         if dt > 0.0 and not (measured is None and corrected.is_neutral):
             self._period = min(dt, _LONGEST_PERIOD)
             corrected.add(feedback.update(dt, self.player.time, measured), dt)

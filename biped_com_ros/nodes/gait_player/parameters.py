@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from biped_com_ros.core.legs.balance import BalanceSettings
+from biped_com_ros.core.legs.balance import BalanceSettings, stepping
 from biped_com_ros.core.legs.gait import GaitOptions, QUICK
 from biped_com_ros.core.model.config import WalkingConfig
 from biped_com_ros.ros.node.common_parameters import RobotNodeParameters
@@ -83,6 +83,9 @@ class GaitPlayerParameters(RobotNodeParameters):
         0.01, 10.0)
     max_ground_tilt: float = parameter(
         0.2, 'Largest tilt of the ground that feedback follows', 'rad', 0.0, 0.35)
+    max_step_adjustment: float = parameter(
+        0.0, 'With feedback: how far from its planned place a foot may land after a push; the '
+        'walk also waits for a robot that was pushed. 0: places and times stay', 'm', 0.0, 0.5)
     monitor: str = read_only('zmp_monitor', 'Node that monitors stability; empty: not monitored')
     monitor_timeout: float = parameter(
         5.0, 'Time without diagnostics of the monitor after which it counts as stopped', 's', 1.5,
@@ -107,7 +110,9 @@ class GaitPlayerParameters(RobotNodeParameters):
 
     def balance(self) -> BalanceSettings | None:
         """Return the settings of the feedback; None without."""
-        return BalanceSettings(max_tilt=self.max_ground_tilt) if self.feedback else None
+        if not self.feedback:
+            return None
+        return stepping(self.max_step_adjustment, max_tilt=self.max_ground_tilt)
 
     def options(self, walking: WalkingConfig) -> GaitOptions:
         """Return the settings of the gait of a robot."""

@@ -23,7 +23,7 @@ from biped_com_ros.core.gravity import (
     compensation, contacts, joint_trajectory, model as gravity_model, motion_goal, support_qp)
 from biped_com_ros.core.legs import (
     balance, footsteps, gait, keyframes, kinematics as leg_kinematics, playback,
-    robot_legs, stance_ik, walk_session)
+    robot_legs, stance_ik, step_adjustment, walk_session)
 from biped_com_ros.core.model import (
     frames, kinematics, pinocchio_model, robot, sole_geometry)
 from biped_com_ros.core.model.robot import RobotModel
@@ -176,7 +176,11 @@ add_drawn(carried.without_load, st.tuples(
 
 # -- legs
 add(balance.desired_zmp, v.vectors(2), v.vectors(2), v.positive, v.hulls, st.floats(0.0, 0.2))
+add(balance.bound_zmp, v.vectors(2), v.vectors(2), v.hulls, st.floats(0.0, 0.2))
+add(balance.tilt_of, v.rotations)
+add(balance.stepping, st.floats(0.0, 0.5))
 add(balance.limited, v.vectors(3), v.positive)
+add(step_adjustment.error_at_landing, v.vectors(2), v.vectors(2), v.positive)
 _footprints = st.builds(footsteps.Footprint, v.lengths, v.lengths, v.angles)
 _pairs = st.tuples(_footprints, _footprints)
 add(footsteps.forward_steps, _pairs, st.integers(-1, 5), v.anything, st.integers(0, 1))

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import rotation_about
-from biped_com_ros.core.legs.balance import BalanceSettings
+from biped_com_ros.core.legs.balance import BalanceSettings, stepping
 from biped_com_ros.core.legs.corrected_motion import CorrectedMotion
 from biped_com_ros.core.legs.feedback import GaitFeedback, WalkMeasurement
-from biped_com_ros.core.legs.gait import Gait, GaitOptions
+from biped_com_ros.core.legs.gait import Gait, GaitOptions, walk
 from biped_com_ros.core.legs.player import RemainingMotion
 from biped_com_ros.core.legs.stance_ik import StanceIk
 from biped_com_ros.core.model.robot import RobotModel
@@ -144,6 +144,65 @@ def test_in_the_air_nothing_changes(gait):
 # -- trajectories
 
 
+@pytest.fixture(scope='module')
+def steps():
+    """Return a gait of two steps, the right foot first."""
+    return walk(RobotModel.load('biped'), 2, 0.05, options=GaitOptions(dt=0.02))
+
+
+def leaning(gait, increments, time, roll):
+    """Return a robot that turns about the outer edge of its left sole: the right foot swings."""
+    model, positions = gait.model, gait.at(time).positions + increments
+    left = model.state(positions).placements_in_base(model.soles)[0]
+    R_world_base = rotation_about(2, 0.4) @ rotation_about(0, roll) @ left[:3]
+    force = GRAVITY * model.mass
+    edge = max(y for _, y in model.config.feet['left'].polygon)
+    wrenches = np.array(((0.0, 0.0, force, force * edge, 0.0, 0.0), np.zeros(6)))
+    return WalkMeasurement(positions, R_world_base, wrenches)
+
+
+def test_the_foot_in_the_air_stays_level_while_the_robot_leans(steps):
+    """Its height over the ground is that of the plan, although the robot turns about an edge."""
+    phase = steps.swings[0]
+    time, roll = 0.6 * phase.start + 0.4 * phase.end, -0.12
+    feedback = GaitFeedback(steps, stepping(0.05, sole_gain=0.0, max_wait=1e-3))
+    for _ in range(20):
+        measured = leaning(steps, feedback.increments, time, roll)
+        feedback.update(DT, time, measured)
+    measured = leaning(steps, feedback.increments, time, roll)
+    rows = steps.model.state(measured.positions).placements_in_base(steps.model.soles)
+    R, edge = measured.R_world_base, np.array((0.0, 0.04, 0.0))
+    on_edge = R @ (edge @ rows[0, :3] + rows[0, 3])
+    right = R @ rows[1, 3] - on_edge
+    assert (R @ rows[1, :3].T)[2, 2] == pytest.approx(1.0, abs=1e-3)
+    assert right[2] == pytest.approx(steps.plan.soles(time)[1, 2], abs=2e-3)
+    assert (R @ rows[0, :3].T)[2, 2] < 0.995  # the stance foot is held
+
+
+def test_without_step_adjustment_the_foot_in_the_air_leans_with_the_robot(steps):
+    phase = steps.swings[0]
+    time = 0.5 * (phase.start + phase.end)
+    feedback = GaitFeedback(steps, BalanceSettings(sole_gain=0.0))
+    for _ in range(3):
+        feedback.update(DT, time, leaning(steps, feedback.increments, time, -0.12))
+    assert not feedback.step_offsets.any() and feedback.rate == 1.0 and feedback.is_on_plan
+
+
+def test_a_push_to_the_side_of_the_foot_in_the_air_moves_it_there(steps):
+    phase = steps.swings[0]
+    feedback = GaitFeedback(steps, stepping(0.1))
+    for time in np.arange(phase.start + 0.1, phase.end - 0.05, DT):
+        # The robot turns over the inner edge of the left foot, faster and faster.
+        measured = leaning(steps, np.zeros_like(feedback.increments), time,
+                           0.6 * (time - phase.start) ** 2)
+        measured.wrenches[0, 3] *= -1.0
+        feedback.update(DT, time, measured)
+    assert feedback.step_offsets[1, 1] < -0.02 and not feedback.step_offsets[0].any()
+    assert feedback.rate == 1.0 and not feedback.is_on_plan
+    feedback.update(DT, phase.end, None)
+    assert feedback.step_offsets[1, 1] < -0.02  # the foot stays where it landed
+
+
 def planned():
     times = np.arange(0.0, 2.001, 0.04)
     waves = [np.sin(np.outer(times, (1.0, 2.0)) + 0.5 * np.pi * k) * np.array((1.0, 2.0)) ** k
@@ -175,6 +234,21 @@ def test_a_trajectory_that_arrives_late_continues_the_last_one():
                 assert value(motion, late) == pytest.approx(value(before, DT + late), abs=2e-5)
         before = motion
     assert not corrected.is_neutral
+
+
+def test_a_motion_that_waits_goes_on_later_and_slower():
+    corrected, plan = CorrectedMotion(planned(), 0, 1.0), planned()
+    corrected.add(np.array((0.0, 0.0)), DT)
+    corrected.wait(300_000_000)
+    motion = corrected.trajectory(1_000_000_000, DT, 0.5)
+    assert motion.positions[0] == pytest.approx(value(plan, 0.7), abs=1e-5)
+    assert motion.positions[2] == pytest.approx(value(plan, 0.7 + DT), abs=1e-5)  # 2 periods later
+    still = corrected.trajectory(1_000_000_000, DT, 0.0)
+    assert still.positions[2] == pytest.approx(value(plan, 0.7), abs=1e-5)
+    assert not still.velocities[:3].any()
+    for sent in (motion, still):
+        assert (np.diff(sent.times) > 0.0).all() and not sent.velocities[-1].any()
+        assert sent.positions[-1] == pytest.approx(plan.positions[-1], abs=1e-12)
 
 
 def test_a_trajectory_ends_at_rest_where_the_plan_ends():

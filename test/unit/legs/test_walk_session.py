@@ -127,6 +127,43 @@ def test_the_deviation_of_the_zmp(robot):
     assert robot.session.deviation.rms is None
 
 
+class Pushed:
+    """Feedback of a robot that has stepped elsewhere, and waits."""
+
+    rate, is_on_plan, is_kept = 0.25, False, False
+
+    def __init__(self, feedback):
+        self._feedback = feedback
+
+    def __getattr__(self, name):
+        return getattr(self._feedback, name)
+
+    def keep_steps(self):
+        self.is_kept = True
+
+
+def test_a_walk_waits_and_stops_when_its_soles_are_beside_each_other(model):
+    session = WalkSession(WalkPlayer(model, lead=0.1), lambda ns: None, lambda positions: None,
+                          follow_tolerance=0.1, follow_time=0.3, balance=BalanceSettings())
+    session.begin(session.player.plan(WalkRequest(count=2, length=0.05), model.posture()), START)
+    session.advance(START + PERIOD, None, None)
+    session.feedback = Pushed(session.feedback)
+    before, ns = session.player.time, START + PERIOD
+    for _ in range(10):
+        ns += PERIOD
+        session.advance(ns, None, None)
+    assert session.player.time - before == pytest.approx(0.25 * 10 * 1e-9 * PERIOD)
+    session.stop()
+    assert session.state is WalkState.WALKING and not session.feedback.is_kept
+    session.feedback.is_on_plan = True
+    session.advance(ns + PERIOD, None, None)
+    assert session.state is WalkState.STOPPING and session.feedback.is_kept
+    assert session.stop_for('fallen', has_fallen=True) == 'halting'
+    before = session.player.time
+    session.advance(ns + 2 * PERIOD, None, None)  # a halt does not wait
+    assert session.player.time - before > 0.5e-9 * PERIOD
+
+
 @pytest.mark.parametrize('period', (0.02, 0.08))
 def test_with_feedback_trajectories_are_continuous_and_end_where_the_plan_ends(model, period):
     sent, held = [], []
