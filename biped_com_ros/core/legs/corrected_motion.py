@@ -103,9 +103,9 @@ class CorrectedMotion:
         last = self._history[-1][0]
         rows = [*self._history, *((share * last, slope * last)
                                   for share, slope in zip(shares, slopes))]
-        for i, (increments, rate) in enumerate(rows):
+        for i, (increments, increment_rates) in enumerate(rows):
             positions[i] += increments
-            velocities[i] += rate
+            velocities[i] += increment_rates
         velocities[-1] = 0.0
         return RemainingMotion(times, positions, velocities, accelerations)
 

@@ -73,6 +73,8 @@ class _DelayedCalls:
     def _call_all(self) -> None:
         self._timer.cancel()
         node = self._node()
+        if node is None:
+            return
         _pending.pop(node, None)
         for action in self._actions:
             try:

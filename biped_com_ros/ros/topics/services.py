@@ -44,9 +44,9 @@ def trigger_service(node: Node, name: str, action: Callable[[], str | None]) -> 
 
 def switch_service(node: Node, name: str, action: Callable[[bool], str | None]) -> Service:
     """Offer a ``std_srvs/SetBool``; `action` gets its value. See `trigger_service`."""
-    return node.create_service(
-        SetBool, name,
-        lambda request, response: _respond(node, response, lambda: action(request.data)))
+    def respond(request: Any, response: Any) -> Any:
+        return _respond(node, response, lambda: action(request.data))
+    return node.create_service(SetBool, name, respond)
 
 
 def _respond(node: Node, response: Any, action: Callable[[], str | None]) -> Any:
