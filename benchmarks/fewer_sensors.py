@@ -20,6 +20,7 @@ from dataclasses import replace
 
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.identification.captures import Capture
+from biped_com_ros.core.identification.estimates import Identification
 from biped_com_ros.core.identification.estimator import Estimator
 from biped_com_ros.core.identification.first_moments import parameters_of
 from biped_com_ros.core.identification.virtual_contacts import with_virtual_sensors
@@ -37,23 +38,33 @@ class FewerSensors:
     ----------
     estimator
         Of the robot with all of them.
+    kinds
+        What is left out, of `FEWER`.
 
     """
 
-    def __init__(self, estimator: Estimator) -> None:
-        self._estimator = estimator
+    def __init__(self, estimator: Estimator, kinds: Sequence[str] = FEWER) -> None:
+        self._estimator, self._kinds = estimator, kinds
         self._virtual = Estimator(without_wrench_sensors(estimator.model))
         self._cad = parameters_of(estimator.model)
 
     def estimates(self, captures: Sequence[Capture]) -> dict[str, Array]:
-        """Return masses and first moments (L, 4) by what is left out, in the order of `FEWER`."""
-        without_efforts = [replace(c, torques=np.full_like(c.torques, np.nan)) for c in captures]
-        found = (self._estimator.solve(without_efforts),
-                 self._virtual.solve([self._without_wrenches(c) for c in captures]),
-                 self._estimator.solve(self.without_imu(captures)))
-        return {name: each.parameters for name, each in zip(FEWER, found)}
+        """Return masses and first moments (L, 4) by what is left out."""
+        ways = {'no torques': self._without_torques, 'no wrenches': self._without_wrenches,
+                'no IMU': self._without_imu}
+        return {kind: ways[kind](captures).parameters for kind in self._kinds}
 
-    def _without_wrenches(self, capture: Capture) -> Capture:
+    def _without_torques(self, captures: Sequence[Capture]) -> Identification:
+        return self._estimator.solve(
+            [replace(c, torques=np.full_like(c.torques, np.nan)) for c in captures])
+
+    def _without_wrenches(self, captures: Sequence[Capture]) -> Identification:
+        return self._virtual.solve([self._with_virtual_feet(c) for c in captures])
+
+    def _without_imu(self, captures: Sequence[Capture]) -> Identification:
+        return self._estimator.solve(self.without_imu(captures))
+
+    def _with_virtual_feet(self, capture: Capture) -> Capture:
         """Return a capture whose feet are virtual: their wrenches are those that fit best."""
         unread = np.where(capture.in_contact[:, np.newaxis], 0.0, np.full((1, 6), np.nan))
         return self._virtual.regressor.with_fitted_contacts(

@@ -229,13 +229,13 @@ class Trial:
 class Study:
     """One robot, its poses, and those that are left out."""
 
-    def __init__(self, name: str, poses: int) -> None:
+    def __init__(self, name: str, poses: int, fewer: Sequence[str] = FEWER) -> None:
         path = OWN / f'{name}.yaml'
         self.name = name
         self.model = RobotModel.load(str(path) if path.exists() else name)
         self.estimator = Estimator(self.model)
         self.regressor = self.estimator.regressor
-        self.fewer = FewerSensors(self.estimator)
+        self.fewer = FewerSensors(self.estimator, fewer)
         self.cad = parameters_of(self.model)
         designed = PoseDesigner(self.model, DesignOptions(count=poses, hoisted=2)).design()
         self.poses = [(p.positions, p.standing) for p in designed.poses]
@@ -427,25 +427,26 @@ def true_values(truth: InstrumentErrors, joints: Sequence[str],
               (K.SENSOR_TURN, sensors, XYZ, truth.turns),
               (K.FLOOR_TILT, ('floor',), XYZ[:2], truth.floor),
               (K.SOLE_TURN, feet, XYZ[:2], truth.soles[:, :2]),
-              (K.SOLE_HEIGHT, feet, XYZ[2:], truth.soles[:, 2])]
+              (K.SOLE_HEIGHT, feet, XYZ[2:], truth.soles[:, 2] - truth.soles[:1, 2])]
     return {(kind, name, axis): float(value) for kind, names, axes, values in blocks
             for (name, axis), value in zip(product(names, axes), values.ravel())}
 
 
-def summarise(name: str, trials: list[Trial], others: Sequence[str]) -> tuple[str, ...]:
+def summarise(name: str, trials: list[Trial], others: Sequence[str],
+              fewer: Sequence[str] = FEWER) -> tuple[str, ...]:
     """Return the row of one error."""
     def rms(what: str) -> str:
         values = [t.errors[what] for t in trials if what in t.errors]
         return f'{1e3 * np.mean(values):.2f}' if values else '-'
 
-    now, *compared = (np.array([t.errors[k] for t in trials]) for k in ('now', 'CAD', *FEWER))
+    now, *compared = (np.array([t.errors[k] for t in trials]) for k in ('now', 'CAD', *fewer))
     worst = f'{1e3 * now.max():.2f}'
     worse = ' / '.join(str((now > other).sum()) for other in compared)
     predicted = f'{1e3 * np.mean([t.predicted for t in trials]):.2f}'
     instruments = sorted({k for t in trials for k in t.covered} - SHARES)
     bad = [f'{k} {share(trials, k):.0f}' for k in instruments if share(trials, k) < 90.0]
     return (name, str(len(trials)), rms('CAD'), rms('before'), rms('now'), worst, predicted,
-            *map(rms, (*others, *FEWER)), worse, *(f'{share(trials, k):.0f}' for k in (
+            *map(rms, (*others, *fewer)), worse, *(f'{share(trials, k):.0f}' for k in (
                 'CoM before', 'CoM', 'links', 'masses', 'mass')), ', '.join(bad) or '-')
 
 
@@ -474,27 +475,31 @@ def main(argv: list[str] | None = None) -> int:
                         'this time, shared by the robots; all errors of one seed come first')
     parser.add_argument('--others', action='store_true',
                         help='least squares and figaroh on the same captures as well')
+    parser.add_argument('--fewer', action='append', choices=FEWER,
+                        help='estimate without this kind of sensor as well; default: each')
     parser.add_argument('--reference', type=Path, help='checkout of an older state')
     options = parser.parse_args(argv)
     console.print(machine())
     others = OTHERS if options.others else ()
     robots = options.robot or (ROBOTS[-1:] if options.quick else ROBOTS)
     for name in robots:
-        study = Study(name, options.poses)
+        study = Study(name, options.poses, options.fewer or FEWER)
         end = time.monotonic() + 60.0 * options.minutes / len(robots)
         trials = run_trials(study, options.error or [*ROWS], 2 if options.quick else options.seeds,
                             end, options.reference, options.others)
-        print_study(f'{name}: {len(study.poses)} poses', trials, others)
+        print_study(f'{name}: {len(study.poses)} poses', trials, others, options.fewer or FEWER)
     if options.others and missing():
         console.print(missing())
     return 0
 
 
-def print_study(title: str, trials: dict[str, list[Trial]], others: Sequence[str]) -> None:
+def print_study(title: str, trials: dict[str, list[Trial]], others: Sequence[str],
+                fewer: Sequence[str]) -> None:
     """Print the table of one robot."""
-    rows = [summarise(error, done, others) for error, done in trials.items() if done]
-    print_table(f'{title}; CoM on poses left out, mm; "worse": seeds worse than CAD / than '
-                'without torques / wrenches / IMU', (*HEADER, *others, *FEWER, *COVERED), rows)
+    rows = [summarise(error, done, others, fewer) for error, done in trials.items() if done]
+    compared = ' / '.join(('CAD', *fewer))
+    print_table(f'{title}; CoM on poses left out, mm; "worse": seeds worse than {compared}',
+                (*HEADER, *others, *fewer, *COVERED), rows)
     slowest = max(t.solve_time for done in trials.values() for t in done)
     console.print(f'  slowest estimate {slowest:.1f} s of processor time')
 

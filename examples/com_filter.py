@@ -29,10 +29,10 @@ all    the same, and what the filter is not told of: biases of foot sensors of 0
        1 % of cross-talk, joints 0.1 deg and the direction of gravity 3 mrad off
 
 They sway at 1 Hz, step in place, are pushed after they have swayed, or without, and stand; Talos
-bends its trunk; the tendon-driven torso bends, is held and sways, its joints being as wrong as the
-others in the last world (and 1.75 mm). The wrenches pass the low-pass of wrench_aggregator. Errors
-are against the simulator's truth, root mean square, after two seconds; the base is the true one,
-so that drift of leg odometry, which no CoM filter can see, stays out.
+bends its trunk; biped sways with its tendon-driven torso bent, whose virtual joints are 0.1 deg
+and 1.75 mm off in the last world. The wrenches pass the low-pass of wrench_aggregator. Errors are
+against the simulator's truth, root mean square, after two seconds; the base is the true one, so
+that drift of leg odometry, which no CoM filter can see, stays out.
 """
 
 from __future__ import annotations

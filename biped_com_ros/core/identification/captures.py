@@ -107,7 +107,7 @@ class SensorNoise:
         Of the floor, about each horizontal axis, rad; estimated. Zero: level.
     sole_turn, sole_height
         Of the placement of soles in the feet, about the x and y axes of the URDF's, rad, and along
-        its z axis, m; estimated. Zero: exact.
+        its z axis, m; estimated, heights relative to the first sole's. Zero: exact.
     sole_contact
         By how much standing soles are not flat on the floor, about each axis, rad; 0.1 m times
         this in height. Zero: not known, so that soles are not used.

@@ -51,7 +51,7 @@ _REMEDIES = {
                                 'cross-talk counts, and that is known',
     InstrumentKind.FLOOR_TILT: 'measure the floor with a level, and set floor_tilt',
     InstrumentKind.SOLE_TURN: 'stand on a floor that is known to be level, and set floor_tilt',
-    InstrumentKind.SOLE_HEIGHT: 'only the difference between feet counts; measure one of them'}
+    InstrumentKind.SOLE_HEIGHT: 'capture poses with both soles on a flat floor'}
 
 _WORDS = {
     InstrumentKind.JOINT_OFFSET: 'joint offset', InstrumentKind.TORQUE_GAIN: 'torque constant',

@@ -190,6 +190,8 @@ class InstrumentParameters:
         tilt = np.where(np.isin(frames, soles), math.hypot(
             noise.tilt_bias, noise.floor_tilt, noise.sole_turn), noise.tilt_bias)
         ground = float(stands) * np.ones((len(soles), 2))
+        # Only differences of heights count: the first sole is where the URDF has it.
+        height = math.sqrt(2.0) * noise.sole_height * (np.arange(len(soles)) > 0)[:, np.newaxis]
         return (
             _Block(K.JOINT_OFFSET, joints, ('',), noise.encoder_offset * revolute, ('rad',)),
             _Block(K.TORQUE_GAIN, joints, ('',), noise.torque_gain * torques, ('',)),
@@ -204,8 +206,7 @@ class InstrumentParameters:
             _Block(K.SENSOR_TURN, sensors, XYZ, noise.sensor_turn * used * np.ones(3), ('rad',)),
             _Block(K.FLOOR_TILT, ('floor',), XYZ[:2], noise.floor_tilt * ground[:1], ('rad',)),
             _Block(K.SOLE_TURN, tuple(self._feet), XYZ[:2], noise.sole_turn * ground, ('rad',)),
-            _Block(K.SOLE_HEIGHT, tuple(self._feet), XYZ[2:], noise.sole_height * ground[:, :1],
-                   ('m',)))
+            _Block(K.SOLE_HEIGHT, tuple(self._feet), XYZ[2:], height * ground[:, :1], ('m',)))
 
     def _groups(self, number: int, block: _Block) -> Array:
         """Return the group of each of a block's errors; gains and cross-talk are two."""

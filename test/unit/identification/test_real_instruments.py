@@ -142,7 +142,7 @@ def vector_of(parameters, errors):
             e.positions, e.torque_gains, e.torque_offsets, e.friction, *e.tilts.values(),
             e.wrench_matrices.ravel(), e.wrench_biases.ravel(), e.wrench_drifts.ravel(),
             e.shifts.ravel(), e.turns.ravel(), e.floor, e.soles[:, :2].ravel(),
-            e.soles[:, 2]])
+            e.soles[1:, 2]])
 
     used = flat(parameters.errors(np.ones(len(parameters.sigma)))) > 0.0
     return flat(errors)[used]
