@@ -445,7 +445,8 @@ class BaseFilter:
 
 def _external(settings: FilterSettings) -> ExternalSettings:
     return ExternalSettings(
-        settings.odometry_deviation, settings.odometry_heading, settings.odometry_delay)
+        deviation=settings.odometry_deviation, heading_deviation=settings.odometry_heading,
+        delay=settings.odometry_delay)
 
 
 def _noise(settings: FilterSettings) -> ImuNoise:

@@ -24,7 +24,7 @@ Jumps, as by a loop that is closed, are rejected; an odometry that stays elsewhe
 from __future__ import annotations
 
 from collections import deque
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.geometry.pose import Array, Pose, yaw_of
@@ -41,7 +41,8 @@ _REALIGN_NS = nanoseconds(1.0)
 _DEPTH = 1024
 
 
-class ExternalSettings(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class ExternalSettings:
     """
     How good the odometry is.
 
