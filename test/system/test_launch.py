@@ -18,21 +18,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 import dataclasses
 import importlib
-import os
 from pathlib import Path
 import re
-import signal
-import subprocess
 import sys
 import time
 from typing import Any
 
 from biped_com_ros.core.model.resources import package_share
-from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.launch_runner.actions import declared_arguments, load, Planner
 from biped_com_ros.launch_runner.context import Context
 from biped_com_ros.launch_runner.parameters import is_parameter_document, ParameterFiles
 import pytest
+from support.launch_process import Launched
 from support.planned import given_parameters, planned
 import yaml
 
@@ -277,91 +274,6 @@ TALKER_LAUNCH = """<launch>
 </launch>"""
 
 
-class Launched:
-    """One run_launch process."""
-
-    def __init__(self, tmp_path: Path, words: list[str], prefix: str = '') -> None:
-        self.file = tmp_path / 'output.txt'
-        environment = {**os.environ, 'ROS_LOG_DIR': str(tmp_path / 'log'),
-                       'AMENT_PREFIX_PATH': os.pathsep.join(filter(None, [
-                           prefix, os.environ.get('AMENT_PREFIX_PATH', '')]))}
-        with self.file.open('w') as output:
-            self.process = subprocess.Popen(
-                [sys.executable, '-m', 'biped_com_ros.launch_runner.launch', *words],
-                stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment)
-
-    @property
-    def output(self) -> str:
-        return self.file.read_text()
-
-    def pids(self) -> list[int]:
-        return [int(pid) for pid in re.findall(r'process started with pid \[(\d+)\]', self.output)]
-
-    def interrupt(self) -> tuple[int, float]:
-        """Send SIGINT; return the exit code and the seconds until the end."""
-        start = time.monotonic()
-        self.process.send_signal(signal.SIGINT)
-        return self.process.wait(timeout=20), time.monotonic() - start
-
-
-@pytest.fixture
-def launch(tmp_path: Path) -> Iterator[Callable[..., Launched]]:
-    started: list[Launched] = []
-
-    def run(*words: str, prefix: str = '') -> Launched:
-        started.append(Launched(tmp_path, list(words), prefix))
-        return started[-1]
-
-    yield run
-    for launched in started:
-        if launched.process.poll() is None:
-            launched.process.terminate()
-            launched.process.wait(timeout=20)
-
-
-@pytest.fixture
-def listener() -> Iterator[Any]:
-    """Return a node that waits for one message of a topic."""
-    context = rclpy.Context()
-    context.init()
-    node = rclpy.create_node('listener', context=context)
-    executor = rclpy.executors.SingleThreadedExecutor(context=context)
-    executor.add_node(node)
-
-    def wait_for(kind: Any, topic: str, launched: Launched, timeout: float = 30.0) -> Any:
-        received: list[Any] = []
-        qos = rclpy.qos.qos_profile_sensor_data
-        if topic.endswith('robot_description'):
-            qos = rclpy.qos.QoSProfile(
-                depth=1, durability=rclpy.qos.DurabilityPolicy.TRANSIENT_LOCAL)
-        subscription = node.create_subscription(kind, topic, received.append, qos)
-        deadline = time.monotonic() + timeout
-        while not received:
-            assert time.monotonic() < deadline, f'nothing on {topic}:\n{launched.output}'
-            assert launched.process.poll() is None, launched.output
-            executor.spin_once(timeout_sec=0.1)
-        node.destroy_subscription(subscription)
-        return received[0]
-
-    def wait_for_state(lifecycle_node: str, state: str, launched: Launched) -> None:
-        from lifecycle_msgs.srv import GetState
-        client = node.create_client(GetState, f'{lifecycle_node}/get_state')
-        deadline, label = time.monotonic() + 30.0, ''
-        while label != state:
-            assert time.monotonic() < deadline, f'{lifecycle_node} is {label!r}'
-            if client.wait_for_service(0.5):
-                future = client.call_async(GetState.Request())
-                executor.spin_until_future_complete(future, 2.0)
-                label = future.result().current_state.label if future.done() else ''
-        node.destroy_client(client)
-
-    wait_for.state = wait_for_state  # type: ignore[attr-defined]
-    yield wait_for
-    executor.shutdown()
-    node.destroy_node()
-    context.try_shutdown()
-
-
 def test_names_remappings_and_parameters_reach_a_real_node(
         tmp_path: Path, launch: Callable[..., Launched], listener: Any) -> None:
     from std_msgs.msg import String
@@ -427,49 +339,6 @@ def test_a_robot_without_tendons_needs_no_torso_controller(
         time.sleep(0.1)
     code, _ = launched.interrupt()
     assert code == 0, launched.output
-
-
-def test_a_robot_without_foot_sensors_stands_with_all_nodes(
-        launch: Callable[..., Launched], listener: Any) -> None:
-    from geometry_msgs.msg import PointStamped, PoseWithCovarianceStamped, WrenchStamped
-    from nav_msgs.msg import Odometry
-    from sensor_msgs.msg import JointState
-    launched = launch(
-        'simulation.launch.xml', 'robot:=g1_as_sold', 'namespace:=r4', 'gravity:=active')
-    listener.state('/r4/gravity_compensation', 'active', launched)
-    weight = 9.81 * RobotModel.load('g1_as_sold').mass
-    total = listener(WrenchStamped, '/r4/wrench_aggregator/wrench', launched)
-    assert total.wrench.force.z == pytest.approx(weight, rel=0.1)
-    zmp = listener(PoseWithCovarianceStamped, '/r4/zmp_monitor/zmp_with_covariance', launched)
-    truth = listener(PointStamped, '/r4/simulator/truth/zmp', launched)
-    assert abs(zmp.pose.pose.position.x - truth.point.x) < 0.02
-    assert 1e-8 < zmp.pose.covariance[0] < 0.05 ** 2
-    fused = listener(Odometry, '/r4/com_estimator/com_fused', launched)
-    assert fused.pose.pose.position.z == pytest.approx(
-        listener(PointStamped, '/r4/simulator/truth/com', launched).point.z, abs=0.02)
-    efforts = listener(JointState, '/r4/gravity_compensation/effort', launched).effort
-    assert any(efforts)  # they ramp up
-    code, _ = launched.interrupt()
-    assert code == 0, launched.output
-    assert not re.search('ERROR|Traceback|has ended', launched.output), launched.output
-
-
-def test_feet_that_nothing_measures_are_reported_and_end_nothing(
-        launch: Callable[..., Launched], listener: Any, tmp_path: Path) -> None:
-    from geometry_msgs.msg import PointStamped
-    config = yaml.safe_load((SHARE / 'config' / 'robots' / 'g1_as_sold.yaml').read_text())
-    for foot in config['feet'].values():
-        del foot['source']
-    robot = tmp_path / 'blind.yaml'
-    robot.write_text(yaml.safe_dump(config))
-    launched = launch('simulation.launch.xml', f'robot:={robot}', 'namespace:=r5')
-    assert listener(PointStamped, '/r5/com_estimator/com', launched).point.z > 0.5
-    assert listener(PointStamped, '/r5/zmp_monitor/dcm', launched).header.frame_id == 'odom'
-    line, = (line for line in launched.output.splitlines() if 'nothing measures the feet' in line)
-    assert "'source: virtual'" in line
-    code, _ = launched.interrupt()
-    assert code == 0, launched.output
-    assert not re.search('ERROR|Traceback|has ended', launched.output), launched.output
 
 
 def test_a_description_that_does_not_exist_ends_the_launch(

@@ -171,6 +171,9 @@ class BaseEstimator:
     def set_sample(self, stamp_ns: int, *sample: Array) -> None:
         """Take the latest sample of the source; its arrays are kept."""
 
+    def add_odometry(self, stamp_ns: int, position: Array, quaternion: Array) -> None:
+        """Take base_link in a level frame of odometry from elsewhere: (3,), m, and xyzw (4,)."""
+
     def locate(self, stamp_ns: int, state: RobotState, in_contact: tuple[bool, ...] | None,
                wrenches: Sequence[Sequence[float]] | None = None) -> LocatedState | None:
         """
@@ -339,6 +342,11 @@ class FilterBase(BaseEstimator):
         """Take orientation xyzw (4,), angular velocity (3,) and proper acceleration (3,)."""
         self._stamp_ns = stamp_ns
         self._filter.add_reading(stamp_ns, *sample)
+
+    def add_odometry(self, stamp_ns: int, position: Array, quaternion: Array) -> None:
+        """Use it in the filter."""
+        self._filter.external.add(
+            stamp_ns, Pose.from_quaternion(quaternion, position) @ self._pose_link_base)
 
     def locate(self, stamp_ns: int, state: RobotState, in_contact: tuple[bool, ...] | None,
                wrenches: Sequence[Sequence[float]] | None = None) -> LocatedState | None:

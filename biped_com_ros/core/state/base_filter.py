@@ -39,6 +39,7 @@ from biped_com_ros.core.geometry.pose import (
 from biped_com_ros.core.geometry.wrench import skew
 from biped_com_ros.core.model.frames import ROOT
 from biped_com_ros.core.model.robot import RobotModel, RobotState
+from biped_com_ros.core.state.external_odometry import ExternalOdometry, ExternalSettings
 from biped_com_ros.core.state.foot_pressure import FootPressure
 from biped_com_ros.core.state.imu_readings import ImuReadings
 from biped_com_ros.core.state.invariant_filter import (
@@ -85,6 +86,8 @@ class FilterSettings:
     floor_deviation
         Standard deviation of the height of the floor from the plane z = 0, m; 0 where it is not
         level, as on stairs and slopes.
+    odometry_deviation, odometry_heading, odometry_delay
+        Of odometry from elsewhere; see :class:`ExternalSettings`.
     gravity
         m/s^2.
 
@@ -97,6 +100,9 @@ class FilterSettings:
     rolling: float = 6e-3
     sinking: float = 0.02
     floor_deviation: float = 0.005
+    odometry_deviation: float = 0.02
+    odometry_heading: float = 0.01
+    odometry_delay: float = 0.1
     gravity: float = GRAVITY
 
 
@@ -180,6 +186,8 @@ class BaseFilter:
         The same as :attr:`RobotState.sole_placements_in_world`, shape (F, 4, 3).
     slips
         Number of slips so far.
+    external
+        Odometry from elsewhere.
 
     """
 
@@ -195,16 +203,19 @@ class BaseFilter:
             [foot.polygon for foot in model.config.feet.values()], model.mass * settings.gravity)
         self._readings, self._still = ImuReadings(), StillWindow()
         self.slips = 0
+        self.external = ExternalOdometry(_external(settings))
         self.reset()
 
     def use(self, settings: FilterSettings) -> None:
         """Use other noise from now on; the gravitational acceleration stays."""
         self._settings = replace(settings, gravity=self._settings.gravity)
         self.filter.noise = _noise(settings)
+        self.external.settings = _external(settings)
 
     def reset(self) -> None:
         """Start at the origin at the next update; the biases stay."""
         self._time_ns: int | None = None
+        self.external.reset()
         self._reset_stance()
 
     def _reset_stance(self) -> None:
@@ -249,7 +260,14 @@ class BaseFilter:
         shifts = self._pressure.update(wrenches)
         self._use_feet(state, in_contact, shifts)
         self._measure_bias(stamp_ns, state, in_contact)
-        return self._place(state, in_contact, restarted)
+        if not self.external.is_used:
+            return self._place(state, in_contact, restarted)
+        if restarted:
+            self.external.reset()
+        self.external.correct(stamp_ns, self.filter)
+        placed = self._place(state, in_contact, restarted)
+        self.external.record(stamp_ns, placed.pose)
+        return placed
 
     @property
     def is_started(self) -> bool:
@@ -423,6 +441,12 @@ class BaseFilter:
             moves, turns = state.twists_in_base(self._imu, imu)[0]
             angular, linear = angular - turns, linear - moves
         return Twist(linear - skew(angular).dot(point), angular)
+
+
+def _external(settings: FilterSettings) -> ExternalSettings:
+    return ExternalSettings(
+        deviation=settings.odometry_deviation, heading_deviation=settings.odometry_heading,
+        delay=settings.odometry_delay)
 
 
 def _noise(settings: FilterSettings) -> ImuNoise:

@@ -73,6 +73,16 @@ class FilterParameters(RobotNodeParameters):
     filter_floor_deviation: float = parameter(
         0.005, 'With base_source filter: standard deviation of the height of the floor; 0: it is '
         'not level, as on stairs and slopes', 'm', 0.0, 1.0)
+    filter_odometry_topic: str = constant(
+        '', 'With base_source filter: topic (nav_msgs/Odometry) of the pose of base_link by a '
+        'camera or a lidar, in any level frame; empty: none')
+    filter_odometry_deviation: float = parameter(
+        0.02, 'Standard deviation of its positions', 'm', 1e-4, 10.0)
+    filter_odometry_heading: float = parameter(
+        0.01, 'Standard deviation of its headings', 'rad', 1e-4, 3.0)
+    filter_odometry_delay: float = parameter(
+        0.1, 'Time after the stamp of a message at which it is used: the longest that messages '
+        'take to arrive', 's', 0.0, 2.0)
 
 
 @dataclass(frozen=True)

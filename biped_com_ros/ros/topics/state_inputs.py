@@ -181,7 +181,7 @@ class StateInputs:
                 node, config.imu.topic, config.imu.frame, self._on_imu,
                 tilt=config.instruments.tilt(config.imu.frame), **self._options)}
         if params.base_source == 'filter':
-            return {'IMU': ImuInput(
+            return {**self._external_odometry(), 'IMU': ImuInput(
                 node, config.imu.topic, config.imu.frame, self._on_base, need_orientation=False,
                 tilt=config.instruments.tilt(config.imu.frame), **self._options)}
         if params.base_source == 'odometry':
@@ -189,6 +189,12 @@ class StateInputs:
                 node, 'odom', self._on_base, params.world_frame, config.base_link,
                 **self._options)}
         return {}
+
+    def _external_odometry(self) -> dict[str, Input]:
+        topic = self._params.filter_odometry_topic
+        return {} if not topic else {'odometry': OdometryInput(
+            self._node, topic, self._on_external_odometry, '', self._model.config.base_link,
+            **{**self._options, 'required': False})}
 
     def use(self, params: EstimatorParameters, **contacts: Any) -> None:
         """
@@ -232,6 +238,12 @@ class StateInputs:
         kept = [array.copy() for array in sample]  # the input reuses its arrays
         for estimator, callbacks in self._consumers:
             _call(callbacks, estimator.add_base(stamp_ns, *kept))
+
+    def _on_external_odometry(self, stamp_ns: int, position: Array, quaternion: Array,
+                              _: Array) -> None:
+        kept = position.copy(), quaternion.copy()  # the input reuses its arrays
+        for consumer in self._consumers:
+            consumer[0].base.add_odometry(stamp_ns, *kept)
 
     def _on_wrench(self, foot: int, stamp_ns: int, wrench: Array) -> None:
         frame = self.wrenches[foot].frame

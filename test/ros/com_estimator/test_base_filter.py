@@ -25,7 +25,7 @@ import rclpy
 from sensor_msgs.msg import Imu, JointState
 from support.com_estimator_rig import make_node
 from support.messages import (
-    imu, joint_state, nanoseconds, parameters, set_fields, vector, wrench_stamped)
+    imu, joint_state, nanoseconds, odometry, parameters, set_fields, vector, wrench_stamped)
 from support.ros_rig import NodeRig
 from support.zmp_pipeline import Pipeline
 
@@ -123,6 +123,28 @@ def test_odometry_is_right_within_its_covariance(recording):
             assert (np.abs(missed[:3]) < 4.0 * deviation[:3] + 2e-3).all(), (missed, deviation)
             assert np.abs(missed[:3]).max() < 0.02
         assert moved > 0.02
+    finally:
+        rig.close()
+
+
+def test_odometry_of_a_camera_is_followed(recording):
+    """It moves away from what legs and IMU say, by 5 cm per second, in a frame of its own."""
+    model, rows = recording
+    rig = DriversWithoutOrientation(
+        filter_odometry_topic='camera/odometry', filter_odometry_deviation=0.001,
+        filter_odometry_delay=0.02)
+    try:
+        camera = rig.publisher(Odometry, f'{SPACE}/camera/odometry')
+        rig.until(camera.get_subscription_count)
+        for row in rows[:300]:
+            rig.play(model, [row])
+            t = 1e-9 * (row[0] - rows[0][0])
+            camera.publish(odometry(
+                rclpy.time.Time(nanoseconds=row[0]).to_msg(), 'camera_odom', 'base_link',
+                row[6].position + (0.0, 0.0, 0.05 * t), row[6].quaternion))
+        first, last = (pose_of(rig.odometry[i]).position[2] - rows[k][6].position[2]
+                       for i, k in ((0, 0), (-1, 299)))
+        assert last - first == pytest.approx(0.05 * 299 * 0.004, abs=0.01)
     finally:
         rig.close()
 
