@@ -78,6 +78,20 @@ class PlannedPose:
     torque_share: float
     slow_steps: int = 0
 
+    @staticmethod
+    def nearest(model: RobotModel, positions: Array, stands: Sequence[Array],
+                poses: Sequence[PlannedPose]) -> tuple[PlannedPose | None, float]:
+        """
+        Return the pose nearest to joint positions (n,), None for a posture ``stand``.
+
+        And the largest distance of a driven joint from it, rad or m.
+        """
+        motors = model.joint_index(model.actuated_joint_names)
+        places = [*((None, q) for q in stands), *((pose, pose.positions) for pose in poses)]
+        distances = [float(np.abs(positions - q)[motors].max()) for _, q in places]
+        index = int(np.argmin(distances))
+        return places[index][0], distances[index]
+
     @property
     def standing(self) -> tuple[str, ...]:
         """Return the feet on the ground, by name; none where the robot hangs."""
@@ -266,20 +280,18 @@ class PoseDesigner:
             If it is in none: no safe path from there is known.
 
         """
-        motors = self.model.joint_index(self.model.actuated_joint_names)
         home = self._stances.positions(self._paths.home())
-        places = [*((None, q) for q in (home, self.model.posture('stand'))),
-                  *((pose, pose.positions) for pose in design.poses)]
-        distances = [float(np.abs(positions - q)[motors].max()) for _, q in places]
-        nearest = int(np.argmin(distances))
-        if distances[nearest] > tolerance:
+        pose, distance = PlannedPose.nearest(
+            self.model, positions, (home, self.model.posture('stand')), design.poses)
+        if distance > tolerance:
+            motors = self.model.joint_index(self.model.actuated_joint_names)
             off = np.abs(positions - home)
             worst = int(motors[np.argmax(off[motors])])
             raise InputError(
                 f"the robot is neither in posture stand (joint '{self.model.joint_names[worst]}' "
                 f'is {off[worst]:.2f} rad away) nor in a planned pose, and no safe path from here '
                 'is known: bring it to posture stand')
-        return places[nearest][0]
+        return pose
 
     def _check_weight_shifts(self) -> None:
         """Raise InputError, naming joint or foot, if a foot cannot carry the weight alone."""

@@ -146,16 +146,13 @@ class PosturePlanner:
             If it is in none: no safe path from there is known.
 
         """
-        motors = self.model.joint_index(self.model.actuated_joint_names)
-        places = [(None, self._stand), *((pose, pose.positions) for pose in design.poses)]
-        distances = [float(np.abs(positions - q)[motors].max()) for _, q in places]
-        nearest = int(np.argmin(distances))
-        if distances[nearest] > tolerance:
+        pose, distance = PlannedPose.nearest(self.model, positions, (self._stand,), design.poses)
+        if distance > tolerance:
             raise InputError(
-                f'the robot is {distances[nearest]:.2f} rad away from posture stand and from the '
+                f'the robot is {distance:.2f} rad away from posture stand and from the '
                 f'postures {", ".join(self.options.postures)}, and no safe path from here is '
                 'known: bring it to posture stand')
-        return places[nearest][0]
+        return pose
 
     def _check(self, name: str, positions: Array) -> tuple[float, float]:
         try:
