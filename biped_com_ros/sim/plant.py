@@ -33,6 +33,7 @@ from biped_com_ros.sim.description import (
 from biped_com_ros.sim.drives import Drives
 from biped_com_ros.sim.faults import WrenchFaults
 from biped_com_ros.sim.friction import JointFriction
+from biped_com_ros.sim.grips import Grips
 from biped_com_ros.sim.hoist import Hoist
 from biped_com_ros.sim.instruments import ErrorSource
 from biped_com_ros.sim.interface import Command, Observation, PlantOptions, Truth
@@ -78,6 +79,8 @@ class Plant:
         How often the physics diverged; each time, the robot was reset.
     hoist
         Lifts and lowers the robot.
+    grips
+        Hands that hold on.
     tendon_torso
         Tendons of the torso; None without.
     friction
@@ -112,6 +115,7 @@ class Plant:
         self._before = np.zeros(self.model.nv)  # velocities before the last physics step
         self._substeps = self._count_substeps()
         self._pushes, self._loads = Pushes(self.model, self.data), Loads(self.model)
+        self.grips = Grips(self.model, self.data)
         self.tendon_torso: TendonTorso | None = None
         self._virtual_positions: Array | None = None
         self.divergences = 0
@@ -178,6 +182,7 @@ class Plant:
         self._drives.clear()
         self._readings.clear()
         self._pushes.clear()
+        self.grips.clear()
         self._loads.clear()
         self._held = self.hold()
         self._drive()
@@ -259,6 +264,18 @@ class Plant:
 
         """
         self._pushes.add(self.body_index(link), wrench, duration)
+
+    def grip(self, link: str, largest_force: float, point: Any = (0.0, 0.0, 0.0)) -> None:
+        """
+        Let a URDF link hold on to where it is now, until the next reset; see `Grips.hold`.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such link.
+
+        """
+        self.grips.hold(self.body_index(link), point, largest_force)
 
     def put_load(self, link: str, mass: float, com: Any, inertia: Any = None) -> None:
         """
@@ -510,6 +527,7 @@ class Plant:
         for step in range(1, self._substeps + 1):
             data.ctrl[:] = start + (step / self._substeps) * (end - start)
             self._pushes.apply()
+            self.grips.apply()
             self._loads.step()
             self.hoist.step(self.options.world.timestep)
             self._before[:] = data.qvel
