@@ -146,8 +146,9 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         joints = tuple(params.command_joints) or model.actuated_joint_names
         is_trajectory = params.trajectory_rate > 0.0
         self._commands: CommandOutput | TrajectoryOutput = self.keep(
-            TrajectoryOutput(self, model, params, joints) if is_trajectory
-            else CommandOutput(self, model, joints))
+            TrajectoryOutput(
+                self, model, params, joints, lambda: not self.supervisor.is_at_zero)
+            if is_trajectory else CommandOutput(self, model, joints))
         self._controller = self.keep(ControllerWatch(
             self, self._commands.topic, params.controller, joints,
             JointSet() if is_trajectory else JointOrder(),
@@ -292,7 +293,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
 
     def _rival(self) -> str:
         """Return that another node commands the controller already; '' once efforts are full."""
-        self._commands.permit_cancelling(not self.supervisor.is_at_zero)
+        self._commands.cancel_rivals()
         if self._has_begun:
             return ''
         self._has_begun = self.supervisor.state == ACTIVE

@@ -70,11 +70,13 @@ class TrajectoryOutput(ControllerOutput):
         The rclpy node, the robot, the node's parameters.
     joints
         In the order of the messages.
+    is_commanding
+        Returns whether efforts are commanded.
 
     """
 
     def __init__(self, node: Node, model: RobotModel, params: GravityCompensationParameters,
-                 joints: Sequence[str]) -> None:
+                 joints: Sequence[str], is_commanding: Callable[[], bool]) -> None:
         super().__init__(model, joints)
         self._node, rate = node, params.trajectory_rate
         self._pace, self._ahead = StampThrottle(rate), 2.0 / rate
@@ -90,7 +92,7 @@ class TrajectoryOutput(ControllerOutput):
                        f"'{node.get_fully_qualified_name()}/reference_trajectory'")
         self._subscriptions: list[Subscription] = []
         self._goals = TrajectoryGoals(node, params, self.joints, self.follow)
-        self._rivals = TrajectoryRivals(node, self.topic, self._after_rival)
+        self._rivals = TrajectoryRivals(node, self.topic, is_commanding, self._after_rival)
         self._commanded = CommandedPositions(node, self.topic, self.joints)
 
     def _make_publisher(self) -> None:
@@ -113,9 +115,9 @@ class TrajectoryOutput(ControllerOutput):
         """Return which goal of the controller is running; '' if none."""
         return self._rivals.problem
 
-    def permit_cancelling(self, may_cancel: bool) -> None:
-        """Cancel goals that others send to the controller, or wait for their end."""
-        self._rivals.permit_cancelling(may_cancel)
+    def cancel_rivals(self) -> None:
+        """Cancel goals that others send to the controller, if efforts are commanded."""
+        self._rivals.cancel()
 
     def report(self) -> str:
         """Return what was refused last, or what interferes, for diagnostics; '' if nothing."""
