@@ -150,7 +150,7 @@ def test_efforts_wait_for_a_goal_of_the_controller_which_ends_with_its_deactivat
     goal = client.send(whole(robot, trajectory(ELBOW, (1.0, robot.at(ELBOW) - 0.3, 0.0)), 60))
     robot.rig.play(0.5)  # until the node has received its status
     robot.rig.node.trigger_activate()
-    robot.rig.until(lambda: robot.rig.has_error(f'{FOREIGN}\' is running'), 'diagnostics')
+    robot.rig.until(lambda: robot.rig.has_error(FOREIGN, 'is running'), 'diagnostics')
     assert not robot.controller.efforts.any()
     robot.controller.switch(on=False)
     result = goal.wait()
