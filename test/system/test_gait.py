@@ -35,7 +35,7 @@ import yaml
 LIMIT = 300.0  # s, for starting and walking on a busy machine
 pytestmark = pytest.mark.timeout(LIMIT + 60)
 #: Slow enough for a busy machine: nobody may be late.
-SIMULATOR = {'rate': 100.0}
+SIMULATOR = {'rate': 100.0, 'real_time_factor': 0.6}
 
 
 @pytest.fixture
@@ -43,12 +43,10 @@ def walk(tmp_path, request):
     """Run all nodes, the simulator at its own pace; efforts are commands, or in trajectories."""
     file = package_share() / 'config' / 'simulator.yaml'
     params = yaml.safe_load(file.read_text())
-    is_trajectory = request.param == 'trajectories'
-    factor = 0.4 if is_trajectory else 0.6  # what is late delays positions, too, in trajectories
-    params['/**/simulator']['ros__parameters'].update(SIMULATOR, real_time_factor=factor)
+    params['/**/simulator']['ros__parameters'].update(SIMULATOR)
     (tmp_path / 'simulator.yaml').write_text(yaml.safe_dump(params))
     with launched('gait_simulation.launch.xml', 'hidden:=masses', 'seed:=1',
-                  *(['trajectory_rate:=100.0'] if is_trajectory else []),
+                  *(['trajectory_rate:=100.0'] if request.param == 'trajectories' else []),
                   f'simulator_params:={tmp_path / "simulator.yaml"}') as process:
         observer = WalkObserver(process)
         yield observer
