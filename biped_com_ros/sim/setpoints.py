@@ -131,6 +131,8 @@ class Setpoints:
         self._goal, self._velocity = self._now.copy(), np.zeros_like(self._now)
         self._is_moving = False
         self._trajectory: Trajectory | None = None
+        #: Of the last command, s.
+        self._time = -math.inf
         #: Efforts of commands, of trajectories, by joint.
         self._efforts, self._trajectory_efforts = np.zeros((2, len(self._joints)))
         self._tendons_are_direct = False
@@ -177,7 +179,8 @@ class Setpoints:
         positions, velocities
             Shape (k, j); `velocities` may be None.
         start
-            Time at which it starts, s; until then the joints stay where they are.
+            Time at which it starts, s; may be past. Until the first knot joints go there from
+            where they are, or, before the start, stay.
         efforts
             Shape (k, j), added to those of the drives until the next trajectory; None: zero.
 
@@ -194,8 +197,9 @@ class Setpoints:
         times, positions, velocities, efforts = _checked_knots(
             joints, times, positions, velocities, efforts)
         index = np.array([self._index[name] for name in joints], dtype=int)
-        if times[0] > 0.0:
-            times = np.concatenate(((0.0,), times))
+        elapsed = max(self._time - start, 0.0)
+        if times[0] > elapsed:
+            times = np.concatenate(((elapsed,), times))
             positions = np.concatenate((self._now[np.newaxis, index], positions))
             if velocities is not None:
                 velocities = np.concatenate((self._velocity[np.newaxis, index], velocities))
@@ -213,6 +217,7 @@ class Setpoints:
     def command(self, time: float) -> Command:
         """Return the command for the step that begins at `time`."""
         dt = self.plant.dt
+        self._time = time + dt
         if self._trajectory is not None:
             self._follow(self._trajectory, time + dt)
         elif self._is_moving:

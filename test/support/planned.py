@@ -27,20 +27,20 @@ from biped_com_ros.launch_runner.parameters import ParameterFiles
 import yaml
 
 SHARE = package_share()
-#: What the launch files for Gazebo and RViz start besides nodes of this package.
-GAZEBO = ('ros_gz_sim/create', 'ros_gz_bridge/parameter_bridge', 'controller_manager/spawner',
-          'robot_state_publisher/robot_state_publisher', 'rviz2/rviz2',
-          'tf2_ros/static_transform_publisher')
+#: What launch files start besides nodes of this package.
+FOREIGN = ('ros_gz_sim/create', 'ros_gz_bridge/parameter_bridge', 'controller_manager/spawner',
+           'robot_state_publisher/robot_state_publisher', 'rviz2/rviz2', 'joy/joy_node',
+           'tf2_ros/static_transform_publisher')
 
 
 def install_gazebo(tmp_path: Path, monkeypatch: Any) -> Path:
     """
-    Install packages with what the launch files for Gazebo and RViz start; nobody starts it.
+    Install packages with what launch files start besides nodes of this package; nobody starts it.
 
     Returns a directory for the parameter files of a plan.
     """
     prefix = tmp_path / 'ros'
-    for name in GAZEBO:
+    for name in FOREIGN:
         package, _, executable = name.partition('/')
         file = prefix / 'lib' / package / executable
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -34,10 +34,13 @@ class TrajectoryRig:
         By which joints hang below their commands per effort that is missing, rad/(N m).
     publishes_state
         Of the controller: as it does, if control_msgs is installed.
+    interfaces
+        What the controller commands.
 
     """
 
-    def __init__(self, make, talos, compliance=0.0, publishes_state=True, **values):
+    def __init__(self, make, talos, compliance=0.0, publishes_state=True, interfaces=('effort',),
+                 **values):
         self.joints = list(talos.actuated_joint_names)[::-1]  # any order will do
         self.index, self.is_blocked = talos.joint_index(self.joints), False
         self.rig = make(
@@ -51,7 +54,8 @@ class TrajectoryRig:
         self.rig.play(0.5)
         self.controller = TrajectoryController(
             self.rig.executor, self.rig.namespace, self.joints, commanded, self._move,
-            publishes_state=publishes_state)
+            publishes_state=publishes_state, interfaces=interfaces,
+            measured=lambda: self.rig.positions[self.index])
         self.controller.switch(on=True)
 
     def _move(self, positions, efforts):

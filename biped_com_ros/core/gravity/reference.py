@@ -244,18 +244,51 @@ class PositionReference:
             Positions and velocities, (n,) each.
 
         """
-        positions, velocities = self.at(time + ahead)
+        goal = self.at(time + ahead)
         self._finish(time)
         dt = min(max(time - self._time, 0.0), _SLOWEST_PERIOD)
-        step, before, self._time = self._max_velocity * dt, self._commanded, time
+        self._time = time
+        limited, velocities = self._limit(*goal, self._commanded, dt)
+        self._commanded = limited
+        return limited.copy(), velocities
+
+    def continuation(self, times: Array) -> tuple[Array, Array]:
+        """
+        Return what will be commanded after the last command, if nothing changes till then.
+
+        Parameters
+        ----------
+        times
+            Of that command and of later ones, ascending, (k,), s.
+
+        Returns
+        -------
+        tuple of numpy.ndarray
+            Positions and velocities at the later ones, (k - 1, n) each, clamped to the limits.
+
+        """
+        before, rows = self._commanded, []
+        for time, dt in zip(times[1:].tolist(), np.diff(times).tolist()):
+            rows.append(self._limit(*self.at(time), before, dt))
+            before = rows[-1][0]
+        positions, velocities = zip(*rows)
+        return np.array(positions), np.array(velocities)
+
+    def clamp(self, positions: Array) -> Array:
+        """Return positions, (n,), within the limits."""
+        return np.clip(positions, self._least, self._most)
+
+    def _limit(self, positions: Array, velocities: Array, before: Array, dt: float
+               ) -> tuple[Array, Array]:
+        """Return positions and velocities within the limits, `dt` after other positions."""
+        step = self._max_velocity * dt
         # Always and last: whatever the request, no position jumps or leaves the limits.
         limited = np.clip(positions, before - step, before + step)
-        np.clip(limited, self._least, self._most, out=limited)
-        self._commanded = limited
+        limited = self.clamp(limited)
         is_limited = limited != positions
         velocities[is_limited] = (limited - before)[is_limited] / dt if dt else 0.0
         np.clip(velocities, -self._max_velocity, self._max_velocity, out=velocities)
-        return limited.copy(), velocities
+        return limited, velocities
 
     def _finish(self, time: float) -> None:
         """Let joints rest where their trajectories ended."""

@@ -144,8 +144,9 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         joints = tuple(params.command_joints) or model.actuated_joint_names
         is_trajectory = params.trajectory_rate > 0.0
         self._commands: CommandOutput | TrajectoryOutput = self.keep(
-            TrajectoryOutput(self, model, params, joints) if is_trajectory
-            else CommandOutput(self, model, joints))
+            TrajectoryOutput(
+                self, model, params, joints, lambda: not self.supervisor.is_at_zero)
+            if is_trajectory else CommandOutput(self, model, joints))
         self._controller = self.keep(ControllerWatch(
             self, self._commands.topic, params.controller, joints,
             JointSet() if is_trajectory else JointOrder(),
@@ -269,7 +270,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
 
     def _inhibition(self, now: float) -> str:
         """Return why nothing may be commanded although the inputs are good; '' if it may."""
-        self._commands.set_cancelling(not self.supervisor.is_at_zero)
+        self._commands.cancel_rivals()
         self.arbiter.update_conflict()
         self._continue_predecessor(now)
         return self.arbiter.inhibition()

@@ -163,8 +163,8 @@ class ControllerOutput:
     def interrupt(self, reason: str) -> None:
         """Note that nothing is commanded now, and why."""
 
-    def set_cancelling(self, may_cancel: bool) -> None:
-        """Cancel motions that interfere, or wait for their end."""
+    def cancel_rivals(self) -> None:
+        """Cancel motions that interfere, if efforts are commanded."""
 
     def awaited(self) -> str:
         """Return what is needed before commands begin, and comes soon; '' if nothing."""

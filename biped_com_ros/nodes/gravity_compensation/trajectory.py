@@ -47,7 +47,9 @@ from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory as JointTrajectoryMsg, JointTrajectoryPoint
 
-#: Time in which the controller brings the joints to rest when no message follows, s.
+#: A message reaches so far, in steps, s: for so long the controller needs no other one to go on.
+_REACH, _STEP = 0.1, 0.02
+#: In so long after that the controller brings the joints to rest when no message follows, s.
 _BRAKE_TIME = 0.2
 #: A stamp further back than this is one of a clock that was set back, ns.
 _SET_BACK_NS = nanoseconds(0.5)
@@ -61,8 +63,10 @@ class TrajectoryOutput(ControllerOutput):
     """
     Publishes the commanded positions with the efforts; follows trajectories, goals and positions.
 
-    Each message has a point in `2 / trajectory_rate` from now, and one in which the joints are at
-    rest again: without another message the controller stops them.
+    Each message has a point in `2 / trajectory_rate` from now, further ones as far as `_REACH`,
+    and one in which the joints are at rest again: without another message the controller stops
+    them. It starts at the stamp of the joint states, which is of the controller's clock: however
+    late it arrives, positions are reached in time.
 
     Parameters
     ----------
@@ -70,14 +74,16 @@ class TrajectoryOutput(ControllerOutput):
         The rclpy node, the robot, the node's parameters.
     joints
         In the order of the messages.
+    is_commanding
+        Returns whether efforts are commanded.
 
     """
 
     def __init__(self, node: Node, model: RobotModel, params: GravityCompensationParameters,
-                 joints: Sequence[str]) -> None:
+                 joints: Sequence[str], is_commanding: Callable[[], bool]) -> None:
         super().__init__(model, joints)
-        self._node, rate = node, params.trajectory_rate
-        self._pace, self._ahead = StampThrottle(rate), 2.0 / rate
+        self._node, self._params, rate = node, params, params.trajectory_rate
+        self._pace, self._ahead = StampThrottle(rate), _times_ahead(rate)
         self._offsets = model.joint_offsets[self._index]
         lower, upper = (limits[self._index] + self._offsets for limits in position_limits(model))
         self._reference = PositionReference(
@@ -90,14 +96,15 @@ class TrajectoryOutput(ControllerOutput):
                        f"'{node.get_fully_qualified_name()}/reference_trajectory'")
         self._subscriptions: list[Subscription] = []
         self._goals = TrajectoryGoals(node, params, self.joints, self.follow)
-        self._rivals = TrajectoryRivals(node, self.topic, self._after_rival)
+        self._rivals = TrajectoryRivals(node, self.topic, is_commanding, self._after_rival)
         self._commanded = CommandedPositions(node, self.topic, self.joints)
 
     def _make_publisher(self) -> None:
         zeros = [0.0] * len(self.joints)
+        times = [*self._ahead.tolist(), float(self._ahead[-1]) + _BRAKE_TIME]
         points = [JointTrajectoryPoint(positions=zeros, velocities=zeros, effort=zeros)
-                  for _ in range(2)]
-        for point, time in zip(points, (self._ahead, self._ahead + _BRAKE_TIME)):
+                  for _ in times]
+        for point, time in zip(points, times):
             seconds, point.time_from_start.nanosec = divmod(nanoseconds(time), SECOND_NS)
             point.time_from_start.sec = seconds
         self.publisher = TemplatePublisher(
@@ -113,9 +120,9 @@ class TrajectoryOutput(ControllerOutput):
         """Return which goal of the controller is running; '' if none."""
         return self._rivals.problem
 
-    def set_cancelling(self, may_cancel: bool) -> None:
-        """Cancel goals that others send to the controller, or wait for their end."""
-        self._rivals.set_cancelling(may_cancel)
+    def cancel_rivals(self) -> None:
+        """Cancel goals that others send to the controller, if efforts are commanded."""
+        self._rivals.cancel()
 
     def report(self) -> str:
         """Return what was refused last, or what interferes, for diagnostics; '' if nothing."""
@@ -209,7 +216,7 @@ class TrajectoryOutput(ControllerOutput):
 
     def _after_rival(self) -> None:
         """Command at once: a trajectory of somebody else has replaced the last one."""
-        self._pace.set_rate(2.0 / self._ahead)
+        self._pace.set_rate(self._params.trajectory_rate)
 
     # -- commands out
 
@@ -232,7 +239,8 @@ class TrajectoryOutput(ControllerOutput):
         if self._pace.is_due(self._now_ns) or (had_efforts and not self._has_efforts):
             record[...] = efforts.take(self._index)
             self._write(now, record)
-            self.publisher.publish(None)
+            # While joint states are late, the stamp is of this computer's clock.
+            self.publisher.publish(self._now_ns if measured else 0)
         if self._goals.are_active and measured:
             positions, velocities = measured
             self._goals.update(now, self._reference, self._of_drives(positions),
@@ -243,11 +251,20 @@ class TrajectoryOutput(ControllerOutput):
         return positions[self._index] + self._offsets
 
     def _write(self, now: float, efforts: Array) -> None:
-        positions, velocities = self._reference.command(now, self._ahead)
-        fields = self.publisher.fields
-        fields['positions'][0], fields['velocities'][0] = positions, velocities
-        fields['positions'][1] = positions + 0.5 * _BRAKE_TIME * velocities
+        reference, fields = self._reference, self.publisher.fields
+        positions, velocities = fields['positions'], fields['velocities']
+        positions[0], velocities[0] = reference.command(now, float(self._ahead[0]))
+        if len(self._ahead) > 1:
+            positions[1:-1], velocities[1:-1] = reference.continuation(now + self._ahead)
+        positions[-1] = reference.clamp(positions[-2] + 0.5 * _BRAKE_TIME * velocities[-2])
         fields['efforts'][...] = efforts
+
+
+def _times_ahead(rate: float) -> Array:
+    """Return times of the points of a message, (k,), s, from its stamp on."""
+    first = 2.0 / rate
+    count = max(round((_REACH - first) / _STEP), 0) + 1
+    return np.linspace(first, first + _STEP * (count - 1), count, dtype=np.float64)
 
 
 def _trajectory(message: JointTrajectoryMsg) -> JointTrajectory:

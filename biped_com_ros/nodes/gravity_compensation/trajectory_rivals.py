@@ -48,15 +48,19 @@ class TrajectoryRivals:
     topic
         Full name of the topic; the action of a topic ``c/joint_trajectory`` is
         ``c/follow_joint_trajectory``.
-    on_goal
-        Called after a goal was cancelled.
+    is_commanding
+        Returns whether this node commands efforts, so that goals have to end. Else they are none
+        of its business: it may be inactive.
+    on_cancelled
+        Called when goals were found and are cancelled.
 
     """
 
-    def __init__(self, node: Node, topic: str, on_goal: Callable[[], None]) -> None:
-        self._node, self._on_goal = node, on_goal
+    def __init__(self, node: Node, topic: str, is_commanding: Callable[[], bool],
+                 on_cancelled: Callable[[], None]) -> None:
+        self._node, self._is_commanding, self._on_cancelled = node, is_commanding, on_cancelled
         self._action = topic.removesuffix(_TOPIC) + _ACTION
-        self._may_cancel, self._cancelled_at = False, -_REPORT_TIME
+        self._cancelled_at = -_REPORT_TIME
         self._goals: dict[bytes, GoalInfo] = {}
         self._subscription, self._client = None, None
         is_own = self._action == self._own('follow_joint_trajectory')
@@ -85,11 +89,16 @@ class TrajectoryRivals:
     def _own(self, name: str) -> str:
         return f'{self._node.get_fully_qualified_name()}/{name}'
 
-    def set_cancelling(self, may_cancel: bool) -> None:
-        """Cancel goals from now on, or wait until they end."""
-        self._may_cancel = may_cancel
-        if may_cancel and self._goals:
-            self._cancel()
+    def cancel(self) -> None:
+        """Cancel the goals that are running, if this node commands efforts."""
+        if not self._goals or not self._is_commanding():
+            return
+        client: Any = self._client
+        for goal in self._goals.values():
+            client.call_async(CancelGoal.Request(goal_info=GoalInfo(goal_id=goal.goal_id)))
+        self._cancelled_at, self._goals = time.monotonic(), {}
+        self._node.get_logger().error(self.recent)
+        self._on_cancelled()
 
     def destroy(self) -> None:
         """Destroy subscription and client."""
@@ -100,13 +109,4 @@ class TrajectoryRivals:
     def _on_status(self, message: GoalStatusArray) -> None:
         self._goals = {bytes(status.goal_info.goal_id.uuid): status.goal_info
                        for status in message.status_list if status.status in _RUNNING}
-        if self._may_cancel and self._goals:
-            self._cancel()
-
-    def _cancel(self) -> None:
-        client: Any = self._client
-        for goal in self._goals.values():
-            client.call_async(CancelGoal.Request(goal_info=GoalInfo(goal_id=goal.goal_id)))
-        self._goals, self._cancelled_at = {}, time.monotonic()
-        self._node.get_logger().error(self.recent)
-        self._on_goal()
+        self.cancel()

@@ -91,9 +91,9 @@ def test_trajectories_have_positions_and_efforts_and_replace_commands(make, talo
     message = received[-1]
     assert message.joint_names == list(talos.actuated_joint_names)
     assert [point.time_from_start.nanosec for point in message.points] == [
-        40_000_000, 240_000_000]
-    # As joint_trajectory_controller asks: from now on, and at rest in the end.
-    assert (message.header.stamp.sec, message.header.stamp.nanosec) == (0, 0)
+        40_000_000, 60_000_000, 80_000_000, 100_000_000, 300_000_000]
+    # From the joint states on, however late it arrives, and at rest in the end.
+    assert message.header.stamp in [efforts.header.stamp for efforts in rig.efforts]
     for point in message.points:
         np.testing.assert_allclose(point.positions, rig.positions)
         assert not any(point.velocities) and not len(point.accelerations)

@@ -122,7 +122,7 @@ def test_a_deactivated_controller_is_taken_up_where_the_joints_are_then(robot):
     robot.rig.play(0.3)
     assert len(robot.controller.received) == count
     moved = robot.joints.index(ELBOW)
-    robot.controller.desired[moved] = start - 0.4  # somebody moves the arm
+    robot.rig.positions[robot.index[moved]] = start - 0.4  # somebody moves the arm
     robot.rig.play(0.1)
     sent = time.time()
     robot.controller.switch(on=True)
@@ -163,6 +163,33 @@ def test_joints_that_hang_below_their_commands_do_not_give_way(make, talos, publ
     assert (np.abs(positions - commanded).max() < 1e-6) == publishes_state
     # Efforts have lifted the joints to their commands, or to where they hung before.
     np.testing.assert_allclose(robot.rig.positions[robot.index], expected, atol=2e-3)
+    controller.close()
+
+
+def test_a_controller_of_positions_and_efforts_goes_on_where_it_commands(make, talos):
+    """Inactive it leaves positions to the drives, whose joints then hang for want of efforts."""
+    if not hasattr(pytest.importorskip('control_msgs.msg'), 'JointTrajectoryControllerState'):
+        pytest.skip('this control_msgs has no state of the controller')
+    robot = TrajectoryRig(make, talos, COMPLIANCE, interfaces=('position', 'effort'),
+                          input_timeout=1.0, hold_time=1.0)
+    controller = robot.begin().controller
+    start = robot.at(ELBOW)
+    robot.send(trajectory(ELBOW, (0.3, start - 0.1, 0.0)))
+    robot.rig.until(lambda: abs(robot.at(ELBOW) - start + 0.1) < 1e-6, 'the motion')
+    robot.rig.play(0.3)
+    commanded = controller.desired.copy()
+    controller.switch(on=False)
+    robot.rig.until(lambda: robot.rig.has_error('is inactive'), 'diagnostics')
+    hanging = robot.rig.positions[robot.index]
+    assert np.abs(hanging - commanded).max() > 0.01
+    since, count = time.time(), len(controller.received)
+    controller.switch(on=True)
+    robot.rig.until(lambda: len(controller.received) > count and robot.rig.is_balanced(),
+                    'efforts')
+    positions = np.array([q for t, q, _ in controller.history if t > since])
+    assert np.abs(positions - commanded).max() < 1e-6
+    sums = [np.abs(message.points[0].effort).sum() for message in controller.received[count:]]
+    assert sums[0] < 0.2 * sums[-1]  # they begin at zero
     controller.close()
 
 

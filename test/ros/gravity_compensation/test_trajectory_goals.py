@@ -143,11 +143,31 @@ def test_a_goal_that_goes_past_the_node_is_cancelled_and_never_succeeds(robot, c
     client.close()
 
 
-def whole(robot, message):
+def test_efforts_wait_for_a_goal_of_the_controller_which_ends_with_its_deactivation(robot):
+    robot.controller.serve_action()
+    client = GoalClient(robot.rig, FOREIGN)
+    robot.rig.node.trigger_deactivate()
+    robot.rig.until(lambda: robot.rig.is_zero() and not robot.controller.efforts.any(), 'the ramp')
+    goal = client.send(whole(robot, trajectory(ELBOW, (1.0, robot.at(ELBOW) - 0.3, 0.0)), 60))
+    robot.rig.play(0.5)  # until the node has received its status
+    robot.rig.node.trigger_activate()
+    robot.rig.until(lambda: robot.rig.has_error(FOREIGN, 'is running'), 'diagnostics')
+    assert not robot.controller.efforts.any()
+    robot.controller.switch(on=False)
+    result = goal.wait()
+    assert result.status == STATUS.STATUS_ABORTED
+    assert result.result.error_code == result.result.INVALID_GOAL
+    assert client.send(whole(robot, trajectory(ELBOW, (1.0, 0.0, 0.0)))) is None
+    robot.controller.switch(on=True)
+    robot.rig.until(lambda: robot.controller.efforts.any() and robot.rig.is_balanced(), 'efforts')
+    client.close()
+
+
+def whole(robot, message, duration=1):
     """Return the trajectory of all joints, as the controller wants it."""
     joint, point = message.joint_names[0], message.points[0]
     positions = dict(zip(robot.joints, robot.controller.desired.tolist()))
     positions[joint] = point.positions[0]
     message.joint_names, point.positions = list(positions), list(positions.values())
-    point.velocities, point.time_from_start = [0.0] * len(positions), Duration(sec=1)
+    point.velocities, point.time_from_start = [0.0] * len(positions), Duration(sec=duration)
     return message

@@ -97,6 +97,27 @@ def test_a_stamp_in_the_past_skips_what_is_past_but_not_the_velocity_limit():
     assert not velocities.any()
 
 
+def test_the_continuation_is_what_is_commanded_later():
+    ref = reference()
+    ref.follow(trajectory(times=(1.0, 2.0)), 10.0, 10.0)
+    ref.command(11.0, 0.02)
+    positions, velocities = ref.continuation(np.array([11.02, 11.04, 11.5, 12.5]))
+    for time, position, velocity in zip((11.04, 11.5, 12.5), positions, velocities):
+        np.testing.assert_allclose((position, velocity), ref.at(time))
+    np.testing.assert_allclose(ref.command(11.48, 0.02)[0], positions[1])
+
+
+def test_the_continuation_keeps_the_velocity_limit_and_the_limits_of_positions():
+    ref = reference(max_velocity=np.full(4, 0.5))
+    ref.hold(('hip',), np.array((0.8,)))
+    first, _ = ref.command(10.01, 0.02)
+    positions, velocities = ref.continuation(np.array([10.03, 10.13, 20.0, 20.1]))
+    assert positions[0, 0] - first[0] == pytest.approx(0.05)
+    np.testing.assert_allclose(positions[1:, 0], 0.8)
+    assert velocities[0, 0] == pytest.approx(0.5) and velocities[2, 0] == 0.0
+    np.testing.assert_array_equal(ref.clamp(START + 100.0)[:3], UPPER[:3])
+
+
 def test_joints_that_a_new_trajectory_does_not_name_go_on():
     ref = reference()
     first = ref.follow(trajectory(times=(1.0, 2.0)), 10.0, 10.0)

@@ -18,7 +18,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.planned import given_parameters, planned, SHARE
+from support.planned import given_parameters, install_gazebo, planned, SHARE
 
 FILES = sorted(file.name for file in (SHARE / 'launch').glob('*.xml')
                if not file.name.startswith(('gazebo', 'view.')))
@@ -47,6 +47,15 @@ def test_a_larger_torso_gets_stronger_tendons(tmp_path: Path, file: str) -> None
     for robot, expected in (('biped', 'torso_controller.yaml'), ('sabian', 'torso/sabian.yaml')):
         command = planned(tmp_path, f'{file}.launch.xml', robot=robot)['torso_controller']
         assert str(SHARE / 'config' / expected) in command
+
+
+@pytest.mark.parametrize('file', ['torso', 'torso_demo'])
+def test_a_joystick_is_read_if_requested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                         file: str) -> None:
+    directory = install_gazebo(tmp_path, monkeypatch)
+    commands = planned(directory, f'{file}.launch.xml', joy='true', namespace='r1')
+    assert '__ns:=/r1' in commands['joy_node']  # where torso_controller subscribes to joy
+    assert 'joy_node' not in planned(directory, f'{file}.launch.xml')
 
 
 def test_prefixed_robots_share_the_global_tree_of_frames(tmp_path: Path) -> None:

@@ -150,6 +150,17 @@ def test_a_trajectory_that_starts_later_lets_the_joints_rest_until_then(setpoint
     assert velocity[-1] == 0.0
 
 
+def test_a_late_trajectory_leads_on_from_where_the_joints_are(setpoints):
+    """As if it had come in time, from its first knot on that is still to come."""
+    late, _ = history(setpoints, ELBOW, 0.0, 0.1)
+    setpoints.set_trajectory([ELBOW], (0.2, 0.4), [(0.3,), (0.5,)], None, 0.0)
+    late, _ = history(setpoints, ELBOW, 0.1, 0.1)
+    np.testing.assert_allclose(np.diff(late, prepend=0.0), 0.006, atol=1e-9)
+    assert late[-1] == pytest.approx(0.3)
+    setpoints.set_trajectory([ELBOW], (0.05, 0.3), [(9.0,), (0.4,)], None, 0.0)
+    assert setpoints.command(0.298).position[setpoints.names.index(ELBOW)] == pytest.approx(0.4)
+
+
 def test_efforts_go_to_their_joints_in_the_requested_order(plant):
     plant.reset()
     names = plant.actuated_joint_names[::-1]
