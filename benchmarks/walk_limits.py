@@ -89,11 +89,11 @@ def largest_slope(gait: Gait, seed: int, balance: BalanceSettings | None) -> flo
     return largest(survives, *SLOPES, SLOPE_RESOLUTION)
 
 
-def _in_fork(answer: Callable[[], bool]) -> bool:
-    """Return the answer of a copy of this process: what it changes is not changed here."""
+def _in_fork(outcome: Callable[[], bool]) -> bool:
+    """Return the outcome of a copy of this process: what it changes is not changed here."""
     child = os.fork()
     if not child:
-        os._exit(0 if answer() else 1)
+        os._exit(0 if outcome() else 1)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 

@@ -214,7 +214,7 @@ class GaitFeedback:
                 contact: _Contact) -> None:
         plan, soles = self._gait.plan, self._soles_at(time)
         prints = [Footprint(x, y, yaw) for x, y, _, yaw in soles.tolist()]
-        seen = self._update_motion(dt, time, values, measured, contact.shares, soles)
+        geometry = self._update_motion(dt, time, values, measured, contact.shares, soles)
         self._com.centre = self._steps.zmp_offset(plan, time)
         reference = plan.zmp(time) + self._com.centre
         corners, margin = self._support(time, prints), self._settings.zmp_margin
@@ -231,7 +231,7 @@ class GaitFeedback:
             sole.update(dt, rotation_about(2, -yaw)[:2, :2] @ error, share)
         if self._settings.max_step_adjustment:
             self._adjust(dt, time, goal - reference)
-            self._lean(dt, time, values, seen, contact)
+            self._lean(dt, time, values, geometry, contact)
 
     def _soles_at(self, time: float) -> Array:
         """Return x, y, z (m) and yaw (rad) of both soles, as adjusted, (2, 4)."""
@@ -355,11 +355,11 @@ class GaitFeedback:
         """Return the planned velocity of the centre of mass, (2,), m/s."""
         return (self._pivot(time + STEP_CAP) - self._pivot(time - STEP_CAP))[:2] / (2.0 * STEP_CAP)
 
-    def _lean(self, dt: float, time: float, values: Array, seen: _Geometry,
+    def _lean(self, dt: float, time: float, values: Array, geometry: _Geometry,
               contact: _Contact) -> None:
         """Update where the base is, for the foot in the air, and after its landing."""
         base = self._commanded_base(values)
-        measured = self._measured_lean(time, base, seen, contact)
+        measured = self._measured_lean(time, base, geometry, contact)
         for lean, stands, share in zip(
                 self._leans, self._standing(time), contact.shares.tolist()):
             if lean.has_landed:
@@ -369,18 +369,18 @@ class GaitFeedback:
             else:
                 lean.fade(dt, self._settings.return_time)
 
-    def _measured_lean(self, time: float, base: Pose, seen: _Geometry,
+    def _measured_lean(self, time: float, base: Pose, geometry: _Geometry,
                        contact: _Contact) -> Array:
         """Return x, y, z (m), roll and pitch (rad) of the base from its command, (5,)."""
         stance = int(contact.shares.argmax())
-        row = seen.placements[stance]
+        row = geometry.placements[stance]
         x, y, z, yaw = self._soles_at(time)[stance].tolist()
         cop = contact.cops[stance].tolist()
         cop_in_base = np.array((*cop, 0.0)) @ row[:3] + row[3]
         on_ground = self._on_ground(time, np.array((*Footprint(x, y, yaw).apply(*cop), z)))
-        position = on_ground - seen.R_gait_base @ cop_in_base
+        position = on_ground - geometry.R_gait_base @ cop_in_base
         return np.array((*(position - base.position),
-                         *tilt_of(seen.R_gait_base @ base.rotation.T)))
+                         *tilt_of(geometry.R_gait_base @ base.rotation.T)))
 
     def _land(self, landed: BaseLean) -> None:
         """Go on from the motion in which the robot leans as a foot touches down."""

@@ -61,12 +61,12 @@ def test_a_hand_that_is_pulled_holds_with_no_more_than_its_force(plant, largest)
     assert (abs(moved[0]) < 2e-3) == (largest > 3.0)
 
 
-def test_a_hand_lets_go_by_no_force_and_at_a_reset(plant):
-    for let_go in (lambda: plant.grip(HAND, 0.0), lambda: plant.reset('arms_forward')):
+def test_a_hand_releases_by_no_force_and_at_a_reset(plant):
+    for release in (lambda: plant.grip(HAND, 0.0), lambda: plant.reset('arms_forward')):
         plant.grip(HAND, 5.0)
         plant.step()
         assert plant.grips.forces
-        let_go()
+        release()
         plant.step()
         assert not plant.grips.forces
 
