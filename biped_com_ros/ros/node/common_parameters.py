@@ -73,7 +73,7 @@ class FilterParameters(RobotNodeParameters):
     filter_floor_deviation: float = parameter(
         0.005, 'With base_source filter: standard deviation of the height of the floor; 0: it is '
         'not level, as on stairs and slopes', 'm', 0.0, 1.0)
-    filter_odometry_topic: str = constant(
+    filter_odometry_topic: str = read_only(
         '', 'With base_source filter: topic (nav_msgs/Odometry) of the pose of base_link by a '
         'camera or a lidar, in any level frame; empty: none')
     filter_odometry_deviation: float = parameter(
