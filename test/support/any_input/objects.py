@@ -72,10 +72,10 @@ add(FootContacts, st.tuples(_thresholds, v.positive, st.just(2)),
 _stillness = st.builds(JointStillness, st.just(_joints), v.positive)
 _limits = st.builds(TareLimits, **dict.fromkeys(TareLimits.__dataclass_fields__, v.positive))
 add(JointStillness, st.tuples(st.just(_joints), v.positive), update=(_samples, _stamps))
-add(RecentReadings, st.tuples(v.names, st.integers(1, 4)), add=(v.vectors(6), _stamps), tare=(
-    v.vectors(6), _stillness, _limits,
-    st.just(WrenchSensorConfig(frame='sensor', topic='wrench')), _stamps),
-    use_count=(st.integers(1, 4),))
+add(RecentReadings, st.tuples(v.names, st.integers(1, 4)), add=(v.vectors(6), _stamps),
+    use_count=(st.integers(1, 4),), estimate_offset=(
+        v.vectors(6), _stillness, _limits,
+        st.just(WrenchSensorConfig(frame='sensor', topic='wrench')), _stamps))
 
 
 def _by_keyword(kind):
