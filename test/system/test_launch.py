@@ -158,7 +158,7 @@ def test_the_demo_hides_masses_and_prints_so(tmp_path: Path) -> None:
     assert list(commands) == ['simulator', 'suite', 'torso_controller', 'demo', 'viewer']
     assert given_parameters(commands['viewer'])['launch.optional'] == 'true'
     assert given_parameters(commands['demo']) == {
-        'robot': 'talos', 'frame_prefix': '', 'chapters': 'measure', 'once': False,
+        'robot': 'talos', 'urdf': '', 'frame_prefix': '', 'chapters': 'measure', 'once': False,
         'hidden': 'masses', 'duration': 5.0, 'picture': '', 'use_sim_time': True}
 
 
