@@ -144,7 +144,7 @@ class ComEstimator(RobotNode[ComEstimatorParameters]):
                 ignore_override=True)
         self.add_on_set_parameters_callback(self._check_link_masses)
 
-    def _check_link_masses(self, changes: list[Parameter[Any]]) -> SetParametersResult:
+    def _check_link_masses(self, changes: list[Any]) -> SetParametersResult:
         """Refuse other masses than the model's, which the parameter follows."""
         masses = self.model.link_masses.tolist()
         is_wrong = any(change.name == 'link_masses' and (

@@ -25,6 +25,7 @@ from biped_com_ros.ros.topics.stamp import now_ns
 from biped_com_ros.ros.topics.whole_messages import subscribe
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.node import Node
+from rclpy.subscription import Subscription
 from std_msgs.msg import Float64, String
 
 
@@ -56,7 +57,8 @@ class StabilityWatch:
         # With its namespace: another robot's monitor does not monitor this robot.
         event_topic = node.resolve_topic_name(f'{monitor}/event')
         self._status_prefix = f'{event_topic.rpartition("/")[0].lstrip("/")}: '
-        self.gate, self._dcm_margin = StabilityGate(monitor, timeout), None
+        self.gate = StabilityGate(monitor, timeout)
+        self._dcm_margin: Subscription | None = None
         self._subscriptions = [
             subscribe(node, DiagnosticArray, f'{monitor}/event', self._on_event, LATCHED),
             subscribe(

@@ -58,7 +58,7 @@ from biped_com_ros.ros.node.timers import watchdog
 from biped_com_ros.ros.topics.inputs import (
     ArrayInput, ImuInput, Input, JointStateInput, StampedArrayInput, WrenchInput)
 from biped_com_ros.ros.topics.payload_input import PayloadInput
-from biped_com_ros.ros.topics.stamp import now_ns
+from biped_com_ros.ros.topics.stamp import is_time_simulated, now_ns
 from biped_com_ros.ros.topics.state_inputs import COVARIANCE_TOPIC
 from biped_com_ros.viz.arrows import arrow_scale
 import numpy as np
@@ -98,7 +98,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         self.payload = self.keep(PayloadInput(self, self.params))
         compensator.gravity_model.payload = self.payload.carried
         self._configure_supervisor(self.params)
-        self._is_simulated = self.get_clock().ros_time_is_active
+        self._is_simulated = is_time_simulated(self)
         self.keep(watchdog(self, _WATCH_PERIOD, self._watch))
         self.compensator = compensator
 
@@ -295,7 +295,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
 
     def _watch(self) -> bool:
         """Step in place of joint states that are late, and return whether they are."""
-        self._is_simulated = self.get_clock().ros_time_is_active
+        self._is_simulated = is_time_simulated(self)
         if self.compensator is None:
             return False
         now = self._now()

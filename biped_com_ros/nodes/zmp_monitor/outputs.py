@@ -96,7 +96,7 @@ class StabilityOutputs:
             (PolygonOutput(node, topic, world_frame), attrgetter(field))
             for topic, field in (
                 ('~/support_polygon', 'support'), ('~/com_region', 'com_region')))
-        options = {'qos_overriding_options': overridable()}
+        options: dict[str, Any] = {'qos_overriding_options': overridable()}
         self._uncertain = _uncertain_publisher(node, world_frame)
         self._phase = node.create_publisher(String, '~/support_phase', LATCHED, **options)
         self._event = node.create_publisher(DiagnosticArray, '~/event', LATCHED, **options)

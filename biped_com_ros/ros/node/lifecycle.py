@@ -22,6 +22,7 @@ cleaned up, or when configuring fails.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from biped_com_ros.core.errors import BipedComError
@@ -163,9 +164,10 @@ class ManagedNode(RobotNodeMixin[Parameters], LifecycleNode):
 
     def _destroy(self, part: Any) -> None:
         """Destroy a part; those that rclpy created are destroyed by the node."""
-        for kind, destroy in ((Timer, self.destroy_timer), (Service, self.destroy_service),
-                              (Client, self.destroy_client),
-                              (Subscription, self.destroy_subscription)):
+        destroyers: tuple[tuple[type, Callable[[Any], object]], ...] = (
+            (Timer, self.destroy_timer), (Service, self.destroy_service),
+            (Client, self.destroy_client), (Subscription, self.destroy_subscription))
+        for kind, destroy in destroyers:
             if isinstance(part, kind):
                 destroy(part)
                 return

@@ -79,12 +79,13 @@ class RobotNodeMixin(Generic[Parameters]):
         super().__init__(name, **node_kwargs)  # type: ignore[call-arg]  # the one of rclpy
         self.has_model = self.is_built = False
         self._input_watch: InputWatch | None = None
+        node = cast(Node, self)
         self.params = declare_parameters(
-            self, parameters_class, self._on_parameters, self._check_change)
-        self.diagnostics = Diagnostics(self)
+            node, parameters_class, self._on_parameters, self._check_change)
+        self.diagnostics = Diagnostics(node)
         self._urdf_in_use = self.params.urdf
         self._source = RobotSource(
-            self, self.params, self._on_model, self.diagnostics,
+            node, self.params, self._on_model, self.diagnostics,
             self._on_inertials if self.takes_inertials else None)
 
     # -- what a node implements
@@ -145,7 +146,7 @@ class RobotNodeMixin(Generic[Parameters]):
 
     def watch_inputs(self, inputs: Mapping[str, Input]) -> InputWatch:
         """Log when one of these inputs, by name, is missing or back; see `missing_inputs`."""
-        self._input_watch = InputWatch(self, dict(inputs))
+        self._input_watch = InputWatch(cast(Node, self), dict(inputs))
         return self._input_watch
 
     @property

@@ -30,7 +30,7 @@ from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, OK, Report, W
 from biped_com_ros.ros.topics.frames import frame_prefix
 from biped_com_ros.ros.topics.qos import copy_of, overridable, SENSOR_INPUT
 from biped_com_ros.ros.topics.silence import Silence
-from biped_com_ros.ros.topics.stamp import now_ns
+from biped_com_ros.ros.topics.stamp import is_time_simulated, now_ns
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
@@ -113,7 +113,7 @@ class Input:
         self._connect(ReadSpec(
             reader=reader, message_type=message_type, options=options,
             max_age_ns=nanoseconds(max_age), reset_after_ns=nanoseconds(reset_after), plain=plain,
-            simulated=self._clock.ros_time_is_active, period_ns=nanoseconds(period),
+            simulated=is_time_simulated(node), period_ns=nanoseconds(period),
             largest=largest, frame_prefix=frame_prefix(node)))
         if diagnostics is not None:
             diagnostics.add(f'input {self.topic}', self.report)

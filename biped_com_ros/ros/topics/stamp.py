@@ -20,7 +20,7 @@ import struct
 
 from biped_com_ros.core.constants import SECOND_NS
 from builtin_interfaces.msg import Time
-from rclpy.clock import Clock
+from rclpy.clock import Clock, ROSClock
 from rclpy.node import Node
 
 _STAMP = struct.Struct('<iI')
@@ -47,6 +47,12 @@ def stamp_to_msg(ns: int) -> Time:
 def ns_of_msg(message: Time) -> int:
     """Return the nanoseconds of a ``builtin_interfaces/Time``."""
     return int(message.sec * SECOND_NS + message.nanosec)
+
+
+def is_time_simulated(node: Node) -> bool:
+    """Return whether a node's time is that of ``/clock``."""
+    clock = node.get_clock()
+    return isinstance(clock, ROSClock) and clock.ros_time_is_active
 
 
 def now_ns(source: Node | Clock) -> int:
