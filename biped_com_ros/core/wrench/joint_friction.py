@@ -37,7 +37,7 @@ import numpy as np
 _SPEED = 0.05
 
 
-class JointFriction:
+class LearnedFriction:
     """
     Coulomb friction of n joints.
 

@@ -41,7 +41,7 @@ from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.geometry.wrench import set_wrench_adjoint
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.wrench.dynamics import ExternalForces
-from biped_com_ros.core.wrench.joint_friction import JointFriction
+from biped_com_ros.core.wrench.joint_friction import LearnedFriction
 import eigenpy  # comes with Pinocchio; its decomposition takes a fifth of NumPy's inverse
 import numpy as np
 
@@ -155,7 +155,7 @@ class VirtualFootWrenches:
                 f"no joint of the legs of '{model.config.name}' has a motor, so their torques "
                 'give no foot wrenches: use real sensors')
         self._weight, self._feet = model.mass * settings.gravity, len(model.soles.names)
-        self.friction = JointFriction(
+        self.friction = LearnedFriction(
             settings.friction * self._weight, settings.cutoff, settings.friction_memory,
             self.forces.measured[6:])
         self._prepare_soles()

@@ -84,7 +84,7 @@ def test_a_capture_holds_how_each_joint_came_to_its_pose(tmp_path):
 @pytest.mark.parametrize(('deviation', 'share', 'stands'), [
     (0.0, 0.05, True), (0.03, 0.05, False), (0.03, 0.08, None), (0.03, 0.12, True),
     (0.03, -0.05, False)])
-def test_a_foot_stands_if_its_load_says_so_with_certainty(deviation, share, stands):
+def test_a_foot_stands_if_its_load_is_certain(deviation, share, stands):
     """Loads and deviations are shares of the weight; of virtual sensors, that weigh no foot."""
     model = with_virtual_sensors(RobotModel.load('g1_as_sold'))
     window = CaptureWindow(model, 'pelvis', StillnessOptions(duration=0.5))

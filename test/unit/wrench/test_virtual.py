@@ -23,7 +23,7 @@ from biped_com_ros.core.geometry.wrench import wrench_adjoint
 from biped_com_ros.core.model.config import DrivesConfig, ImuConfig
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.wrench.dynamics import by_joint
-from biped_com_ros.core.wrench.joint_friction import JointFriction
+from biped_com_ros.core.wrench.joint_friction import LearnedFriction
 from biped_com_ros.core.wrench.virtual import VirtualFootWrenches, VirtualWrenchSettings
 import numpy as np
 import pytest
@@ -169,15 +169,15 @@ def test_learned_friction_makes_wrenches_right(walked, model, weight):
 
 
 def test_friction_of_a_joint_that_may_stick_is_uncertain():
-    friction = JointFriction(0.5, 50.0, 20.0, np.array([True, True]))
+    friction = LearnedFriction(0.5, 50.0, 20.0, np.array([True, True]))
     friction.coefficients[:] = 2.0
     friction.update(0.002, np.array([-3.0, 0.0]))
     np.testing.assert_allclose(friction.torques, [-2.0, 0.0], atol=1e-9)
     np.testing.assert_allclose(friction.variance, [0.0, 4.0], atol=1e-9)
 
 
-def test_a_joint_that_stands_still_tells_nothing_of_friction():
-    friction = JointFriction(0.5, 50.0, 20.0, np.array([True, True]))
+def test_a_joint_at_rest_gives_no_friction():
+    friction = LearnedFriction(0.5, 50.0, 20.0, np.array([True, True]))
     for _ in range(100):
         friction.update(0.002, np.array([1.0, 0.0]))
         friction.learn(np.diag([4.0, 4.0]), 4.0 * (friction.torques + 0.7), 0.008)
