@@ -23,6 +23,7 @@ from typing import Any
 import pytest
 from support.launch_process import Launched
 
+
 @pytest.fixture
 def launch(tmp_path: Path) -> Iterator[Callable[..., Launched]]:
     started: list[Launched] = []
