@@ -306,7 +306,7 @@ def test_reset_puts_the_robot_back_and_time_goes_on(rig):
     push.wrench.force.x = 400.0
     out.publish(push)
     rig.until(lambda: rig.health('simulation')[0] == DiagnosticStatus.ERROR, what='the fall')
-    assert '~/reset' in rig.health('simulation')[1]
+    assert 'call /simulator/reset' in rig.health('simulation')[1]
     response = rig.call(rig.peer.create_client(Trigger, 'simulator/reset'), Trigger.Request())
     assert response.success and 'was reset to posture stand' in response.message
     rig.spin(0.5)
