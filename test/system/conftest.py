@@ -41,7 +41,7 @@ def launch(tmp_path: Path) -> Iterator[Callable[..., Launched]]:
 
 @pytest.fixture
 def listener() -> Iterator[Any]:
-    """Return a node that waits for one message of a topic."""
+    """Return a node that waits for the first message of a topic that is as expected."""
     rclpy = pytest.importorskip('rclpy')
     context = rclpy.Context()
     context.init()
@@ -49,13 +49,18 @@ def listener() -> Iterator[Any]:
     executor = rclpy.executors.SingleThreadedExecutor(context=context)
     executor.add_node(node)
 
-    def wait_for(kind: Any, topic: str, launched: Launched, timeout: float = 30.0) -> Any:
+    def wait_for(kind: Any, topic: str, launched: Launched, timeout: float = 30.0,
+                 accepts: Callable[[Any], bool] = lambda message: True) -> Any:
         received: list[Any] = []
+
+        def receive(message: Any) -> None:
+            if accepts(message):
+                received.append(message)
         qos = rclpy.qos.qos_profile_sensor_data
         if topic.endswith('robot_description'):
             qos = rclpy.qos.QoSProfile(
                 depth=1, durability=rclpy.qos.DurabilityPolicy.TRANSIENT_LOCAL)
-        subscription = node.create_subscription(kind, topic, received.append, qos)
+        subscription = node.create_subscription(kind, topic, receive, qos)
         deadline = time.monotonic() + timeout
         while not received:
             assert time.monotonic() < deadline, f'nothing on {topic}:\n{launched.output}'

@@ -149,11 +149,15 @@ class BringupRecorder:
 
 def commands(directory):
     """Return the two commands of the page that bring the robot up, and their variable."""
-    lines = re.search(
-        r'in two terminals [^:]+::\n\n((?:    .+\n)+)', PAGE.read_text())[1].splitlines()
-    export, variable = lines.pop(0).split('#')[0].split()
-    assert export == 'export'
-    words = [shlex.split(line.replace('$PWD', str(directory))) for line in lines]
+    terminals = re.search(
+        r'in two terminals::\n\n((?:    .+\n)+)\n::\n\n((?:    .+\n)+)', PAGE.read_text())
+    words, variables = [], set()
+    for lines in terminals.groups():
+        source, export, command = lines.splitlines()
+        assert source.split() == ['source', '.venv/bin/activate']
+        variables.add(export.split('#')[0].split()[1])
+        words.append(shlex.split(command.replace('$PWD', str(directory))))
+    variable, = variables
     return [[sys.executable, *command[1:]] if command[0] == 'python' else [
         sys.executable, '-m', 'biped_com_ros.launch_runner.launch', *command[1:]]
         for command in words], dict([variable.split('=')])
