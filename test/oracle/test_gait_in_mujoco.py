@@ -176,7 +176,7 @@ def pushed(gait, force, heading, balance):
     return not walker.has_fallen
 
 
-@pytest.mark.parametrize('heading, force', ((270.0, 7.5),))
+@pytest.mark.parametrize('heading, force', ((90.0, 6.0), (270.0, 7.5)))
 def test_a_push_that_fells_a_robot_is_survived_with_adjusted_steps(model, heading, force):
     """To the foot in the air, which lands elsewhere, and away from it: the walk has to wait."""
     gait = walk(model, 4, LENGTH, options=QUICK)

@@ -406,6 +406,7 @@ class GaitFeedback:
     def _move(self, dt: float, time: float, values: Array) -> None:
         """Set the increments, limited in rate and size and by the limits of the joints."""
         s, goal, positions = self._settings, self._goal(time, values), values[:-4]
+        goal = np.where(np.isfinite(goal), goal, self.increments)
         step = dt * s.max_increment_rate
         near = np.clip(goal, self.increments - step, self.increments + step)
         near = np.clip(near, -s.max_increment, s.max_increment)

@@ -187,6 +187,8 @@ class StepAdjustment:
 
     def _move(self, foot: int, dt: float, left: float) -> None:
         """Approach the goal so that it is reached in time, limited in speed and acceleration."""
+        if dt <= 0.0:  # the gait waits
+            return
         s = self._settings
         missing = self._goal - self.offsets[foot]
         speed = limited(missing / max(left - _LOCKED, 2.0 * dt), s.max_step_speed)

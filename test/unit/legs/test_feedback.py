@@ -15,6 +15,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import rotation_about
 from biped_com_ros.core.legs.balance import BalanceSettings, stepping
@@ -112,8 +114,10 @@ def test_increments_fade_out_without_measurements(gait, stale):
     assert np.abs(feedback.increments).max() < 2e-3
 
 
-def test_whatever_is_measured_increments_are_limited(gait):
-    settings = BalanceSettings(max_increment=0.1, max_increment_rate=0.5)
+@pytest.mark.parametrize('scale', (1e4, 1e308))
+@pytest.mark.parametrize('settings', (BalanceSettings(), stepping(0.15)))
+def test_whatever_is_measured_increments_are_limited(gait, settings, scale):
+    settings = replace(settings, max_increment=0.1, max_increment_rate=0.5)
     feedback, rng = GaitFeedback(gait, settings), np.random.default_rng(3)
     legs = np.concatenate([gait.model.joint_index(gait.model.config.groups[name])
                            for name in ('left_leg', 'right_leg')])
@@ -121,7 +125,7 @@ def test_whatever_is_measured_increments_are_limited(gait):
         before = feedback.increments.copy()
         feedback.update(DT, 0.0, WalkMeasurement(
             rng.normal(size=len(before)), rotation_about(1, rng.normal()),
-            rng.normal(scale=1e4, size=(2, 6))))
+            rng.normal(scale=scale, size=(2, 6))))
         assert np.isfinite(feedback.increments).all()
         assert np.abs(feedback.increments - before).max() <= 0.5 * DT + 1e-12
         assert np.abs(feedback.increments).max() <= 0.1

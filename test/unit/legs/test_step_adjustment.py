@@ -95,6 +95,18 @@ def test_the_next_step_brings_the_feet_beside_each_other_again(plan):
     assert np.linalg.norm(steps.offsets[0]) > 0.08 and steps.is_on_plan
 
 
+@pytest.mark.parametrize('left', (0.2, 0.06, 0.03))
+def test_a_foot_stays_while_the_time_of_the_gait_stands_still(plan, left):
+    steps, first = StepAdjustment(SETTINGS, (SOLE, SOLE)), swing(plan, 0)
+    for _ in walked(plan, steps, lambda time: along(0.1, 0.0), first.end - left):
+        pass
+    offsets, velocities = steps.offsets.copy(), steps.velocities.copy()
+    assert offsets.any() and velocities.any()
+    steps.update(0.0, plan, first.end - left, along(0.1, 0.0))
+    np.testing.assert_array_equal(steps.offsets, offsets)
+    np.testing.assert_array_equal(steps.velocities, velocities)
+
+
 @pytest.mark.parametrize('keep', (False, True))
 def test_the_last_step_and_those_after_a_stop_stay_as_planned(plan, keep):
     steps = StepAdjustment(SETTINGS, (SOLE, SOLE))
