@@ -459,7 +459,7 @@ def share(trials: list[Trial], what: str) -> float:
     return 100.0 * float(np.mean(values)) if values else float('nan')
 
 
-HEADER = ('wrong', 'seeds', 'CAD', 'before', 'now', 'worst', 'said')
+HEADER = ('wrong', 'seeds', 'CAD', 'before', 'now', 'worst', 'predicted')
 COVERED = ('worse', 'before %', 'CoM %', 'links %', 'masses %', 'mass %', 'instruments below 90 %')
 
 

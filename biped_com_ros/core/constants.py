@@ -30,6 +30,9 @@ STEP_CAP = 0.05
 NEVER_NS = -2 ** 62
 """Stamp, ns, of what has not happened yet: earlier than any other."""
 
+CERTAIN = 2.0
+"""Number of standard deviations beyond which an uncertain value counts as different."""
+
 
 def nanoseconds(seconds: float) -> int:
     """Return a duration in whole nanoseconds, as stamps are."""

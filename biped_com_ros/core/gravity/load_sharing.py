@@ -26,8 +26,8 @@ the moment that the other ankle's torque balanced goes over to a pair of forces.
 contact is zero when it leaves the ground, unless it is lifted faster than that; then its share,
 and with it the efforts, go to zero at that rate.
 
-Of a force that is uncertain, as one from joint torques, the blend sees what it exceeds by one
-standard deviation: a foot that may be in the air gets nothing to carry.
+An uncertain force, such as one from joint torques, counts in the blend less its standard
+deviation: a foot that may be in the air gets nothing to carry.
 """
 
 from __future__ import annotations
@@ -180,9 +180,9 @@ class LoadSharing:
             return [force / total for force in forces]
         low, width = settings.lift, settings.full - settings.lift
         faded = []
-        for force, least in zip(forces, certain):
+        for force, lower in zip(forces, certain):
             force /= weight
-            phase = (least / weight - low) / width
+            phase = (lower / weight - low) / width
             if phase < 1.0:
                 # Exactly zero, not the negative one of a foot that is pulled a little.
                 force = force * phase * phase * (3.0 - 2.0 * phase) if phase > 0.0 else 0.0

@@ -19,7 +19,7 @@ from collections import deque
 from dataclasses import dataclass
 import math
 
-from biped_com_ros.core.constants import GRAVITY
+from biped_com_ros.core.constants import CERTAIN, GRAVITY
 from biped_com_ros.core.errors import check_positive, InputError
 from biped_com_ros.core.geometry.pose import Array, BoolArray
 from biped_com_ros.core.identification.captures import Capture
@@ -28,9 +28,6 @@ import numpy as np
 
 LEAST_UPRIGHTNESS = 0.5
 """Least vertical part of the base's z axis in a capture: of a robot that has not fallen."""
-
-_CERTAIN = 2.0
-"""In how many standard deviations a load must differ from what decides."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,7 +222,7 @@ class CaptureWindow:
         for foot, config in model.config.feet.items():
             load, hanging = 0.0, 0.0
             sensors = [names.index(sensor) for sensor in config.wrench_sensors]
-            uncertain = _CERTAIN * math.hypot(*self.force_deviations[sensors].tolist())
+            uncertain = CERTAIN * math.hypot(*self.force_deviations[sensors].tolist())
             for sensor in config.wrench_sensors:
                 frame = model.config.wrench_sensors[sensor]
                 R = state.pose_in_base(frame.frame).rotation

@@ -99,7 +99,8 @@ class LocatedState:
         Environment on each foot in its sole frame, F times six numbers, N and N m; None if not
         measured.
     wrench_covariance
-        Of all wrenches of the feet, foot by foot, (6 F, 6 F); None of sensors, which do not tell.
+        Of all wrenches of the feet, foot by foot, (6 F, 6 F); None if not known, as
+        with sensors.
     hand_wrenches
         Environment on each hand that has sensors, in its frame; None for one that is not measured.
     restarted

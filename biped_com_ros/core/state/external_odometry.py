@@ -15,9 +15,9 @@
 Odometry from elsewhere, of cameras or lidars, in the filter of the base.
 
 What legs and IMU cannot know, heading and place after a long way, is corrected by it. Its frame
-is aligned with the world by the first message. A message is late: what it says of an earlier
-instant is compared with the estimate of that instant, and the difference corrects that of now, a
-fixed time after the stamp. So the result does not depend on when messages arrive within that time.
+is aligned with the world by the first message. Messages are late: a pose is compared with the
+estimate of its own instant, and the difference corrects the present estimate, a fixed time after
+the stamp. So the result does not depend on when messages arrive within that time.
 Jumps, as by a loop that is closed, are rejected; an odometry that stays elsewhere is aligned anew.
 """
 
@@ -100,14 +100,14 @@ class ExternalOdometry:
         """Keep the estimated pose of the base in the world at a time, ns."""
         self._estimates.append((stamp_ns, base))
 
-    def correct(self, stamp_ns: int, found: InvariantFilter) -> None:
+    def correct(self, stamp_ns: int, base_filter: InvariantFilter) -> None:
         """Correct the filter at a time, ns, by the messages that are due."""
         due_ns = stamp_ns - nanoseconds(self.settings.delay)
         while self._waiting and self._waiting[0][0] <= due_ns:
             measured_ns, pose = self._waiting.popleft()
             base = self._estimate_at(measured_ns)
             if base is not None:
-                self._use(measured_ns, base, pose, found)
+                self._use(measured_ns, base, pose, base_filter)
 
     def _estimate_at(self, stamp_ns: int) -> Pose | None:
         """Return the last estimate up to a time, ns; None if it is not known any more."""
@@ -116,30 +116,31 @@ class ExternalOdometry:
             estimates.popleft()
         return estimates[0][1] if estimates and estimates[0][0] <= stamp_ns else None
 
-    def _use(self, stamp_ns: int, base: Pose, pose: Pose, found: InvariantFilter) -> None:
+    def _use(self, stamp_ns: int, base: Pose, pose: Pose,
+             base_filter: InvariantFilter) -> None:
         if self._to_world is None or stamp_ns - self._accepted_ns > _REALIGN_NS:
             self._to_world = _align(base, pose)
             self._accepted_ns = stamp_ns
             return
         measured = self._to_world @ pose
         turn = pin.log3(base.rotation.dot(measured.rotation.T))
-        H = np.zeros((4, found.size))
+        H = np.zeros((4, base_filter.size))
         H[:3, ATTITUDE], H[:3, POSITION] = -skew(base.position), np.eye(3)
         H[3, 2] = 1.0
-        settings, before = self.settings, (found.R_world_imu, found.position)
+        settings, before = self.settings, (base_filter.R_world_imu, base_filter.position)
         variances = np.array((settings.deviation,) * 3 + (settings.heading_deviation,)) ** 2
         innovation = np.append(base.position - measured.position, turn[2])
-        if found.update(H, innovation, variances, _GATE):
+        if base_filter.update(H, innovation, variances, _GATE):
             self._accepted_ns = stamp_ns
-            self._correct_estimates(found, *before)
+            self._correct_estimates(base_filter, *before)
         else:
             self.rejected += 1
 
-    def _correct_estimates(self, found: InvariantFilter, R_before: Array,
+    def _correct_estimates(self, base_filter: InvariantFilter, R_before: Array,
                            before: Array) -> None:
         """Move the kept estimates, too: else the next message would correct the same error."""
-        change = Pose(found.R_world_imu.dot(R_before.T), np.zeros(3))
-        change = Pose(change.rotation, found.position - change.rotation.dot(before))
+        rotation = base_filter.R_world_imu.dot(R_before.T)
+        change = Pose(rotation, base_filter.position - rotation.dot(before))
         self._estimates = deque(
             [(ns, change @ base) for ns, base in self._estimates], maxlen=_DEPTH)
 

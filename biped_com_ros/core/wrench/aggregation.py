@@ -131,7 +131,8 @@ class ContactBody:
     stamp_ns
         Time of the wrench, ns.
     force_deviation
-        Standard deviation of the normal force, N; zero of sensors, which do not tell.
+        Standard deviation of the normal force, N; zero where it is not known, as with
+        sensors.
     samples
         Synchronizes the wrenches of its sensors.
 

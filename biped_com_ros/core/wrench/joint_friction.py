@@ -17,10 +17,10 @@ Friction of the joints of the legs that the model lacks, learned while the robot
 The force of the environment on a joint is found by the torque of its motor, so friction that is
 unknown is taken for a force. It changes its sign with the velocity, which nothing of the ground
 does: recursive least squares with exponential forgetting find one Coulomb torque for each joint.
-Wrenches of the feet are unknowns beside them (they are marginalized, with their prior): what the
-root's equations of motion say together with those of a leg, and a leg that swings, tell friction;
-what could be a wrench on the foot as well tells nothing. Least squares that take the foot's wrench
-for known, or swinging legs alone, attribute part of the motion to friction.
+Wrenches of the feet are unknowns beside them (they are marginalized, with their prior). Friction
+is observable from the root's equations of motion together with those of a leg, and from a leg that
+swings; what could be a wrench on the foot as well carries no information. Least squares that take
+the foot's wrench for known, or swinging legs alone, attribute part of the motion to friction.
 
 A joint that hardly moves may stick anywhere between both signs. That is a variance.
 """

@@ -43,15 +43,12 @@ from biped_com_ros.ros.node.parameters import settings_from
 from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.topics.inputs import Input
 from biped_com_ros.ros.topics.outputs import (
-    TemplatePublisher, vector_publisher, wrench_publisher)
+    LINEAR, TemplatePublisher, vector_publisher, wrench_publisher)
 from biped_com_ros.ros.topics.state_inputs import StateInputs
 from nav_msgs.msg import Odometry
 import numpy as np
 from rclpy.node import Node
 from std_msgs.msg import Header
-
-_LINEAR = np.arange(36).reshape(6, 6)[:3, :3].ravel()
-"""Indices of the upper left (3, 3) block in a flattened (6, 6) covariance."""
 
 
 class FusedComOutput:
@@ -171,8 +168,8 @@ class FusedComOutput:
                 *(walking or self.standing).now())
             if walking is not None or self._published_updates != self.standing.updates:
                 self._published_updates = self.standing.updates
-                fields['position_covariance'][_LINEAR] = estimate.com_covariance.reshape(-1)
-                fields['velocity_covariance'][_LINEAR] = estimate.velocity_covariance.reshape(-1)
+                fields['position_covariance'][LINEAR] = estimate.com_covariance.reshape(-1)
+                fields['velocity_covariance'][LINEAR] = estimate.velocity_covariance.reshape(-1)
             self._fused.publish(stamp_ns)
         if self._bias.has_subscribers:
             self._bias.fields['vector'][...] = estimate.bias

@@ -47,9 +47,9 @@ from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory as JointTrajectoryMsg, JointTrajectoryPoint
 
-#: A message reaches so far, in steps, s: for so long the controller needs no other one to go on.
+#: Time that the points of a message cover, and time between them, s.
 _REACH, _STEP = 0.1, 0.02
-#: In so long after that the controller brings the joints to rest when no message follows, s.
+#: Time after the last of these points in which the joints come to rest if no message follows, s.
 _BRAKE_TIME = 0.2
 #: A stamp further back than this is one of a clock that was set back, ns.
 _SET_BACK_NS = nanoseconds(0.5)

@@ -49,8 +49,8 @@ class TrajectoryRivals:
         Full name of the topic; the action of a topic ``c/joint_trajectory`` is
         ``c/follow_joint_trajectory``.
     is_commanding
-        Returns whether this node commands efforts, so that goals have to end. Else they are none
-        of its business: it may be inactive.
+        Returns whether this node commands efforts, so that goals of others have to end. Else they
+        are left alone: this node may be inactive.
     on_cancelled
         Called when goals were found and are cancelled.
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from biped_com_ros.core.com.check import RestMean
+from biped_com_ros.core.constants import CERTAIN
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.geometry.wrench import centre_of_pressure, com_line
 from biped_com_ros.core.model.frames import sole_in_link
@@ -29,9 +30,6 @@ from biped_com_ros.ros.topics.qos import LATCHED
 from biped_com_ros.ros.topics.stamp import now_ns
 from biped_com_ros.ros.topics.tf import publish_static_transforms
 from rclpy.node import Node
-
-#: In how many standard deviations a force must differ from zero for a CoP.
-_CERTAIN = 2.0
 
 
 class WrenchOutputs:
@@ -120,7 +118,7 @@ class FootOutput:
         in_contact = foot.in_contact
         if in_contact and self._cop.has_subscribers:
             point = centre_of_pressure(foot.wrench_values, minimum_force=max(
-                min_force, _CERTAIN * foot.force_deviation))
+                min_force, CERTAIN * foot.force_deviation))
             if point is not None:
                 self._cop.publish_value(point, stamp_ns)
         if self._contact_repeater.is_due(in_contact, stamp_ns, contact_period_ns):

@@ -18,6 +18,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from biped_com_ros.core.constants import CERTAIN
 from biped_com_ros.core.signals.synchronizer import StampThrottle
 from biped_com_ros.core.stability.levels import Level
 from biped_com_ros.core.stability.monitor import StabilityMonitor, StabilityReport
@@ -29,9 +30,6 @@ from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
 from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.topics.state_inputs import describe_contacts, StateInputs
 import numpy as np
-
-#: In how many standard deviations of the measured ZMP the model's may differ.
-_CERTAIN = 2.0
 
 
 class StabilityHealth:
@@ -124,7 +122,7 @@ class StabilityHealth:
                           'the topics of their wrenches'), values
         if not rate:
             return ERROR, f'not measured: {self._why_no_zmp(instants)}', values
-        if difference > np.hypot(params.difference_warning, _CERTAIN * deviation):
+        if difference > np.hypot(params.difference_warning, CERTAIN * deviation):
             return WARN, (f"the model's ZMP differs from the measured one by "
                           f'{1e3 * difference:.0f} mm rms (difference_warning: '
                           f'{1e3 * params.difference_warning:.0f} mm): calibrate the masses, tare '

@@ -26,19 +26,16 @@ from biped_com_ros.ros.fast.codec import Template
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, status_name, WARN
 from biped_com_ros.ros.topics.frames import frame_prefix
 from biped_com_ros.ros.topics.outputs import (
-    float_publisher, point_publisher, TemplatePublisher, vector_publisher)
+    float_publisher, LINEAR, point_publisher, TemplatePublisher, vector_publisher)
 from biped_com_ros.ros.topics.qos import LATCHED, overridable
 from biped_com_ros.ros.topics.stamp import stamp_to_msg
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from geometry_msgs.msg import Point32, Polygon, PolygonStamped, PoseWithCovarianceStamped
-import numpy as np
 from rclpy.node import Node
 from std_msgs.msg import Header, String
 
 SEVERITY = {Level.STABLE: OK, Level.MARGINAL: WARN, Level.UNSTABLE: ERROR, Level.FALLEN: ERROR}
 
-#: Places of the first three of six numbers in their covariance.
-_LINEAR = np.arange(36).reshape(6, 6)[:3, :3].ravel()
 #: A publisher, the field of its message, and what of a report it gets; None is not published.
 _Output = tuple[TemplatePublisher, str, Callable[[StabilityReport], Any]]
 
@@ -125,7 +122,7 @@ class StabilityOutputs:
         if self._uncertain.has_subscribers and report.zmp_covariance is not None:
             fields = self._uncertain.fields
             fields['position'][...] = report.zmp_in_world
-            fields['covariance'][_LINEAR] = report.zmp_covariance.reshape(-1)
+            fields['covariance'][LINEAR] = report.zmp_covariance.reshape(-1)
             self._uncertain.publish(report.located.stamp_ns)
 
     def _publish_event(self, report: StabilityReport, change: Change) -> None:

@@ -268,20 +268,20 @@ class StampedArrayReader(StampedReader):
             raise RefusedMessage('malformed', f'its stamp is {seconds} s and {nanoseconds} ns')
         ns = int(seconds) * SECOND_NS + int(nanoseconds)
         self._check_stamp(ns, structure)
-        _check_array(values[STAMP_NUMBERS:], self.spec.largest)
+        _check_array(values[STAMP_NUMBERS:], self.spec.largest, STAMP_NUMBERS)
         structure.last_ns = ns
         self.arguments = (read_only(values[STAMP_NUMBERS:]),)
         return ns
 
 
-def _check_array(values: np.ndarray, largest: float) -> None:
-    """Raise RefusedMessage if a value is not finite, or too large."""
+def _check_array(values: np.ndarray, largest: float, first: int = 0) -> None:
+    """Raise RefusedMessage if a value, from ``data[first]`` on, is not finite, or too large."""
     is_credible = np.abs(values) <= largest  # NaN is not
     if is_credible.all():
         return
     index = int(is_credible.argmin())
-    value = values[index]
+    name, value = f'data[{first + index}]', values[index]
     if not isfinite(value):
-        raise RefusedMessage('not finite', f'data[{index}] = {value}')
+        raise RefusedMessage('not finite', f'{name} = {value}')
     raise RefusedMessage('too large', (
-        f'data[{index}] = {value:g} is implausible (limit {largest:g}): check its unit'))
+        f'{name} = {value:g} is implausible (limit {largest:g}): check its unit'))

@@ -77,12 +77,12 @@ class FilterParameters(RobotNodeParameters):
         '', 'With base_source filter: topic (nav_msgs/Odometry) of the pose of base_link by a '
         'camera or a lidar, in any level frame; empty: none')
     filter_odometry_deviation: float = parameter(
-        0.02, 'Standard deviation of its positions', 'm', 1e-4, 10.0)
+        0.02, 'Standard deviation of the positions on filter_odometry_topic', 'm', 1e-4, 10.0)
     filter_odometry_heading: float = parameter(
-        0.01, 'Standard deviation of its headings', 'rad', 1e-4, 3.0)
+        0.01, 'Standard deviation of the headings on filter_odometry_topic', 'rad', 1e-4, 3.0)
     filter_odometry_delay: float = parameter(
-        0.1, 'Time after the stamp of a message at which it is used: the longest that messages '
-        'take to arrive', 's', 0.0, 2.0)
+        0.1, 'Time after its stamp at which a message on filter_odometry_topic is used: the '
+        'longest that messages take to arrive', 's', 0.0, 2.0)
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from biped_com_ros.ros.topics.frames import frame_prefix, with_prefix
 from biped_com_ros.ros.topics.qos import copy_of, overridable, STATE_OUTPUT
 from geometry_msgs.msg import (
     PointStamped, Pose, PoseArray, Vector3Stamped, WrenchStamped)
+import numpy as np
 from rclpy.event_handler import PublisherEventCallbacks
 from rclpy.node import Node
 from rclpy.publisher import Publisher
@@ -228,6 +229,10 @@ def float_array_publisher(node: Node, topic: str, n: int, labels: Sequence[str] 
         dim=[MultiArrayDimension(label=label, size=1, stride=1) for label in labels])
     prototype = Float64MultiArray(layout=layout, data=[0.0] * n)
     return TemplatePublisher(node, topic, prototype, {'data': 'data'} if n else {}, **options)
+
+
+#: Indices of the (3, 3) block of positions or linear velocities in a flattened (6, 6) covariance.
+LINEAR = np.arange(36).reshape(6, 6)[:3, :3].ravel()
 
 
 class StampedArrayPublisher(TemplatePublisher):
