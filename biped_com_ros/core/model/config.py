@@ -21,7 +21,7 @@ names the place and what would be valid.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 import math
 from pathlib import Path
 import re
@@ -412,7 +412,8 @@ def load_robot_config(name_or_path: str | Path) -> RobotConfig:
     ----------
     name_or_path
         A name of :func:`robot_names`, or the path of a YAML file; its `urdf` may be a path
-        relative to it.
+        relative to it. With ``extends: talos`` (or an absolute path) it holds only what differs
+        from another robot.
 
     Raises
     ------
@@ -421,11 +422,34 @@ def load_robot_config(name_or_path: str | Path) -> RobotConfig:
 
     """
     path = robot_file(name_or_path)
-    config = robot_config_from_mapping(read_yaml(path), where=path.name)
-    beside = path.parent / config.urdf
-    if config.urdf and beside.is_file():
-        return replace(config, urdf=str(beside.resolve()))
-    return config
+    return robot_config_from_mapping(_read_robot(path), where=path.name)
+
+
+def _read_robot(path: Path, extending: tuple[Path, ...] = ()) -> Mapping[str, Any]:
+    """Return what a robot's YAML holds, on top of the robot that it extends."""
+    values = dict(read_yaml(path))
+    urdf = values.get('urdf')
+    if isinstance(urdf, str) and urdf and (path.parent / urdf).is_file():
+        values['urdf'] = str((path.parent / urdf).resolve())
+    if 'extends' not in values:
+        return values
+    name, chain = values.pop('extends'), (*extending, path)
+    base = robot_file(str(name))
+    if name not in robot_names() and not base.is_absolute():
+        raise ConfigurationError(f"{path.name}: extends is '{name}'; give the name of a robot of "
+                                 'the package, or the absolute path of a robot YAML')
+    if base.resolve() in [file.resolve() for file in chain]:
+        raise ConfigurationError(f'{path.name} extends itself: '
+                                 f'{" -> ".join(file.name for file in (*chain, base))}')
+    return _merged(_read_robot(base, chain), values)
+
+
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return both, where mappings are merged and all else is replaced by that above."""
+    return {**below, **{
+        key: _merged(below[key], value)
+        if isinstance(value, Mapping) and isinstance(below.get(key), Mapping) else value
+        for key, value in above.items()}}
 
 
 def robot_config_from_mapping(values: Mapping[str, Any], where: str = 'robot') -> RobotConfig:

@@ -13,6 +13,8 @@
 # limitations under the License.
 """Reading a robot's YAML strictly."""
 
+import dataclasses
+
 from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
 from biped_com_ros.core.model import config as config_module
 from biped_com_ros.core.model.config import (
@@ -212,6 +214,41 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
 @pytest.mark.parametrize('name', robot_names())
 def test_every_robot_of_the_package_reads(name):
     assert load_robot_config(name).name == name
+
+
+def test_a_file_that_extends_another_holds_only_what_differs(tmp_path):
+    base, biped = 'extends: biped\nhands: {left: {contact: lean}}\n', load_robot_config('biped')
+    config = load_robot_config(write(tmp_path, base + 'name: mine\npassive_joints: []\n'))
+    assert config.name == 'mine' and config.passive_joints == () and biped.passive_joints
+    assert config.hands['left'] == dataclasses.replace(biped.hands['left'], contact='lean')
+    assert config.hands['right'] == biped.hands['right']
+    assert dataclasses.replace(
+        config, name='biped', passive_joints=biped.passive_joints, hands=biped.hands) == biped
+
+
+def test_a_file_extends_one_that_extends_another_with_its_urdf_beside_it(tmp_path):
+    (tmp_path / 'base').mkdir()
+    (tmp_path / 'base' / 'robot.urdf').write_text('<robot name="mine"/>')
+    below = write(tmp_path / 'base', yaml.safe_dump({**MAPPING, 'urdf': 'robot.urdf'}))
+    between = tmp_path / 'between.yaml'
+    between.write_text(f'extends: {below}\nname: between\n')
+    config = load_robot_config(write(tmp_path, f'extends: {between}\n'))
+    assert config.name == 'between' and load_urdf(config) == '<robot name="mine"/>'
+
+
+@pytest.mark.parametrize('name, message', (
+    ('talo', "'talo'.* did you mean 'talos'"), ('3', "unknown robot '3'"),
+    ('[talos]', r"unknown robot '\['talos'\]'"), ('talos.yaml', 'absolute path'),
+    ('../mine.yaml', 'mine.yaml: extends is .* absolute path')))
+def test_what_is_extended_is_a_known_robot_or_an_absolute_path(tmp_path, name, message):
+    with pytest.raises(ConfigurationError, match=message):
+        load_robot_config(write(tmp_path, f'extends: {name}\n'))
+
+
+def test_a_file_that_extends_itself_is_refused(tmp_path):
+    (tmp_path / 'other.yaml').write_text(f'extends: {tmp_path}/mine.yaml\n')
+    with pytest.raises(ConfigurationError, match='itself: mine.yaml -> other.yaml -> mine.yaml'):
+        load_robot_config(write(tmp_path, f'extends: {tmp_path}/other.yaml\n'))
 
 
 def test_a_relative_urdf_is_taken_from_beside_the_robot_file(tmp_path, monkeypatch):
