@@ -15,6 +15,8 @@
 
 from __future__ import annotations
 
+import re
+
 from biped_com_ros.core.model.robot import RobotModel
 from diagnostic_msgs.msg import DiagnosticStatus
 import numpy as np
@@ -111,3 +113,46 @@ def test_a_shift_that_is_interrupted_holds_and_leads_back(make, model, by):
 def test_an_unknown_foot_is_named(make):
     response = make(shift_foot='middle').request('shift_com')
     assert not response.success and "no foot 'middle'; valid: left, right" in response.message
+
+
+def test_a_hand_that_holds_on_stays_and_the_centre_of_mass_moves_below_it(make, model):
+    arms = [model.joint_names[i] for side in ('left', 'right')
+            for group in ('leg', 'arm') for i in model.group_index(f'{side}_{group}')]
+    rig = make(shift_foot='left_hand', shift_holding=['left'], shift_share=0.3, joints=arms)
+
+    def in_sole(point_of):
+        state = model.state(rig.positions)
+        return state.pose_in_base('r_sole').inverse().apply(point_of(state))
+
+    def hand(state):
+        return state.pose_in_base('l_gripper').position
+
+    def com(state):
+        return state.com_in_base
+    before, hand_before = in_sole(com), in_sole(hand)
+    rig.progress.clear()
+    assert rig.request('shift_com').success
+    rig.state_is('shifting')
+    rig.state_is('standing')
+    rig.until(lambda: rig.positions == pytest.approx(rig.last_pose(), abs=1e-9), what='the end')
+    assert in_sole(hand) == pytest.approx(hand_before, abs=1e-6)
+    moved = (in_sole(com) - before)[:2]
+    assert moved == pytest.approx(0.3 * (hand_before - before)[:2], abs=1e-5)
+    assert abs(moved[1]) > 0.02
+    assert len([p for p in rig.progress if 0.0 < p < 1.0]) > 3 and rig.progress == sorted(
+        rig.progress)
+
+
+@pytest.mark.parametrize('parameters, message', (
+    ({'shift_foot': 'left_hand'}, 'hands only if they are in shift_holding'),
+    ({'shift_holding': ['lft']}, "hand 'lft'"),
+    ({'shift_holding': ['left']}, "l_shoulder_pitch.* would have to move; add them to 'joints'")))
+def test_what_a_hand_needs_is_said(make, parameters, message):
+    rig = make(**parameters)
+    response = rig.request('shift_com')
+    text = response.message
+    if response.success:  # it is planned in the background
+        rig.until(lambda: re.search(message, rig.lines['gait'].message), what='the reason')
+        text = rig.lines['gait'].message
+    assert re.search(message, text)
+    assert not rig.trajectories

@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from pathlib import Path
 import re
 import signal
@@ -397,6 +398,35 @@ def test_a_process_that_cannot_start_reports_why():
     output, _ = process.communicate(timeout=20.0)
     assert process.returncode == 1
     assert "did you mean 'biped'" in output and 'Traceback' not in output
+
+
+def test_a_hand_holds_on_and_lets_go(rig):
+    """A chest that is held by 60 N stays where a push of 60 N would move it; else it moves."""
+    grips, pushes = (rig.publisher(WrenchStamped, f'simulator/{k}') for k in ('grip', 'push'))
+    velocity = rig.collect(Vector3Stamped, 'simulator/truth/com_velocity')
+    rig.node.set_parameters([Parameter('push_duration', value=0.05)])
+
+    def publish(out, force, link='chest'):
+        message = WrenchStamped(header=Header(frame_id=link))
+        message.wrench.force.y = force
+        out.publish(message)
+
+    def largest_speed_after_push():
+        velocity.clear()
+        publish(pushes, 60.0)
+        rig.spin(0.4)
+        return max(v.vector.y for v in velocity)
+    rig.until(lambda: velocity)
+    publish(grips, -200.0)
+    rig.spin(0.2)
+    held = largest_speed_after_push()
+    publish(grips, 0.0)
+    rig.spin(0.5)
+    assert held < 0.5 * largest_speed_after_push()
+    publish(grips, 1.0, 'no_link')
+    rig.until(lambda: 'no_link' in rig.node.commands.last_error, what='a refusal')
+    publish(grips, math.inf)
+    rig.until(lambda: 'must be finite' in rig.node.commands.last_error, what='a refusal')
 
 
 def test_a_load_is_carried_and_taken_off(rig):

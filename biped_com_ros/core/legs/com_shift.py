@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Moves the centre of mass over a foot by increments of the leg joints, with standing feet.
+Moves the centre of mass over a foot or towards a hand, with standing feet and hands that hold on.
 
 Newman (2013), last section: relative to the pelvis, standing soles move by minus the motion of
 the pelvis. With the base moved by d, axes kept, each leg follows by
@@ -20,15 +20,20 @@ the pelvis. With the base moved by d, axes kept, each leg follows by
 
     A d,    A = I - sum J_com,leg J_leg^+ [I; 0]
 
-so that the base has to be moved by ``d = A^-1 dc`` for an increment dc of the centre of mass.
-Legs are solved by damped least squares, which keeps joint velocities small near a stretched knee.
+so that the base has to be moved by ``d = A^-1 dc`` for an increment dc of the centre of mass. The
+arm of a hand on a rail follows in the same way; only the position of the hand is kept, and J_arm
+has three rows. Limbs are solved by damped least squares, which keeps joint velocities small near a
+stretched knee or elbow.
 """
 
 from __future__ import annotations
 
-from biped_com_ros.core.errors import InputError
+from collections import Counter
+from collections.abc import Sequence
+
+from biped_com_ros.core.errors import InputError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.legs.keyframes import LegChain, minimum_jerk
+from biped_com_ros.core.legs.keyframes import joints_above, LegChain, LimbChain, minimum_jerk
 from biped_com_ros.core.model.robot import position_limits, RobotModel
 import numpy as np
 import pinocchio as pin
@@ -43,7 +48,9 @@ _LOWER_BY = 0.005
 _SINGULAR = 0.02
 _TOLERANCE = 1e-7
 _MAX_STEPS = 200
-_BASE_DOF = 6
+_REMEDY = 'bend the knees, or move less'
+#: Lower and upper, (n,) each.
+Limits = tuple[Array, Array]
 
 
 class ComShift:
@@ -59,54 +66,75 @@ class ComShift:
         where they are with respect to each other.
     max_lowering
         By how much the base may be lowered where a leg would be stretched, m.
+    holding
+        Names of the hands that stay where they are.
 
     Attributes
     ----------
     positions
         Present positions, (n,).
+    joints
+        Indices of the joints that may move: of the legs, and of the arms whose hands hold on.
     lowered
         By how much it has been lowered, m.
+    holding
+        As given.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such hand.
 
     """
 
-    def __init__(self, model: RobotModel, positions: Array, max_lowering: float = 0.1) -> None:
+    def __init__(self, model: RobotModel, positions: Array, max_lowering: float = 0.1,
+                 holding: Sequence[str] = ()) -> None:
         self._model, self._data = model, pin.Data(model.pin_model)
         self.positions: Array = np.array(positions, dtype=float)
         self._legs = [_Leg(model, foot) for foot in range(len(model.soles.names))]
+        self.holding = tuple(holding)
+        self._arms = dict(zip(map(model.config.hand_label, holding), _arms_of(model, holding)))
+        self._limbs: list[_Limb] = [*self._legs, *self._arms.values()]
         self._update()
-        self._soles = [leg.sole(self._data).copy() for leg in self._legs]
+        self._homes = [limb.end(self._data).copy() for limb in self._limbs]
         self._moved = np.zeros(3)
         self.lowered, self.max_lowering = 0.0, max_lowering
         self._lower, self._upper = _limits(model)
-        self._is_leg = np.zeros(len(self.positions), dtype=bool)
-        for leg in self._legs:
-            self._is_leg[leg.joints] = True
+        self.joints = np.unique(np.concatenate([limb.joints for limb in self._limbs]))
 
     @property
     def least_singular_value(self) -> float:
-        """Least singular value of the legs' Jacobians: zero if a leg is stretched."""
-        return min(leg.least_singular_value(self._data) for leg in self._legs)
+        """Least singular value of the limbs' Jacobians: zero if one is stretched."""
+        return min(limb.least_singular_value(self._data) for limb in self._limbs)
 
-    def offset_from(self, foot: str, point: tuple[float, float] | None = None) -> Array:
+    def offset_from(self, contact: str, point: tuple[float, float] | None = None) -> Array:
         """
-        Return the displacement (3,) of the centre of mass to a point of a sole, m.
+        Return the displacement (3,) of the centre of mass to a point of a sole, or below a hand, m.
 
         Parameters
         ----------
-        foot
-            Name of the foot.
+        contact
+            Name of a foot, or label of a hand that holds on (``config.hand_label``: 'left_hand').
         point
             (x, y) in its sole frame, m; default: below the ankle, or the origin of the sole if
-            the configuration has no ankle.
+            the configuration has no ankle. Not for a hand.
 
         Returns
         -------
         numpy.ndarray
-            In base axes, along the plane of the sole.
+            In base axes, along the plane of the sole; for a hand, of the first sole.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such foot, and no such hand holds on.
 
         """
-        sole = self._legs[self._model.foot_index(foot)].sole(self._data)
-        x, y = self._below_ankle(foot, sole) if point is None else point
+        if contact in self._arms:
+            offset = self._arms[contact].end(self._data).translation - self._data.com[0]
+            return np.asarray(offset - offset @ self._normal * self._normal, dtype=float)
+        sole = self._sole(contact)
+        x, y = self._below_ankle(contact, sole) if point is None else point
         in_sole = sole.actInv(self._data.com[0])
         return sole.rotation @ np.array((x - in_sole[0], y - in_sole[1], 0.0))
 
@@ -144,9 +172,17 @@ class ComShift:
             raise
         return self.positions
 
-    def over(self, foot: str, point: tuple[float, float] | None = None) -> Array:
+    def over(self, contact: str, point: tuple[float, float] | None = None,
+             share: float = 1.0) -> Array:
         """
-        Move the centre of mass over a foot, see :meth:`offset_from`.
+        Move the centre of mass over a foot or below a hand, see :meth:`offset_from`.
+
+        Parameters
+        ----------
+        contact, point
+            As for :meth:`offset_from`.
+        share
+            Of the way.
 
         Returns
         -------
@@ -159,18 +195,28 @@ class ComShift:
             If it cannot get there; it stays where it got.
 
         """
+        remaining = (1.0 - share) * self.offset_from(contact, point)
         for _ in range(_MAX_STEPS):
-            offset = self.offset_from(foot, point)
+            offset = self.offset_from(contact, point) - remaining
             distance = float(np.linalg.norm(offset))
             if distance < _TOLERANCE:
                 return self.positions.copy()
             self._advance(offset * min(1.0, _LARGEST_STEP / distance))
-        raise InputError(f'the centre of mass of {self._model.config.name} cannot be moved over '
-                         f"'{foot}': it stays {distance:.4f} m away; bend the knees, or move less")
+        raise InputError(
+            f'the centre of mass of {self._model.config.name} cannot be moved over '
+            f"'{contact}': it stays {distance:.4f} m away; bend the knees, or move less")
 
-    def path(self, foot: str, count: int, point: tuple[float, float] | None = None) -> Array:
+    def path(self, contact: str, count: int, point: tuple[float, float] | None = None,
+             share: float = 1.0) -> Array:
         """
-        Return positions (count, n) of a minimum-jerk motion over a foot, at equal time steps.
+        Return positions (count, n) of a minimum-jerk motion to there, at equal time steps.
+
+        Parameters
+        ----------
+        contact, point, share
+            As for :meth:`over`.
+        count
+            Number of positions.
 
         Raises
         ------
@@ -178,14 +224,16 @@ class ComShift:
             If it cannot get there.
 
         """
-        there = ComShift(self._model, self.positions, self.max_lowering - self.lowered)
-        there.over(foot, point)
-        whole, down, done = self.offset_from(foot, point), there.lowered, 0.0
+        there = ComShift(self._model, self.positions, self.max_lowering - self.lowered,
+                         self.holding)
+        there.over(contact, point, share)
+        whole, down, done = self.offset_from(contact, point), there.lowered, 0.0
+        remaining, whole = (1.0 - share) * whole, share * whole
         rows = np.empty((count, len(self.positions)))
         for i, phase in enumerate(np.linspace(0.0, 1.0, count)):
-            share = minimum_jerk(float(phase))
-            for part in self._parts(done, share, float(np.linalg.norm(whole))):
-                left = self.offset_from(foot, point) - (1.0 - part) * whole
+            end = minimum_jerk(float(phase))
+            for part in self._parts(done, end, float(np.linalg.norm(whole))):
+                left = self.offset_from(contact, point) - remaining - (1.0 - part) * whole
                 self.increment(left - down * (part - done) * self._normal)
                 done = part
             rows[i] = self.positions
@@ -197,7 +245,14 @@ class ComShift:
     @property
     def _normal(self) -> Array:
         """Return the normal of the first sole, base axes, (3,)."""
-        return self._legs[0].sole(self._data).rotation[:, 2]
+        return np.asarray(self._legs[0].end(self._data).rotation[:, 2], dtype=float)
+
+    def _sole(self, foot: str) -> pin.SE3:
+        feet = self._model.soles.names
+        if foot not in feet:
+            raise UnknownNameError('foot or held hand', foot, (*feet, *self._arms),
+                                   self._model.config.name)
+        return self._legs[feet.index(foot)].end(self._data)
 
     @staticmethod
     def _parts(start: float, end: float, distance: float) -> list[float]:
@@ -235,20 +290,22 @@ class ComShift:
         """Return the displacement d of the base, see the module."""
         com = self._data.Jcom
         matrix: Array = np.eye(3)
-        for leg in self._legs:
-            matrix -= leg.columns(com) @ leg.inverse(self._data)[:, :3]
+        for limb in self._limbs:
+            matrix -= limb.columns(com) @ limb.inverse(self._data)[:, :3]
         normal = self._normal
         # Along the normal the displacement is that of the base.
         matrix += np.outer(normal, normal @ (np.eye(3) - matrix))
         return np.asarray(np.linalg.solve(matrix, displacement), dtype=float)
 
     def _follow(self) -> None:
-        """Bring the soles back to their places on the ground after the base was moved."""
+        """Bring soles and hands back to their places in the world after the base was moved."""
         for _ in range(20):
             worst = 0.0
-            for leg, home in zip(self._legs, self._soles):
-                target = pin.SE3(home.rotation, home.translation - self._moved)
-                worst = max(worst, leg.approach(self._data, target, self.positions))
+            for limb, home in zip(self._limbs, self._homes):
+                error = limb.error(
+                    self._data, pin.SE3(home.rotation, home.translation - self._moved))
+                worst = max(worst, float(np.abs(error).max()))
+                limb.approach(self._data, error, self.positions, (self._lower, self._upper))
             self._require_within_limits()
             self._update()
             if worst < 1e-10:
@@ -257,42 +314,95 @@ class ComShift:
 
     def _require_within_limits(self) -> None:
         outside = (self.positions < self._lower) | (self.positions > self._upper)
-        for i in np.flatnonzero(outside & self._is_leg):
+        for i in self.joints[outside[self.joints]]:
             raise InputError(
                 f"joint '{self._model.joint_names[i]}' would leave its limits, "
-                f'{self._lower[i]:.3f} to {self._upper[i]:.3f}; bend the knees, or move less')
+                f'{self._lower[i]:.3f} to {self._upper[i]:.3f}; {_REMEDY}')
 
     def _describe_failure(self) -> str:
-        values = {leg.name: leg.least_singular_value(self._data) for leg in self._legs}
+        values = {limb.description: limb.least_singular_value(self._data) for limb in self._limbs}
         worst = min(values, key=lambda name: values[name])
         why = 'is stretched' if values[worst] < _SINGULAR else 'does not reach'
-        return f"the leg of foot '{worst}' {why}; bend the knees, or move less"
+        return f'{worst} {why}; {_REMEDY}'
 
 
-class _Leg(LegChain):
-    """A leg that is moved by damped least squares."""
+class _Limb(LimbChain):
+    """A limb that is moved by damped least squares, given rows of its Jacobian."""
+
+    rows = slice(0, 6)
+
+    @property
+    def description(self) -> str:
+        """For messages."""
+        return f"the leg of foot '{self.name}'"
 
     def inverse(self, data: pin.Data) -> Array:
-        """Return the damped J_leg^+ (joints, 6) of the sole's twist at its origin, base axes."""
-        J = self.jacobian(data)
-        least = float(np.linalg.svd(J, compute_uv=False)[-1])
-        damping = 1e-12 + (0.0 if least > _SINGULAR else 0.02 * (1.0 - least / _SINGULAR)) ** 2
-        return J.T @ np.linalg.inv(J @ J.T + damping * np.eye(6))
+        """Return the damped inverse (joints, rows) of the end's twist at its origin, base axes."""
+        return _damped_inverse(self.jacobian(data)[self.rows])
 
     def least_singular_value(self, data: pin.Data) -> float:
-        """Return the least singular value of the leg's Jacobian."""
-        return float(np.linalg.svd(self.jacobian(data), compute_uv=False)[-1])
+        """Return the least singular value of the limb's Jacobian."""
+        return float(np.linalg.svd(self.jacobian(data)[self.rows], compute_uv=False)[-1])
 
-    def approach(self, data: pin.Data, target: pin.SE3, positions: Array) -> float:
-        """Move the leg's joints towards a pose of the sole; return the largest error before."""
-        sole = self.sole(data)
-        error = np.concatenate((target.translation - sole.translation,
-                                pin.log3(target.rotation @ sole.rotation.T)))
+    def error(self, data: pin.Data, target: pin.SE3) -> Array:
+        """Return how far the end has to go to a pose, (rows,), m and rad, base axes."""
+        end = self.end(data)
+        return np.concatenate((target.translation - end.translation,
+                               pin.log3(target.rotation @ end.rotation.T)))[self.rows]
+
+    def approach(self, data: pin.Data, error: Array, positions: Array, limits: Limits) -> None:
+        """Move the limb's joints so that its end goes as far as :meth:`error` says."""
         positions[self.joints] += self.inverse(data) @ error
-        return float(np.abs(error).max())
 
 
-def _limits(model: RobotModel) -> tuple[Array, Array]:
+class _Leg(_Limb, LegChain):
+    """A leg, whose sole keeps its pose."""
+
+
+class _Arm(_Limb):
+    """An arm, whose hand keeps its position."""
+
+    rows = slice(0, 3)
+
+    @property
+    def description(self) -> str:
+        """For messages."""
+        return f"the arm of '{self.name}'"
+
+    def approach(self, data: pin.Data, error: Array, positions: Array, limits: Limits) -> None:
+        """Leave joints where they are that would leave their limits, while others suffice."""
+        J, joints = self.jacobian(data)[self.rows], self.joints
+        moves = np.ones(len(joints), dtype=bool)
+        while True:
+            moved = positions[joints]
+            moved[moves] += _damped_inverse(J[:, moves]) @ error
+            inside = (moved >= limits[0][joints]) & (moved <= limits[1][joints])
+            if inside[moves].all() or (moves & inside).sum() < len(J):
+                break
+            moves &= inside
+        positions[joints] = moved
+
+
+def _damped_inverse(J: Array) -> Array:
+    """Return J^+ (joints, rows), damped where J is nearly singular."""
+    least = float(np.linalg.svd(J, compute_uv=False)[-1])
+    damping = 1e-12 + (0.0 if least > _SINGULAR else 0.02 * (1.0 - least / _SINGULAR)) ** 2
+    return np.asarray(J.T @ np.linalg.inv(J @ J.T + damping * np.eye(len(J))), dtype=float)
+
+
+def _arms_of(model: RobotModel, hands: Sequence[str]) -> list[_Arm]:
+    """Return the arms of hands; they do not use joints that move other limbs, too."""
+    for hand in hands:
+        if hand not in model.config.hands:
+            raise UnknownNameError('hand', hand, model.config.hands, model.config.name)
+    frames = model.frames([hand.frame for hand in model.config.hands.values()])
+    ends = (*model.soles.joints.tolist(), *frames.joints.tolist())
+    used = Counter(name for joint in ends for name in set(joints_above(model.pin_model, joint)))
+    shared = {name for name, count in used.items() if count > 1}
+    return [_Arm(model, frames, list(model.config.hands).index(hand), shared) for hand in hands]
+
+
+def _limits(model: RobotModel) -> Limits:
     """Return lower and upper limits (n,) with the margin, in ascending order."""
     lower, upper = position_limits(model)
     margin = np.where(np.isfinite(upper - lower), np.minimum(LIMIT_MARGIN, (upper - lower) / 4), 0)

@@ -15,7 +15,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 import math
 from types import MappingProxyType
@@ -23,12 +23,76 @@ from types import MappingProxyType
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Array, IndexArray, Pose
 from biped_com_ros.core.geometry.wrench import skew
+from biped_com_ros.core.model.frames import FrameSet
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pinocchio as pin
 
 
-class LegChain:
+class LimbChain:
+    """
+    The joints between the base and a frame at the end of a leg or an arm.
+
+    Parameters
+    ----------
+    model
+        The robot.
+    frames
+        Frames of the robot.
+    index
+        Which of them.
+    excluded
+        Names of joints that move other limbs, too, and are not used.
+
+    Attributes
+    ----------
+    name
+        Of the frame.
+    joints
+        IndexArray of its actuated joints, into ``model.joint_names``.
+
+    Raises
+    ------
+    ConfigurationError
+        If no actuated joint moves the frame.
+
+    """
+
+    def __init__(self, model: RobotModel, frames: FrameSet, index: int,
+                 excluded: Collection[str] = ()) -> None:
+        pin_model = model.pin_model
+        self.name = frames.names[index]
+        self._joint = int(frames.joints[index])
+        pose = frames.poses_in_joint()[index]
+        self._in_joint = pin.SE3(pose.rotation, pose.position)
+        actuated = [name for name in joints_above(pin_model, self._joint)
+                    if name in model.actuated_joint_names and name not in excluded]
+        if not actuated:
+            raise ConfigurationError(f"no motor moves '{self.name}' of {model.config.name}")
+        self.joints = model.joint_index(actuated)
+        self._columns = [int(pin_model.joints[pin_model.getJointId(n)].idx_v) for n in actuated]
+
+    def end(self, data: pin.Data) -> pin.SE3:
+        """Return the pose of the frame in the base."""
+        return data.oMi[self._joint] * self._in_joint
+
+    def jacobian(self, data: pin.Data) -> Array:
+        """
+        Return the Jacobian (6, joints) of the twist of the frame at its origin, base axes.
+
+        Joint Jacobians must have been computed in `data`.
+        """
+        jacobian: Array = self.columns(data.J).copy()
+        # From the origin of the base to that of the frame: v + w x p.
+        jacobian[:3] -= skew(self.end(data).translation) @ jacobian[3:]
+        return jacobian
+
+    def columns(self, matrix: Array) -> Array:
+        """Return the columns of this limb's joints in a matrix (k, nv)."""
+        return matrix[:, self._columns]
+
+
+class LegChain(LimbChain):
     """
     The joints between the base and one sole.
 
@@ -39,51 +103,15 @@ class LegChain:
     foot
         Index of the foot in ``model.soles``.
 
-    Attributes
-    ----------
-    name
-        Of the foot.
-    joints
-        IndexArray of its actuated joints, into ``model.joint_names``.
-
-    Raises
-    ------
-    ConfigurationError
-        If no actuated joint moves the foot.
-
     """
 
     def __init__(self, model: RobotModel, foot: int) -> None:
-        pin_model, soles = model.pin_model, model.soles
-        self.name = soles.names[foot]
-        self._joint = int(soles.joints[foot])
-        pose = soles.poses_in_joint()[foot]
-        self._sole_in_joint = pin.SE3(pose.rotation, pose.position)
-        chain = [pin_model.names[i] for i in pin_model.supports[self._joint]]
-        actuated = [name for name in chain if name in model.actuated_joint_names]
-        if not actuated:
-            raise ConfigurationError(f"no joint moves foot '{self.name}' of {model.config.name}")
-        self.joints = model.joint_index(actuated)
-        self._columns = [int(pin_model.joints[pin_model.getJointId(n)].idx_v) for n in actuated]
+        super().__init__(model, model.soles, foot)
 
-    def sole(self, data: pin.Data) -> pin.SE3:
-        """Return the pose of the sole in the base."""
-        return data.oMi[self._joint] * self._sole_in_joint
 
-    def jacobian(self, data: pin.Data) -> Array:
-        """
-        Return the Jacobian (6, joints) of the twist of the sole at its origin, base axes.
-
-        Joint Jacobians must have been computed in `data`.
-        """
-        jacobian: Array = self.columns(data.J).copy()
-        # From the origin of the base to that of the sole: v + w x p.
-        jacobian[:3] -= skew(self.sole(data).translation) @ jacobian[3:]
-        return jacobian
-
-    def columns(self, matrix: Array) -> Array:
-        """Return the columns of this leg's joints in a matrix (k, nv)."""
-        return matrix[:, self._columns]
+def joints_above(pin_model: pin.Model, joint: int) -> list[str]:
+    """Return the names of all joints that move one, and of itself, from the root on."""
+    return [pin_model.names[i] for i in pin_model.supports[joint]]
 
 
 Offset = tuple[float, float, float]
@@ -193,7 +221,7 @@ class HipShift:
 
 def _error_and_jacobian(leg: LegChain, data: pin.Data, target: pin.SE3) -> tuple[Array, Array]:
     """Return the twist (6,) from the sole to its target, and its Jacobian, in sole axes."""
-    sole = leg.sole(data)
+    sole = leg.end(data)
     error = pin.log6(sole.actInv(target)).vector
     jacobian = sole.rotation.T @ leg.jacobian(data).reshape(2, 3, -1)
     return error, jacobian.reshape(6, -1)

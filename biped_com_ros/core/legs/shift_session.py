@@ -15,6 +15,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import NamedTuple
+
 from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array, IndexArray
@@ -31,6 +34,38 @@ LONGEST_LEAD = 6.0
 """Time before a shift begins, s."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class ShiftRequest:
+    """
+    Where the centre of mass shall go.
+
+    Attributes
+    ----------
+    contact
+        Foot, or label of a hand that holds on, over or below which.
+    holding
+        Names of the hands that hold on.
+    share
+        Of the way.
+    duration
+        Of the motion, s.
+
+    """
+
+    contact: str
+    holding: tuple[str, ...] = ()
+    share: float = 1.0
+    duration: float = 2.0
+
+
+class PlannedShift(NamedTuple):
+    """A request, the motion of all joints, and the indices of those that move."""
+
+    request: ShiftRequest
+    motion: RemainingMotion
+    joints: IndexArray
+
+
 class ShiftSession:
     """
     Where the centre of mass is shifted, and how it gets back.
@@ -39,57 +74,66 @@ class ShiftSession:
     ----------
     model
         The robot; :meth:`plan` alone uses it, in any one thread.
-    leg_joints
-        Indices of the legs' joints.
 
     Attributes
     ----------
-    foot
-        Over which the centre of mass is, or moves; '' where the robot stands as usual.
+    contact
+        Foot or hand over which the centre of mass is, or moves; '' where the robot stands as
+        usual.
 
     """
 
-    def __init__(self, model: RobotModel, leg_joints: IndexArray) -> None:
-        self._model, self._leg_joints = model, leg_joints
-        self.foot, self._path, self._end_ns = '', np.zeros((0, 0)), 0
-        self._span_ns, self._is_returning = 0, False
+    def __init__(self, model: RobotModel) -> None:
+        self._model, self._joints = model, np.zeros(0, dtype=int)
+        self.contact, self._path, self._end_ns = '', np.zeros((0, 0)), 0
+        self._length_ns, self._span_ns, self._is_returning = 1, 0, False
 
-    def plan(self, positions: Array, foot: str, duration: float, period: float) -> RemainingMotion:
+    def plan(self, positions: Array, request: ShiftRequest, period: float) -> PlannedShift:
         """
-        Plan a minimum-jerk shift over a foot with standing soles; changes nothing.
+        Plan a minimum-jerk shift with standing soles; changes nothing.
 
         Parameters
         ----------
         positions
             Of all joints, (n,), rad.
-        foot
-            Its name.
-        duration, period
-            Of the motion and between two of its samples, s.
+        request
+            Where to.
+        period
+            Between two samples of the motion, s.
 
         Raises
         ------
         InputError
-            If a leg does not reach, with the joint or foot.
+            If a leg or an arm does not reach, with the joint or foot.
+        UnknownNameError
+            If there is no such foot, or no such hand holds on.
 
         """
-        count = _count(duration, period)
-        return _motion(ComShift(self._model, positions).path(foot, count), duration)
+        count = _count(request.duration, period)
+        shift = ComShift(self._model, positions, holding=request.holding)
+        path = shift.path(request.contact, count, share=request.share)
+        return PlannedShift(request, _motion(path, request.duration), shift.joints)
 
-    def begin(self, motion: RemainingMotion, foot: str, ns: int) -> None:
+    def begin(self, planned: PlannedShift, ns: int) -> None:
         """Begin a planned shift at a time, ns."""
-        self.foot, self._path, self._is_returning = foot, motion.positions, False
-        self._set_end(ns, float(motion.times[-1]))
+        self.contact, self._joints = planned.request.contact, planned.joints
+        self._path, self._is_returning = planned.motion.positions, False
+        self._set_end(ns, planned.request.duration)
+
+    def progress(self, ns: int) -> float:
+        """Return the share of the time of the last motion that has gone by, 0 to 1."""
+        return float(np.clip(1.0 - (self._end_ns - ns) / self._length_ns, 0.0, 1.0))
 
     def _set_end(self, ns: int, duration: float) -> None:
-        self._end_ns = ns + nanoseconds(duration)
+        self._length_ns = nanoseconds(duration)
+        self._end_ns = ns + self._length_ns
         # A clock that is set back must not let it move for ever.
         self._span_ns = nanoseconds(duration + LONGEST_LEAD)
 
     def back(self, measured: Array, duration: float, period: float, tolerance: float,
              ns: int) -> RemainingMotion:
         """
-        Begin to return on the path of the last shift, from where the legs are on it.
+        Begin to return on the path of the last shift, from where the joints are on it.
 
         Parameters
         ----------
@@ -98,24 +142,24 @@ class ShiftSession:
         duration, period
             Of the motion and between two of its samples, s.
         tolerance
-            Largest distance of a leg's joint from the path, rad.
+            Largest distance of a joint that moves from the path, rad.
         ns
             When it begins, ns.
 
         Raises
         ------
         InputError
-            If nothing is shifted, or the legs are elsewhere; then nothing is shifted any more.
+            If nothing is shifted, or the joints are elsewhere; then nothing is shifted any more.
 
         """
-        if not self.foot:
+        if not self.contact:
             raise InputError('the centre of mass is not shifted')
-        errors = np.abs(self._path - measured)[:, self._leg_joints].max(axis=1)
+        errors = np.abs(self._path - measured)[:, self._joints].max(axis=1)
         nearest = int(errors.argmin())
         if not errors[nearest] <= tolerance:
-            self.foot = ''
-            raise InputError(f'the legs are {errors[nearest]:.2f} rad from the path of the shift '
-                             f'(tolerance {tolerance:g}): move them to the posture')
+            self.contact = ''
+            raise InputError(f'the joints are {errors[nearest]:.2f} rad from the path of the '
+                             f'shift (tolerance {tolerance:g}): move them to the posture')
         count = _count(duration, period)
         left = np.array([nearest * (1.0 - minimum_jerk(share))
                          for share in np.linspace(0.0, 1.0, count).tolist()])
@@ -127,7 +171,7 @@ class ShiftSession:
         return motion
 
     def interrupt(self) -> None:
-        """Stay where the legs are; :meth:`back` leads back."""
+        """Stay where the joints are; :meth:`back` leads back."""
         self._end_ns, self._is_returning = 0, False
 
     def is_moving(self, ns: int) -> bool:
@@ -137,7 +181,7 @@ class ShiftSession:
     def advance(self, ns: int) -> None:
         """End a way back that is over at a time, ns."""
         if self._is_returning and not self.is_moving(ns):
-            self.foot, self._is_returning = '', False
+            self.contact, self._is_returning = '', False
 
 
 def _count(duration: float, period: float) -> int:

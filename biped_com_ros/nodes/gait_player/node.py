@@ -48,7 +48,8 @@ joint_trajectory              JointTrajectory
 ~/single_step, ~/walk         std_srvs/Trigger             as the parameters specify
 ~/pause, ~/resume, ~/stop     std_srvs/Trigger
 ~/shift_com, ~/shift_back     std_srvs/Trigger             the CoM moves over `shift_foot` with
-                                                           standing soles, and back
+                                                           standing soles and hands that hold on,
+                                                           and back
 ============================= ============================ =======================================
 
 Planning takes from a tenth of a second to some seconds, in a thread of its own: ``~/walk``
@@ -67,7 +68,7 @@ from biped_com_ros.core.errors import BipedComError, InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.legs.playback import GaitPlayback, longest_fall
 from biped_com_ros.core.legs.player import RemainingMotion, WalkPlayer, WalkRequest, WalkState
-from biped_com_ros.core.legs.shift_session import ShiftSession
+from biped_com_ros.core.legs.shift_session import PlannedShift, ShiftRequest, ShiftSession
 from biped_com_ros.core.legs.walk_session import WalkSession
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.gait_player.inputs import WalkInputs
@@ -123,7 +124,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
             self._progress.publish_state(UNABLE, 0.0, 0)
             return
         # Planning uses its model, never at the same time as a walk's.
-        self._shift = ShiftSession(player.model, player.leg_joints)
+        self._shift = ShiftSession(player.model)
         names = [model.joint_names[i] for i in player.leg_joints]
         self._trajectories = TrajectoryPublisher(self, model, params.joints or names)
         self._watch = StabilityWatch(self, params.monitor, params.monitor_timeout,
@@ -230,33 +231,43 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
     # -- shifts of the centre of mass
 
     def _shift_com(self) -> str:
-        params = self.params
-        foot = self._foot('shift_foot', next(iter(self.model.config.feet)))
+        request = self._shift_request()
         self._require_ready('shift the centre of mass')
         self._require_rest('a shift')
         self._require_no_shift()
         player, urdf = self.session.player, self.model.urdf
         measured, shift = self.joints.positions.copy(), self._shift
+        period = self.params.knot_period
 
-        def plan() -> tuple[str, RemainingMotion]:
+        def plan() -> PlannedShift:
             if player.model.urdf != urdf:
                 player.model.use_inertials(urdf)
-            return foot, shift.plan(measured, foot, params.shift_time, params.knot_period)
+            return shift.plan(measured, request, period)
 
         self._background.start(plan, self._begin_shift)
         self._publish_state()
-        return f"planning a shift of the centre of mass over '{foot}'"
+        return f"planning a shift of the centre of mass over '{request.contact}'"
 
-    def _begin_shift(self, planned: tuple[str, RemainingMotion]) -> None:
+    def _shift_request(self) -> ShiftRequest:
+        params, config = self.params, self.model.config
+        contact, holding = params.shift_foot or next(iter(config.feet)), params.shift_holding
+        known = (*config.feet, *(config.hand_label(hand) for hand in holding))
+        if contact not in known:
+            raise InputError(f"parameter 'shift_foot': the robot has no foot '{contact}'; valid: "
+                             f'{", ".join(known)}; hands only if they are in shift_holding')
+        return ShiftRequest(contact=contact, holding=tuple(holding), share=params.shift_share,
+                            duration=params.shift_time)
+
+    def _begin_shift(self, planned: PlannedShift) -> None:
         """Begin a planned shift, unless it has become impossible."""
-        foot, motion = planned
         self._require_ready('shift the centre of mass')
-        legs = self.session.player.leg_joints
-        moved = np.abs(motion.positions[0] - self.joints.positions)[legs].max()
+        motion, joints = planned.motion, planned.joints
+        self._trajectories.require_moves(joints, 'shift_holding')
+        moved = np.abs(motion.positions[0] - self.joints.positions)[joints].max()
         if not moved <= self.params.posture_tolerance:
-            raise InputError(f'cannot shift the centre of mass: the legs moved by {moved:.2f} rad '
-                             'while it was planned; try it again')
-        self._shift.begin(motion, foot, self._send(motion))
+            raise InputError(f'cannot shift the centre of mass: the joints moved by {moved:.2f} '
+                             'rad while it was planned; try it again')
+        self._shift.begin(planned, self._send(motion))
 
     def _shift_back(self) -> str:
         params = self.params
@@ -269,8 +280,8 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         return 'shifting the centre of mass back'
 
     def _require_no_shift(self) -> None:
-        if foot := self._shift.foot:
-            raise InputError(f"the centre of mass is over '{foot}' already; call "
+        if contact := self._shift.contact:
+            raise InputError(f"the centre of mass is over '{contact}' already; call "
                              f"{self.resolve_service_name('~/shift_back')} first")
 
     def _begin_ns(self) -> int:
@@ -395,7 +406,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         self._next_ns = stamp_ns + nanoseconds(1.0 / self.params.rate)
         self._advance(stamp_ns, positions)
         self._continue_planning()
-        if self._shift.foot:
+        if self._shift.contact:
             self._shift.advance(stamp_ns)
             self._publish_state()
 
@@ -479,8 +490,11 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         return session.state.value
 
     def _publish_state(self) -> None:
-        player = self.session.player
-        self._progress.publish_state(self._state(), player.progress, player.step[0])
+        player, ns = self.session.player, self.joints.stamp_ns
+        progress = player.progress
+        if ns is not None and self._shift.is_moving(ns):
+            progress = self._shift.progress(ns)
+        self._progress.publish_state(self._state(), progress, player.step[0])
 
     def _report(self) -> Report:
         session = self._session

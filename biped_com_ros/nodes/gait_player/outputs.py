@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from biped_com_ros.core.constants import nanoseconds, SECOND_NS
-from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.errors import ConfigurationError, InputError
+from biped_com_ros.core.geometry.pose import Array, IndexArray
 from biped_com_ros.core.legs.player import RemainingMotion
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.ros.topics.outputs import (
@@ -56,13 +56,29 @@ class TrajectoryPublisher:
             raise ConfigurationError(
                 f"parameter 'joints': {', '.join(unknown)} cannot be moved; valid: "
                 f'{", ".join(model.actuated_joint_names)}')
-        self.joints = list(joints)
+        self.joints, self._names = list(joints), model.joint_names
         self._index = model.joint_index(joints)
         self._offsets = model.joint_offsets[self._index]
         self._publisher = node.create_publisher(
             JointTrajectory, 'joint_trajectory_controller/joint_trajectory', STATE_OUTPUT,
             qos_overriding_options=overridable())
         self.topic: str = self._publisher.topic_name
+
+    def require_moves(self, joints: IndexArray, parameter: str) -> None:
+        """
+        Check that the controller moves joints that a motion needs.
+
+        Raises
+        ------
+        InputError
+            If it does not, with the joints and the parameter that needs them.
+
+        """
+        missing = sorted(set(joints.tolist()).difference(self._index.tolist()))
+        if missing:
+            names = ', '.join(self._names[i] for i in missing)
+            raise InputError(f"parameter '{parameter}': {names} would have to move; add them to "
+                             "'joints', with a controller that moves them, too")
 
     @property
     def has_subscribers(self) -> bool:

@@ -47,7 +47,14 @@ class GaitPlayerParameters(RobotNodeParameters):
     first_foot: str = parameter(
         '', 'Foot that steps first where both are side by side; empty: the second of the YAML')
     shift_foot: str = parameter(
-        '', 'Foot over which ~/shift_com moves the centre of mass; empty: the first of the YAML')
+        '', 'Foot over which ~/shift_com moves the centre of mass, or hand of shift_holding (as '
+        'left_hand, if there is a foot of that name) below which; empty: the first foot of the '
+        'YAML')
+    shift_holding: list[str] = parameter(
+        [], 'Hands that hold on to something and stay where they are in such a shift; their arms '
+        'must be in joints')
+    shift_share: float = parameter(
+        1.0, 'Share of the way of such a shift', '', 0.0, 1.0)
     shift_time: float = parameter(2.0, 'Duration of such a shift', 's', 0.5, 60.0)
     pattern: str = parameter(
         QUASI_STATIC, 'Slow, with the centre of mass always above the soles; or quick, by preview '

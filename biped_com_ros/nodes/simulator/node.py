@@ -21,6 +21,7 @@ never goes back, not even at ``~/reset``, so that nodes and TF buffers keep work
 from __future__ import annotations
 
 from collections.abc import Sequence
+import math
 import sys
 from typing import Any
 
@@ -92,6 +93,7 @@ class Simulator(RobotNode[SimulatorParameters]):
         switch_service(self, '~/hang', self._hang)
         subscribe(self, WrenchStamped, '~/push', self._on_push, COMMAND_INPUT)
         subscribe(self, InertiaStamped, '~/load', self._on_load, COMMAND_INPUT)
+        subscribe(self, WrenchStamped, '~/grip', self._on_grip, COMMAND_INPUT)
         self._period = self.pacer.period
         self._timer = self.create_timer(self._period, self._tick, clock=steady_clock())
         self.get_logger().info(f'simulating {model.config.name}: {self._plant.mass:.3f} kg, '
@@ -191,6 +193,12 @@ class Simulator(RobotNode[SimulatorParameters]):
             message.header.frame_id.removeprefix(self.params.frame_prefix), i.m,
             (i.com.x, i.com.y, i.com.z), (
                 (i.ixx, i.ixy, i.ixz), (i.ixy, i.iyy, i.iyz), (i.ixz, i.iyz, i.izz))))
+
+    def _on_grip(self, message: Any) -> None:
+        f = message.wrench.force
+        self.commands.execute('~/grip', lambda: self._plant.grip(
+            message.header.frame_id.removeprefix(self.params.frame_prefix),
+            math.hypot(f.x, f.y, f.z)))
 
     def check_parameters(self, params: SimulatorParameters) -> None:
         """Check the faults."""

@@ -57,6 +57,72 @@ def test_gets_over_a_foot_without_moving_the_feet(robot, foot):
     np.testing.assert_array_equal(found[arms], start[arms])
 
 
+def hands_in_first_sole(model, positions):
+    """Positions of all hands relative to the first sole."""
+    state = model.state(positions)
+    sole = state.placements_in_base(model.soles)[0]
+    return [sole[:3] @ (state.pose_in_base(hand.frame).position - sole[3])
+            for hand in model.config.hands.values()]
+
+
+@pytest.mark.parametrize('robot', ROBOTS)
+def test_a_hand_that_holds_on_stays_where_it_is(robot):
+    """Beyond the toes; the other hand moves with the robot."""
+    model = RobotModel.load(robot)
+    start, (holding, free) = model.posture(), model.config.hands
+    reach = max(x for x, _ in model.config.feet['left'].polygon)
+    shift = ComShift(model, start, holding=[holding])
+    path = shift.path('left', 30, (reach + 0.01, com_in_sole(model, start, 0)[1]))
+    assert com_in_sole(model, path[-1], 0)[0] == pytest.approx(reach + 0.01, abs=1e-5)
+    before, after = (hands_in_first_sole(model, p) for p in (start, path[-1]))
+    for positions in path:
+        assert hands_in_first_sole(model, positions)[0] == pytest.approx(before[0], abs=1e-8)
+    assert after[1][0] - before[1][0] > 0.02
+    for (R, p), (R0, p0) in zip(soles_in_first_sole(model, path[-1]),
+                                soles_in_first_sole(model, start)):
+        np.testing.assert_allclose(R, R0, atol=1e-8)
+        np.testing.assert_allclose(p, p0, atol=1e-8)
+    still = np.setdiff1d(np.arange(len(start)), shift.joints)
+    np.testing.assert_array_equal(path[-1][still], start[still])
+    assert not set(model.group_index(f'{free}_arm')) & set(shift.joints.tolist())
+
+
+@pytest.mark.parametrize('robot', ROBOTS)
+def test_a_part_of_the_way_below_a_hand(robot):
+    model = RobotModel.load(robot)
+    start, hand = model.posture(), tuple(model.config.hands)[1]
+    shift = ComShift(model, start, holding=[hand])
+    label = model.config.hand_label(hand)
+    whole = shift.offset_from(label)
+    hand_in_sole = hands_in_first_sole(model, start)[1]
+    expected = hand_in_sole - com_in_sole(model, start, 0)
+    sole = model.state(start).placements_in_base(model.soles)[0, :3]
+    np.testing.assert_allclose((sole @ whole)[:2], expected[:2], atol=1e-9)
+    path = shift.path(label, 20, share=0.2)
+    moved = com_in_sole(model, path[-1], 0) - com_in_sole(model, start, 0)
+    np.testing.assert_allclose(moved[:2], 0.2 * expected[:2], atol=1e-5)
+
+
+def test_increment_with_a_held_hand_moves_by_the_requested_vector_to_first_order():
+    model = RobotModel.load('talos')
+    shift = ComShift(model, model.posture(), holding=['left', 'right'])
+    before = com_in_sole(model, shift.positions, 0)
+    shift.increment(np.array([1e-5, -2e-5, 0.0]))
+    sole = model.state(shift.positions).placements_in_base(model.soles)[0, :3]
+    moved = sole.T @ (com_in_sole(model, shift.positions, 0) - before)
+    np.testing.assert_allclose(moved[:2], [1e-5, -2e-5], atol=1e-8)
+
+
+def test_hands_that_do_not_exist_or_do_not_hold_on_are_named():
+    model = RobotModel.load('biped')
+    with pytest.raises(UnknownNameError, match="hand 'lft'.*did you mean 'left'"):
+        ComShift(model, model.posture(), holding=['lft'])
+    with pytest.raises(UnknownNameError, match="hand 'right_hand'.*valid: left, left_hand"):
+        ComShift(model, model.posture(), holding=['left']).over('right_hand')
+    with pytest.raises(InputError, match="the arm of 'l_gripper'|joint 'l_"):
+        ComShift(model, model.posture(), holding=['left']).over('left_hand')
+
+
 def test_increment_moves_by_the_requested_vector_to_first_order():
     model = RobotModel.load('talos')
     shift = ComShift(model, model.posture())

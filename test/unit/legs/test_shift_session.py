@@ -16,7 +16,7 @@
 from __future__ import annotations
 
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.core.legs.shift_session import ShiftSession
+from biped_com_ros.core.legs.shift_session import ShiftRequest, ShiftSession
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pytest
@@ -37,10 +37,32 @@ def legs(model):
 @pytest.fixture
 def shifted(model, legs):
     """Return a session that shifts over the left foot from 10 s on, and its motion."""
-    session = ShiftSession(model, legs)
-    motion = session.plan(model.posture(), 'left', 1.0, 0.05)
-    session.begin(motion, 'left', 10 * SECOND)
-    return session, motion
+    session = ShiftSession(model)
+    planned = session.plan(model.posture(), ShiftRequest(contact='left', duration=1.0), 0.05)
+    assert set(planned.joints) == set(legs)
+    session.begin(planned, 10 * SECOND)
+    return session, planned.motion
+
+
+def test_progress_grows_with_time(shifted):
+    session, _ = shifted
+    assert [session.progress(int(t * SECOND)) for t in (9.0, 10.0, 10.25, 11.0, 12.0)] == [
+        0.0, 0.0, 0.25, 1.0, 1.0]
+
+
+def test_the_way_back_uses_the_arm_of_a_hand_that_holds_on(model):
+    session, start = ShiftSession(model), model.posture('arms_forward')
+    planned = session.plan(start, ShiftRequest(
+        contact='left_hand', holding=('left',), share=0.2, duration=1.0), 0.05)
+    arm = model.group_index('left_arm')
+    assert set(arm) < set(planned.joints)
+    session.begin(planned, 10 * SECOND)
+    back = session.back(planned.motion.positions[-1], 1.0, 0.05, 0.05, 20 * SECOND)
+    assert back.positions[-1] == pytest.approx(start)
+    elsewhere = planned.motion.positions[-1].copy()
+    elsewhere[arm[0]] += 0.2
+    with pytest.raises(InputError, match='the joints are'):
+        session.back(elsewhere, 1.0, 0.05, 0.05, 20 * SECOND)
 
 
 def test_velocities_and_accelerations_are_those_of_the_positions(shifted):
@@ -57,7 +79,7 @@ def test_the_way_back_begins_where_the_legs_are_and_ends_where_it_began(shifted,
     session, motion = shifted
     assert session.is_moving(9 * SECOND) and not session.is_moving(11 * SECOND)
     session.interrupt()
-    assert not session.is_moving(10 * SECOND) and session.foot == 'left'
+    assert not session.is_moving(10 * SECOND) and session.contact == 'left'
     back = session.back(motion.positions[row] + 1e-3, 2.0, 0.05, 0.05, 20 * SECOND)
     assert back.positions[0] == pytest.approx(motion.positions[row])
     assert back.positions[-1] == pytest.approx(motion.positions[0])
@@ -66,9 +88,9 @@ def test_the_way_back_begins_where_the_legs_are_and_ends_where_it_began(shifted,
     moved = np.abs(back.positions - motion.positions[0]).max(axis=1)
     assert (np.diff(moved) <= 1e-9).all()
     session.advance(21 * SECOND)
-    assert session.foot == 'left' and session.is_moving(21 * SECOND)
+    assert session.contact == 'left' and session.is_moving(21 * SECOND)
     session.advance(22 * SECOND)
-    assert session.foot == ''
+    assert session.contact == ''
     with pytest.raises(InputError, match='not shifted'):
         session.back(motion.positions[0], 2.0, 0.05, 0.05, 22 * SECOND)
 
@@ -79,7 +101,7 @@ def test_legs_that_were_moved_meanwhile_do_not_jump(shifted, legs):
     elsewhere[legs[3]] += 0.2
     with pytest.raises(InputError, match='move them to the posture'):
         session.back(elsewhere, 2.0, 0.05, 0.05, 20 * SECOND)
-    assert session.foot == ''
+    assert session.contact == ''
 
 
 def test_a_clock_that_is_set_back_ends_it(shifted):
@@ -89,4 +111,4 @@ def test_a_clock_that_is_set_back_ends_it(shifted):
 
 def test_too_short_a_shift_is_refused(shifted, model):
     with pytest.raises(InputError, match='at least 0.5 s'):
-        shifted[0].plan(model.posture(), 'left', 0.1, 0.05)
+        shifted[0].plan(model.posture(), ShiftRequest(contact='left', duration=0.1), 0.05)
