@@ -15,78 +15,16 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.chapter import Chapter, ChapterRun, Comparison
+from biped_com_ros.demo.stability_reports import StabilityReports
 from biped_com_ros.demo.stage import Stage
 from biped_com_ros.ros.topics.outputs import wrench_publisher
-from biped_com_ros.ros.topics.qos import LATCHED
-from diagnostic_msgs.msg import DiagnosticArray
 import numpy as np
-from std_msgs.msg import Float64
 
 #: Time between two pushes, s; increase of the force, as a share of the weight; largest number.
 PERIOD, SHARE, MAX_COUNT = 4.0, 0.08, 8
-
-
-class PushReports:
-    """
-    What zmp_monitor reports since a push.
-
-    Attributes
-    ----------
-    least_margin
-        Least margin of the ZMP since then, m; infinite while none was received.
-
-    """
-
-    def __init__(self) -> None:
-        self._event = self._level = 'stable'
-        self.start_push()
-
-    def start_push(self) -> None:
-        """Discard the reports, not the present level: what follows is due to this push."""
-        self._events: list[str] = []
-        self.least_margin = math.inf
-
-    def add_event(self, message: Any) -> None:
-        """Add a change of the level."""
-        status = message.status[0]
-        self._event = status.message
-        self._level = next(v.value for v in status.values if v.key == 'now').lower()
-        self._events.append(self._event)
-
-    def add_margin(self, message: Any) -> None:
-        """Add a margin of the ZMP."""
-        self.least_margin = min(self.least_margin, message.data)
-
-    @property
-    def has_fallen(self) -> bool:
-        """Whether the robot has fallen."""
-        return self._event.startswith('fallen')
-
-    def __str__(self) -> str:
-        """Return the last event, and the least margin if there is one."""
-        margin = '' if math.isinf(self.least_margin) else f'margin down to {self.margin()}; '
-        return margin + self._event
-
-    def margin(self) -> str:
-        """Return the least margin as text, never as -0 mm."""
-        least = self.least_margin
-        return 'unknown' if math.isinf(least) else f'{round(1e3 * least)} mm'
-
-    def course(self) -> str:
-        """Return what was reported since the push began, the last report in full."""
-        if self._events:
-            before = dict.fromkeys(event.partition(':')[0] for event in self._events[:-1])
-            return ', '.join([*before, self._event])
-        # zmp_monitor reports what lasts for its parameter level_dwell.
-        why = (' (the ZMP was beyond the edge for less than level_dwell of zmp_monitor)'
-               if self.least_margin < 0.0 else '')
-        return f'stays {self._level}{why}'
 
 
 class Push(Chapter):
@@ -104,11 +42,8 @@ class Push(Chapter):
 
     def run(self, stage: Stage) -> ChapterRun:
         """Push until it falls."""
-        reports = PushReports()
-        stage.subscribe(DiagnosticArray, 'zmp_monitor/event', reports.add_event, LATCHED)
-        stage.subscribe(Float64, 'zmp_monitor/margin', reports.add_margin)
-        yield from stage.wait_until(
-            lambda: math.isfinite(reports.least_margin), 'margin from zmp_monitor', 10.0)
+        reports = StabilityReports()
+        yield from reports.subscribe(stage)
         model = stage.model
         heaviest = model.link_names[int(np.argmax(model.link_masses))]
         out = wrench_publisher(stage.node, 'simulator/push', heaviest)
@@ -116,7 +51,7 @@ class Push(Chapter):
         try:
             for i in range(1, MAX_COUNT + 1):
                 force = i * SHARE * model.mass * GRAVITY
-                reports.start_push()
+                reports.restart()
                 out.fields['wrench'][:3] = force, 0.0, 0.0
                 out.publish(stage.stamp_ns)
                 end = stage.time + PERIOD

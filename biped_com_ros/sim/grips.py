@@ -21,8 +21,9 @@ from biped_com_ros.core.errors import InputError
 from biped_com_ros.sim.description import Array
 import numpy as np
 
-PLAY, DAMPING_TIME = 0.001, 0.01
-"""Motion of a hand at which it holds with all of its force, m; time constant of its damping, s."""
+PLAY, DAMPING_TIME = 0.004, 0.004
+"""Default motion of a hand at which it holds with all of its force, m; time constant of its damping,
+s. Hands are light: with less play their forces chatter."""
 
 
 class Grips:
@@ -46,7 +47,7 @@ class Grips:
 
     def __init__(self, model: Any, data: Any) -> None:
         self._model, self._data = model, data
-        self._held: dict[int, tuple[Array, Array, float]] = {}
+        self._held: dict[int, tuple[Array, Array, float, float]] = {}
         self.forces: dict[int, Array] = {}
 
     def clear(self) -> None:
@@ -54,7 +55,7 @@ class Grips:
         self._held.clear()
         self.forces.clear()
 
-    def hold(self, body: int, point: Any, largest_force: float) -> None:
+    def hold(self, body: int, point: Any, largest_force: float, play: float = PLAY) -> None:
         """
         Hold on where a point of a body is now.
 
@@ -66,11 +67,13 @@ class Grips:
             In the frame of the body, (3,), m.
         largest_force
             Largest sum of the force along the world's three axes, N; zero: let go.
+        play
+            Motion at which it holds with all of it, m.
 
         Raises
         ------
         InputError
-            If a number is not finite, or the force negative.
+            If a number is not finite, the force negative, or the play not positive.
 
         """
         point = np.array(point, dtype=float)
@@ -79,18 +82,21 @@ class Grips:
         if not 0.0 <= largest_force < np.inf:
             raise InputError(f'the force of a grip must be finite and not negative, not '
                              f'{largest_force:g} N')
+        if not 0.0 < play < np.inf:
+            raise InputError(f'the play of a grip must be positive and finite, not {play:g} m')
         self._held.pop(body, None)
         self.forces.pop(body, None)
         if largest_force:
-            self._held[body] = (point, self._in_world(body, point), largest_force)
+            self._held[body] = (
+                point, self._in_world(body, point), largest_force, largest_force / play)
 
     def apply(self) -> None:
         """Add the forces to the next physics step."""
         data = self._data
-        for body, (point, anchor, largest) in self._held.items():
+        for body, (point, anchor, largest, stiffness) in self._held.items():
             here = self._in_world(body, point)
             velocity = self._velocity(body, here)
-            pull = (anchor - here - DAMPING_TIME * velocity) * (largest / PLAY)
+            pull = (anchor - here - DAMPING_TIME * velocity) * stiffness
             force = self.forces[body] = limited_sum(pull, largest)
             data.xfrc_applied[body, :3] += force
             data.xfrc_applied[body, 3:] += np.cross(here - data.xipos[body], force)

@@ -33,7 +33,7 @@ from biped_com_ros.sim.description import (
 from biped_com_ros.sim.drives import Drives
 from biped_com_ros.sim.faults import WrenchFaults
 from biped_com_ros.sim.friction import JointFriction
-from biped_com_ros.sim.grips import Grips
+from biped_com_ros.sim.grips import Grips, PLAY
 from biped_com_ros.sim.hoist import Hoist
 from biped_com_ros.sim.instruments import ErrorSource
 from biped_com_ros.sim.interface import Command, Observation, PlantOptions, Truth
@@ -265,7 +265,8 @@ class Plant:
         """
         self._pushes.add(self.body_index(link), wrench, duration)
 
-    def grip(self, link: str, largest_force: float, point: Any = (0.0, 0.0, 0.0)) -> None:
+    def grip(self, link: str, largest_force: float, point: Any = (0.0, 0.0, 0.0),
+             play: float = PLAY) -> None:
         """
         Let a URDF link hold on to where it is now, until the next reset; see `Grips.hold`.
 
@@ -275,7 +276,7 @@ class Plant:
             If there is no such link.
 
         """
-        self.grips.hold(self.body_index(link), point, largest_force)
+        self.grips.hold(self.body_index(link), point, largest_force, play)
 
     def put_load(self, link: str, mass: float, com: Any, inertia: Any = None) -> None:
         """

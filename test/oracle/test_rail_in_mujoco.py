@@ -30,8 +30,8 @@ from biped_com_ros.sim.interface import PlantOptions
 from biped_com_ros.sim.plant import Plant
 import pytest
 
-HAND, SHARE = 'l_gripper', 0.12
-"""The hand that holds, and its largest force over the weight."""
+HAND, SHARE, PLAY = 'l_gripper', 0.12, 0.001
+"""The hand that holds, its largest force over the weight, and its motion at that force, m."""
 
 QUICKLY, SLOWLY, TIPPED = 0.25, 0.03, math.radians(0.1)
 """Rates at which gravity turns, rad/s, and tilt of a robot that tips, rad."""
@@ -50,7 +50,7 @@ class LeaningRobot:
         data = self.plant.data
         self._soles = [data.site(f'sole/{name}') for name in model.soles.names]
         self.largest_force = SHARE * GRAVITY * self.plant.mass
-        self.plant.grip(HAND, self.largest_force)
+        self.plant.grip(HAND, self.largest_force, play=PLAY)
         self._hand = data.body(f'link/{HAND}')
 
     def lean_on(self, rate):

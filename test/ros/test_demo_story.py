@@ -20,7 +20,8 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo import CHAPTERS, SEPARATE
 from biped_com_ros.demo.chapter import Chapter, Comparison
 from biped_com_ros.demo.measurements import Measurements
-from biped_com_ros.demo.push import Push, PushReports
+from biped_com_ros.demo.push import Push
+from biped_com_ros.demo.stability_reports import StabilityReports
 from biped_com_ros.demo.stage import Stage
 from biped_com_ros.demo.story import chosen_chapters, Story
 from biped_com_ros.ros.topics.qos import LATCHED
@@ -325,9 +326,9 @@ def event_of(text, level):
     (('marginal: it is near', 'fallen: it leans'), -0.1, 'marginal, fallen: it leans')])
 def test_a_push_is_shown_with_what_was_reported_meanwhile(events, least, course):
     """What was reported before, such as a recovery, is not due to the push."""
-    reports = PushReports()
+    reports = StabilityReports()
     reports.add_event(DiagnosticArray(status=[event_of('recovered, now marginal', 'MARGINAL')]))
-    reports.start_push()
+    reports.restart()
     reports.add_margin(Float64(data=least))
     for text in events:
         reports.add_event(DiagnosticArray(status=[event_of(text, text.partition(':')[0].upper())]))

@@ -109,7 +109,7 @@ class ComShift:
 
     def offset_from(self, contact: str, point: tuple[float, float] | None = None) -> Array:
         """
-        Return the displacement (3,) of the centre of mass to a point of a sole, or below a hand, m.
+        Return the displacement (3,) of the centre of mass to over a sole or below a hand, m.
 
         Parameters
         ----------
@@ -133,10 +133,13 @@ class ComShift:
         if contact in self._arms:
             offset = self._arms[contact].end(self._data).translation - self._data.com[0]
             return np.asarray(offset - offset @ self._normal * self._normal, dtype=float)
-        sole = self._sole(contact)
+        sole, in_sole = self._sole(contact), self.com_in_sole(contact)
         x, y = self._below_ankle(contact, sole) if point is None else point
-        in_sole = sole.actInv(self._data.com[0])
         return sole.rotation @ np.array((x - in_sole[0], y - in_sole[1], 0.0))
+
+    def com_in_sole(self, foot: str) -> Array:
+        """Return the present centre of mass in the frame of a sole, (3,), m."""
+        return np.asarray(self._sole(foot).actInv(self._data.com[0]), dtype=float)
 
     def increment(self, displacement: Array) -> Array:
         """

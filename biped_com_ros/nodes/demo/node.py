@@ -86,7 +86,7 @@ class DemoParameters(RobotChoice):
     """Parameters of `demo`."""
 
     chapters: str = read_only(
-        ALL, "Chapters to run, separated by commas; 'all', but those in slow motion; or 'none': "
+        ALL, "Chapters to run, separated by commas; 'all', but slope and rail; or 'none': "
         'the robot stands')
     once: bool = read_only(False, 'Whether to end after the last chapter')
     duration: float = read_only(0.0, 'Time after which the demo ends; 0: at Ctrl-C', 's', 0.0)
