@@ -83,7 +83,7 @@ class HandTouch(NamedTuple):
 
 class Hands:
     """
-    The hands of a robot that have wrench sensors.
+    The hands of a robot whose wrenches are known, by sensors or joint torques.
 
     Parameters
     ----------
@@ -112,8 +112,8 @@ class Hands:
 
     @staticmethod
     def measured(config: RobotConfig) -> dict[str, HandConfig]:
-        """Return the hands that have wrench sensors, by name."""
-        return {name: hand for name, hand in config.hands.items() if hand.wrench_sensors}
+        """Return the hands whose wrenches are known, by name."""
+        return {name: hand for name, hand in config.hands.items() if hand.has_wrench}
 
     def reset(self) -> None:
         """Reset which hands touch."""
