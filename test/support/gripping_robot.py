@@ -20,7 +20,7 @@ from dataclasses import replace
 from biped_com_ros.core.geometry.pose import rotation_from_quaternion
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.wrench.aggregation import AggregationSettings, WrenchAggregation
-from biped_com_ros.core.wrench.virtual_hands import VirtualHandForces, VirtualHandSettings
+from biped_com_ros.core.wrench.virtual_hand_forces import VirtualHandForces, VirtualHandSettings
 from biped_com_ros.sim.interface import PlantOptions
 from biped_com_ros.sim.plant import Plant
 import numpy as np
