@@ -27,7 +27,7 @@ J^T P, and its covariance P - G^T G. Rows that contain measured contacts come la
 contribute beyond the arms then is the last part of z, which shows whether they agree with the
 arms: something that pushes the robot elsewhere, or carries it, is in these rows only.
 
-An arm does not feel a force through all of its axes, such as one along a stretched arm. Only the
+A force through all axes of an arm, such as one along a stretched arm, needs no torque. Only the
 root's rows show it; without them the covariance there is that of the prior.
 """
 
@@ -213,12 +213,16 @@ class VirtualHandForces:
             return False
         dt, external = 1e-9 * step_ns, self.external
         jacobian = external.jacobian(state.q)
-        has_others = others is not None and bool(self.others)
-        known = self._of_others(state, jacobian, others) if others and has_others else None
+        has_others, known = others is not None and bool(self.others), None
+        if others is not None and has_others:
+            known = self._of_others(state, jacobian, others)
         if not external.update(dt, state, efforts, angular_velocity, acceleration, known):
             return False
         self._choose_rows(has_others)
         self._update_model(dt, state)
+        if not math.isfinite(float(external.value.sum() + self._row_covariance.trace())):
+            self.reset()  # a motion beyond what numbers hold
+            return False
         self._place_hands(state, jacobian)
         self._set_columns()
         lag, difference = self._solve()
@@ -347,7 +351,7 @@ class VirtualHandForces:
         self._row_covariance = factor.dot(factor.T)
         index, lower, upper = self._limits
         positions, ahead = state.q[index], _MODEL_PERIOD * state.v[self.external.rows[6:]]
-        # What a stop transmits, the motor does not feel.
+        # What a stop transmits is not in the torque of the motor.
         free = (positions + np.minimum(ahead, 0.0) > lower) & (
             positions + np.maximum(ahead, 0.0) < upper)
         variances = self._variances.copy()

@@ -122,7 +122,7 @@ class HandsRig(NodeRig):
         self.command.position[self.plant.actuated_joint_names.index('l_shoulder_pitch')] += 0.4
         self.play(150)
 
-    def let_go(self):
+    def release(self):
         self.plant.grip(HAND, 0.0)
         self.command = self.plant.hold()
         self.play(150)
@@ -204,7 +204,7 @@ def test_a_hand_that_holds_on_is_in_total_zmp_and_support(rig):
     rig.until(lambda: rig.play(5) or 'touching: left' in rig.health[
         'wrench_aggregator', 'virtual hands'][1])
     rig.until(lambda: rig.play(5) or 'hands left' in rig.health['zmp_monitor', 'support'][1])
-    rig.let_go()
+    rig.release()
     np.testing.assert_array_equal(wrench(rig.hand[-1]), np.zeros(6))
     np.testing.assert_allclose(spread(rig), alone, atol=2e-3)
 
