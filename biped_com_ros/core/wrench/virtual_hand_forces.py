@@ -37,7 +37,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 import math
 
-from biped_com_ros.core.constants import CERTAIN, GRAVITY, LONGEST_STEP_NS
+from biped_com_ros.core.constants import GRAVITY, LONGEST_STEP_NS
 from biped_com_ros.core.errors import check_positive, ConfigurationError
 from biped_com_ros.core.geometry.pose import Array, IndexArray
 from biped_com_ros.core.geometry.wrench import set_wrench_adjoint
@@ -55,6 +55,9 @@ _DISAGREEMENT = 2.0
 #: Distance from a joint's limit at which it may rest on its stop, rad or m, and the deviation of
 #: the stop's torque, as a share of the effort limit.
 _STOP_MARGIN, _OF_STOPS = 0.01, 1.0
+#: Standard deviations that the force of a hand that touches exceeds: errors of masses and friction
+#: last as long as the posture, and the more certain contact is, the rarer is a false one.
+_TOUCHES = 3.0
 #: Time after which the low-pass has settled, in its time constants.
 _SETTLING = 3.0
 #: Share of the variance of successive differences that is noise of the low-passed force.
@@ -83,7 +86,7 @@ class VirtualHandSettings:
     largest_force
         Prior standard deviation of a hand's force along each axis, as a share of body weight.
     thresholds
-        When a hand touches, by what its force exceeds two standard deviations.
+        When a hand touches, by what its force exceeds three standard deviations.
     gravity
         m/s^2.
 
@@ -301,8 +304,12 @@ class VirtualHandForces:
             [settings.contact_lever * self._weight] * 3,
             np.hypot(settings.effort_deviation * of_joints, friction)))
         self._variances = deviations ** 2
-        self._at_stops = np.concatenate((np.zeros(6), (_OF_STOPS * of_joints) ** 2))
+        self._at_stops = (_OF_STOPS * of_joints) ** 2
         self._limits = self._position_limits(names)
+        # Not all drives have the viscous friction of the URDF.
+        known = by_joint(model.config.drives.damping, model.config.groups, names)
+        self._damping_deviation = np.abs(
+            np.array(model.pin_model.damping)[self.external.rows[6:]] - known)
         self._prior = np.full(
             3 * len(self.names), (settings.largest_force * self._weight) ** 2)
         self._mass_factors = _mass_factors(model, settings.link_mass, settings.link_com)
@@ -350,12 +357,14 @@ class VirtualHandForces:
         factor = of_links.transpose(1, 0, 2).reshape(len(self._variances), -1)[self._used]
         self._row_covariance = factor.dot(factor.T)
         index, lower, upper = self._limits
-        positions, ahead = state.q[index], _MODEL_PERIOD * state.v[self.external.rows[6:]]
+        speeds = state.v[self.external.rows[6:]]
+        positions, ahead = state.q[index], _MODEL_PERIOD * speeds
         # What a stop transmits is not in the torque of the motor.
         free = (positions + np.minimum(ahead, 0.0) > lower) & (
             positions + np.maximum(ahead, 0.0) < upper)
         variances = self._variances.copy()
-        variances[6:][~free] += self._at_stops[6:][~free]
+        variances[6:][~free] += self._at_stops[~free]
+        variances[6:] += (self._damping_deviation * speeds) ** 2
         self._row_covariance.flat[::len(factor) + 1] += variances[self._used]
 
     def _place_hands(self, state: RobotState, jacobian: Array) -> None:
@@ -416,7 +425,7 @@ class VirtualHandForces:
             size = math.hypot(*force.tolist())
             deviation = math.sqrt(
                 float(force.dot(self.covariance[own, own]).dot(force))) / max(size, 1e-9)
-            touches = detector.update(size - CERTAIN * deviation, stamp_ns)
+            touches = detector.update(size - _TOUCHES * deviation, stamp_ns)
             self.touching[hand] = touches
             self.forces[hand] = force if touches else 0.0
 
