@@ -21,11 +21,12 @@ what measured contacts (feet, other hands) contribute, are
     x = sum over hands of J^T f + e
 
 The covariance of e contains errors of the masses and centres of mass of all links, friction and
-other errors of joint torques, and errors of the measured contacts. With the prior f ~ N(0, P), S =
-J^T P J + cov(e) and its Cholesky factor L, the estimate is f = G^T z, with z = L^-1 x and G = L^-1
-J^T P, and its covariance P - G^T G. Rows that contain measured contacts come last. What they
-contribute beyond the arms then is the last part of z, which shows whether they agree with the
-arms: something that pushes the robot elsewhere, or carries it, is in these rows only.
+other errors of joint torques, and errors of the measured contacts. With the prior f ~ N(0, P) and
+S = J^T P J + cov(e), the estimate is P J S^-1 x, and its covariance P - P J S^-1 J^T P.
+
+That is done twice, with the rows of the arms alone and with all. By how much x^T S^-1 x grows
+shows whether the rows that contain measured contacts agree with the arms: something that pushes
+the robot elsewhere, or carries it, is in these rows only. They count less the more they disagree.
 
 A force through all axes of an arm, such as one along a stretched arm, needs no torque. Only the
 root's rows show it; without them the covariance there is that of the prior.
@@ -46,6 +47,7 @@ from biped_com_ros.core.model.robot import (
     effort_limits, position_limits, RobotModel, RobotState)
 from biped_com_ros.core.wrench.contact import ContactDetector, ContactThresholds
 from biped_com_ros.core.wrench.dynamics import by_joint, ExternalForces
+import eigenpy  # comes with Pinocchio; takes a part of NumPy's time
 import numpy as np
 
 #: Period of updates of the covariance of the rows, s: it follows posture and acceleration.
@@ -95,7 +97,7 @@ class VirtualHandSettings:
     cutoff: float = 20.0
     link_mass: float = 0.08
     link_com: float = 0.005
-    effort_deviation: float = 0.025
+    effort_deviation: float = 0.02
     contact_force: float = 0.02
     contact_lever: float = 0.005
     largest_force: float = 0.3
@@ -156,8 +158,9 @@ class VirtualHandForces:
                 f"no hand of '{config.name}' is virtual; give hands.<name>.source: virtual")
         self._frames = model.frames(config.hands[name].frame for name in self.names)
         self.external = ExternalForces(model, settings.cutoff, self._frames)
-        self._moves_hands = self._moved(self._frames)
-        self._check_arms()
+        moves_hands = self._moved(self._frames)
+        self._check_arms(moves_hands)
+        self._moves_axes = np.repeat(moves_hands, 3, axis=0)
         self._arrange_rows()
         self._set_variances()
         count = len(self.names)
@@ -265,8 +268,8 @@ class VirtualHandForces:
             [[row < 6 or row in joints for row in rows] for joints in moved], dtype=float)
         return found.reshape(len(frames.names), len(rows))
 
-    def _check_arms(self) -> None:
-        for name, moved in zip(self.names, self._moves_hands):
+    def _check_arms(self, moves_hands: Array) -> None:
+        for name, moved in zip(self.names, moves_hands):
             if not (self.external.measured & (moved > 0.0))[6:].any():
                 raise ConfigurationError(
                     f"no joint above hand '{name}' of '{self._model.config.name}' has a motor, so "
@@ -290,6 +293,7 @@ class VirtualHandForces:
         shared = np.flatnonzero(measured & is_shared & (~is_root | self.uses_feet))
         self._own_rows: IndexArray = own
         self._all_rows: IndexArray = np.concatenate((own, shared))
+        self._decompositions = eigenpy.LLT(len(own)), eigenpy.LLT(len(self._all_rows))
 
     def _set_variances(self) -> None:
         """Prepare what the covariance of the rows consists of."""
@@ -331,9 +335,9 @@ class VirtualHandForces:
     def _of_others(self, state: RobotState, jacobian: Array,
                    wrenches: Sequence[Sequence[float]]) -> Array:
         """Return what measured contacts contribute to the rows, (m,)."""
-        rows = _rows_at(state, self._other_frames, jacobian, self._twists_to_others)
-        rows *= self._moves_others[:, np.newaxis]
-        known: Array = np.asarray(wrenches).reshape(-1).dot(rows.reshape(-1, rows.shape[-1]))
+        twists = _twists_to(state, self._other_frames, self._twists_to_others)
+        at_base = np.matmul(np.asarray(wrenches)[:, np.newaxis], twists)[:, 0]
+        known: Array = (at_base.dot(jacobian) * self._moves_others).sum(axis=0)
         return known
 
     def _choose_rows(self, has_others: bool) -> None:
@@ -369,8 +373,9 @@ class VirtualHandForces:
 
     def _place_hands(self, state: RobotState, jacobian: Array) -> None:
         """Compute the Jacobian of the hands' velocities, transposed: (3 H, m)."""
-        rows = _rows_at(state, self._frames, jacobian, self._twists_to_hands)[:, :3]
-        self._rows = (rows * self._moves_hands[:, np.newaxis]).reshape(len(self._prior), -1)
+        linear = _twists_to(state, self._frames, self._twists_to_hands)[:, :3].reshape(-1, 6)
+        self._rows = linear.dot(jacobian)
+        self._rows *= self._moves_axes
 
     def _set_columns(self) -> None:
         """Arrange forces, how late the low-pass makes them, and their change of one instant."""
@@ -390,24 +395,48 @@ class VirtualHandForces:
             instant, (3 H,) each.
 
         """
-        rows, own = self._rows[:, self._used], len(self._own_rows)
-        by_prior = rows.T * self._prior
-        factor = np.linalg.cholesky(self._row_covariance + by_prior.dot(rows))
-        solved = np.linalg.solve(
-            factor, np.concatenate((self._columns[self._used], by_prior), axis=1))
-        z, gain = solved[:, :3], solved[:, 3:]
-        squares = z[:, 0] ** 2
-        weighted = gain.copy()
-        if len(squares) > own:
-            disagreement = float(squares[own:].mean())
-            weighted[own:] *= min(1.0, (_DISAGREEMENT / max(disagreement, 1e-9)) ** 2)
-        found, lag, difference = weighted.T.dot(z).T
-        self.estimates[:] = found.reshape(-1, 3)
+        own = len(self._own_rows)
+        by_prior = self._rows[:, self._used].T * self._prior
+        covariance = self._row_covariance + by_prior.dot(self._rows[:, self._used])
+        right = np.concatenate((self._columns[self._used], by_prior), axis=1)
+        found, gained, square = self._condition(covariance[:own, :own], right[:own])
         # Errors beyond the stated ones show in the arms' own rows.
-        scale = max(1.0, float(squares[:own].mean()) if own else 1.0)
-        np.multiply(weighted.T.dot(gain), -scale, out=self.covariance)
-        self.covariance.flat[::len(found) + 1] += scale * self._prior
+        scale = max(1.0, square / own)
+        if len(right) > own:
+            of_all, gained_of_all, square_of_all = self._condition(covariance, right)
+            disagreement = max(square_of_all - square, 1e-9) / (len(right) - own)
+            share = min(1.0, (_DISAGREEMENT / disagreement) ** 2)
+            found += share * (of_all - found)
+            gained += share * (gained_of_all - gained)
+        forces, lag, difference = found.T
+        self.estimates[:] = forces.reshape(-1, 3)
+        np.multiply(gained, -scale, out=self.covariance)
+        self.covariance.flat[::len(forces) + 1] += scale * self._prior
         return lag, difference
+
+    def _condition(self, covariance: Array, right: Array) -> tuple[Array, Array, float]:
+        """
+        Condition the forces on rows.
+
+        Parameters
+        ----------
+        covariance
+            Of the rows, with the forces' prior, (m, m).
+        right
+            The columns of the rows, and the covariance of rows and forces, (m, 3 + 3 H).
+
+        Returns
+        -------
+        tuple
+            Forces by each of the columns, (3 H, 3), by how much their covariance falls, (3 H,
+            3 H), and the squared deviations of the first column.
+
+        """
+        decomposition = self._decompositions[len(right) > len(self._own_rows)]
+        decomposition.compute(covariance)
+        solved = decomposition.solve(right)
+        of_forces = right[:, 3:].T.dot(solved)
+        return of_forces[:, :3], of_forces[:, 3:], float(right[:, 0].dot(solved[:, 0]))
 
     def _estimate_noise(self, difference: Array, dt: float) -> None:
         """Update the variance of the noise by the forces' change of one instant."""
@@ -430,13 +459,13 @@ class VirtualHandForces:
             self.forces[hand] = force if touches else 0.0
 
 
-def _rows_at(state: RobotState, frames: FrameSet, jacobian: Array, twists: Array) -> Array:
-    """Return Jacobians of the twists of frames along their axes, (frames, 6, m)."""
+def _twists_to(state: RobotState, frames: FrameSet, out: Array) -> Array:
+    """Write the matrices (frames, 6, 6) that take twists from the base to frames to `out`."""
     placements = state.placements_in_base(frames)
     # Wrenches move by an adjoint from the frame to the base's origin, twists by its transpose.
-    set_wrench_adjoint(twists.transpose(0, 2, 1), placements[:, :3].transpose(0, 2, 1),
+    set_wrench_adjoint(out.transpose(0, 2, 1), placements[:, :3].transpose(0, 2, 1),
                        placements[:, 3])
-    return twists.dot(jacobian)
+    return out
 
 
 def _mass_factors(model: RobotModel, mass: float, com: float) -> Array:

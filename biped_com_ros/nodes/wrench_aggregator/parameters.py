@@ -94,7 +94,7 @@ class WrenchAggregatorParameters(RobotNodeParameters, ContactParameters, WeightP
         20.0, "The same of the forces on virtual hands; see the hands' 'source' in the robot's "
         'YAML', 'Hz', 1.0, 1000.0)
     virtual_hand_effort_deviation: float = parameter(
-        0.025, 'Standard deviation of the torques of the arms, as a share of the effort limit: '
+        0.02, 'Standard deviation of the torques of the arms, as a share of the effort limit: '
         'friction, gains and offsets', '', 1e-6, 1.0)
     virtual_hand_link_mass: float = parameter(
         0.08, 'Standard deviation of the mass of each link of the URDF, as a share of it, for the '

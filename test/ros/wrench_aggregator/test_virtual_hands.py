@@ -223,7 +223,7 @@ def test_other_deviations_take_effect_at_once(rig):
     rig.play(50)
     assert rig.covariances[-1].data[2] > 4.0 * before
     assert rig.node.set_parameters(
-        [Parameter('virtual_hand_effort_deviation', value=0.025)])[0].successful
+        [Parameter('virtual_hand_effort_deviation', value=0.02)])[0].successful
     rig.play(50)
 
 
