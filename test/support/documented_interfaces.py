@@ -71,7 +71,7 @@ def choices(config: RobotConfig) -> dict[str, list[str]]:
     return {'<controller>': list(CONTROLLERS), '<foot>': list(config.feet),
             '<sensor>': list(config.wrench_sensors),
             '<hand>': [config.hand_label(name) for name, hand in config.hands.items()
-                       if hand.wrench_sensors],
+                       if hand.has_wrench],
             '<sensor topic>': [sensor.topic for sensor in config.wrench_sensors.values()],
             '<imu topic>': [imu.topic for imu in config.imus.values()]}
 

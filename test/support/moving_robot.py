@@ -40,17 +40,20 @@ class Instant:
     R_world_imu: np.ndarray
 
 
-def moving(model, wrenches_in_soles, seed=0, dt=0.002, speed=0.5, tilt=0.01, spread=0.01):
+def moving(model, wrenches_in_soles, seed=0, dt=0.002, speed=0.5, tilt=0.01, spread=0.01,
+           posture=None, hands=()):
     """
     Return what a robot measures that moves at random under wrenches (F, 6) on its soles.
 
-    `speed` scales velocities and accelerations; `tilt` and `spread` of the joints are in rad.
+    `speed` scales velocities and accelerations; `tilt` and `spread` of the joints are in rad, and
+    the latter is about `posture`, by default the usual one. `hands` are forces at the frames of
+    the hands and along their axes, N.
     """
     random = np.random.default_rng(seed)
     pin_model = model.pin_model.copy()
     data = pin_model.createData()
     n = len(model.joint_names)
-    positions = model.posture() + (
+    positions = (model.posture() if posture is None else posture) + (
         spread * random.uniform(-1, 1, n))
     q = model.configuration(positions)
     R_world_base = Pose.from_rpy((*(tilt * random.uniform(-1, 1, 2)), 0.7), np.zeros(3)).rotation
@@ -62,7 +65,11 @@ def moving(model, wrenches_in_soles, seed=0, dt=0.002, speed=0.5, tilt=0.01, spr
     v = model.velocity(joint_speeds).copy()
     v[:6] = speed * random.uniform(-1, 1, 6)
     rate = model.velocity(rates).copy()
-    forces = _on_joints(model, pin_model, wrenches_in_soles)
+    forces = _on_joints(pin_model, model.soles, wrenches_in_soles)
+    if len(hands):
+        frames = model.frames(hand.frame for hand in model.config.hands.values())
+        wrenches = np.column_stack((hands, np.zeros((len(hands), 3))))
+        forces = [a + b for a, b in zip(forces, _on_joints(pin_model, frames, wrenches))]
     # The root accelerates such that nothing pushes it but the feet.
     pin_model.gravity.linear = np.array([0.0, 0.0, -9.81])
     mass = pin.crba(pin_model, data, q_world)
@@ -89,10 +96,10 @@ def moving(model, wrenches_in_soles, seed=0, dt=0.002, speed=0.5, tilt=0.01, spr
         R_world_imu)
 
 
-def _on_joints(model, pin_model, wrenches):
+def _on_joints(pin_model, frames, wrenches):
     forces = [pin.Force.Zero() for _ in range(pin_model.njoints)]
     for joint, pose, wrench in zip(
-            model.soles.joints, model.soles.poses_in_joint(), wrenches):
+            frames.joints, frames.poses_in_joint(), wrenches):
         placed = pin.SE3(pose.rotation, pose.position)
         forces[int(joint)] += placed.act(pin.Force(np.array(wrench, dtype=float)))
     return forces

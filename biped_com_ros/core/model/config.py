@@ -120,6 +120,9 @@ class HandConfig:
     normal
         Of what a leaning hand pushes against, in the hand's frame, towards the robot; zero: along
         the measured force.
+    source
+        Where this hand's wrench comes from: ``sensor``, its sensors; ``virtual``, joint torques
+        and the IMU. Empty: the sensors, if there are any.
 
     """
 
@@ -127,6 +130,17 @@ class HandConfig:
     wrench_sensors: tuple[str, ...] = ()
     contact: str = 'lean'
     normal: Vector3 = ZERO
+    source: str = ''
+
+    @property
+    def is_virtual(self) -> bool:
+        """Whether joint torques give this hand's wrench."""
+        return self.source == 'virtual'
+
+    @property
+    def has_wrench(self) -> bool:
+        """Whether anything gives this hand's wrench."""
+        return self.is_virtual or bool(self.wrench_sensors)
 
 
 @dataclass(frozen=True)
@@ -366,6 +380,11 @@ class RobotConfig:
         """Whether the wrench of every foot is known, by sensors or joint torques."""
         return all(foot.has_wrench for foot in self.feet.values())
 
+    @property
+    def virtual_hands(self) -> tuple[str, ...]:
+        """Return the names of the hands whose wrenches joint torques give."""
+        return tuple(name for name, hand in self.hands.items() if hand.is_virtual)
+
     def hand_label(self, hand: str) -> str:
         """Return the name of a hand among the contacts; not that of a foot."""
         return f'{hand}_hand' if hand in self.feet else hand
@@ -479,6 +498,7 @@ def _check_feet(config: RobotConfig) -> None:
         _check_names(config, f'hands.{name}', hand.wrench_sensors)
         if hand.contact not in ('lean', 'grip'):
             raise ConfigurationError(f"hands.{name}.contact is '{hand.contact}'; use lean or grip")
+        _check_hand_source(name, hand)
     _check_owners(config)
 
 
@@ -490,6 +510,20 @@ def _check_source(name: str, foot: FootConfig) -> None:
         raise ConfigurationError(
             f"feet.{name}.source is '{foot.source}', but the foot has no wrench_sensors; name "
             'them, or use virtual')
+
+
+def _check_hand_source(name: str, hand: HandConfig) -> None:
+    if hand.source not in ('', 'sensor', 'virtual'):
+        raise ConfigurationError(f"hands.{name}.source is '{hand.source}'; use sensor or virtual")
+    if hand.source == 'sensor' and not hand.wrench_sensors:
+        raise ConfigurationError(
+            f"hands.{name}.source is 'sensor', but the hand has no wrench_sensors; name them, or "
+            'use virtual')
+    if hand.is_virtual and hand.wrench_sensors:
+        raise ConfigurationError(
+            f"hands.{name}.source is 'virtual', but the hand has wrench_sensors "
+            f'({", ".join(hand.wrench_sensors)}), which measure it better; leave out source or '
+            'wrench_sensors')
 
 
 def _check_corners(name: str, foot: FootConfig) -> None:

@@ -83,7 +83,7 @@ class HandTouch(NamedTuple):
 
 class Hands:
     """
-    The hands of a robot that have wrench sensors.
+    The hands of a robot whose wrenches are known, by sensors or joint torques.
 
     Parameters
     ----------
@@ -112,8 +112,8 @@ class Hands:
 
     @staticmethod
     def measured(config: RobotConfig) -> dict[str, HandConfig]:
-        """Return the hands that have wrench sensors, by name."""
-        return {name: hand for name, hand in config.hands.items() if hand.wrench_sensors}
+        """Return the hands whose wrenches are known, by name."""
+        return {name: hand for name, hand in config.hands.items() if hand.has_wrench}
 
     def reset(self) -> None:
         """Reset which hands touch."""
@@ -137,13 +137,21 @@ class Hands:
 
     def without_payload(self, state: RobotState, wrenches: Sequence[Sequence[float] | None],
                         payload: CarriedPayload, gravity: float) -> list[Sequence[float] | None]:
-        """Return the wrenches on the hands without the weight of what one of them carries."""
+        """
+        Return the wrenches on the hands without the weight of what one of them carries.
+
+        Of a virtual hand the force alone is known, and it is zero while it may be none: it
+        contains no weight then.
+        """
         found = list(wrenches)
         for i, hand in enumerate(self._hands):
             if hand.frame == payload.link and (wrench := wrenches[i]) is not None:
                 axes = state.placements_in_base(self._frames)[i, :3]
-                up = axes.dot(state.base.rotation[2])
-                found[i] = (np.array(wrench) - payload.wrench_on_link(up, gravity)).tolist()
+                weight = payload.wrench_on_link(axes.dot(state.base.rotation[2]), gravity)
+                if hand.is_virtual:
+                    weight[3:] = 0.0
+                if any(wrench) or not hand.is_virtual:
+                    found[i] = (np.array(wrench) - weight).tolist()
         return found
 
     def contacts(self, stamp_ns: int, placements: Sequence[Placement],

@@ -181,6 +181,8 @@ class WrenchAggregation:
         Feet, then hands, those that have sensors or are virtual.
     virtual_feet
         The virtual feet with their index in ``config.feet``; their wrenches are set from outside.
+    virtual_hands
+        The virtual hands in the order of the configuration; likewise.
     body_weight
         N, of the model.
     expected
@@ -350,7 +352,8 @@ class WrenchAggregation:
             (index, body) for index, (body, foot) in enumerate(
                 zip(self._feet, config.feet.values())) if body is not None and foot.is_virtual]
         hands = [self._make_body(name, hand.wrench_sensors, False)
-                 for name, hand in config.hands.items() if hand.wrench_sensors]
+                 for name, hand in config.hands.items() if hand.has_wrench]
+        self.virtual_hands = [hand for hand in hands if not hand.sensors]
         return (*(foot for foot in self._feet if foot is not None), *hands)
 
     def _make_body(self, name: str, sensors: tuple[str, ...], is_foot: bool) -> ContactBody:
@@ -377,7 +380,7 @@ class WrenchAggregation:
         """Arrange soles, hands and sensors such that one product places them all."""
         model, config, count = self.model, self.model.config, len(self._feet)
         self._sensors = model.frames(channel.config.frame for channel in self.channels)
-        hands = model.frames(h.frame for h in config.hands.values() if h.wrench_sensors)
+        hands = model.frames(h.frame for h in config.hands.values() if h.has_wrench)
         bodies = model.soles + hands
         self._body_rows = [i for i, foot in enumerate(self._feet) if foot is not None]
         self._body_rows += range(count, count + len(hands.names))

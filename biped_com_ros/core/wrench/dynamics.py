@@ -91,6 +91,7 @@ class ExternalForces:
             np.zeros(len(self.rows)) for _ in range(4))
         self.omega, self.rate = np.zeros(3), np.zeros(self._dynamics.nv)
         self._v, self._v_before = np.zeros(self._dynamics.nv), np.zeros(self._dynamics.nv)
+        self._q = pin.neutral(self._dynamics)
         self.reset()
 
     def reset(self) -> None:
@@ -99,7 +100,7 @@ class ExternalForces:
         self._imu.reset()
 
     def update(self, dt: float, state: RobotState, efforts: Array, angular_velocity: Array,
-               acceleration: Array) -> bool:
+               acceleration: Array, known: Array | None = None) -> bool:
         """
         Take one instant.
 
@@ -113,6 +114,8 @@ class ExternalForces:
             Torques of the motors, (n,), in the order of ``model.joint_names``, N m or N.
         angular_velocity, acceleration
             Of the IMU in its frame, (3,), rad/s and proper m/s^2.
+        known
+            What is known of the force, (m,), N and N m; subtracted before the low-pass.
 
         Returns
         -------
@@ -133,8 +136,10 @@ class ExternalForces:
         force = pin.rnea(self._dynamics, self._data, state.q, v, rate)
         np.take(force, self.rows, out=self.raw)
         self.required[:] = self.raw
-        self.omega, self.rate = omega, rate
+        self.omega, self.rate, self._q = omega, rate, state.q
         self._add_drives(v, rate, efforts)
+        if known is not None:
+            self.raw -= known
         self._filter(dt)
         return True
 
@@ -176,6 +181,22 @@ class ExternalForces:
         wrench = -pin.bodyRegressor(data.v[joint], data.a_gf[joint])[:, :4]
         J = pin.getJointJacobian(self._dynamics, data, joint, pin.ReferenceFrame.LOCAL)
         return wrench, J.T.take(self.rows, axis=0).dot(wrench)
+
+    def of_masses(self) -> Array:
+        """
+        Return what the bodies of all joints add to :attr:`raw`, by their masses and first moments.
+
+        Returns
+        -------
+        numpy.ndarray
+            Columns of mass, kg, and first moment in the joint's frame, kg m, of each of
+            Pinocchio's joints but the first, (m, joints - 1, 4).
+
+        """
+        all_rows = pin.computeJointTorqueRegressor(
+            self._dynamics, self._data, self._q, self._v, self.rate)
+        of_bodies: Array = all_rows.take(self.rows, axis=0).reshape(len(self.rows), -1, 10)
+        return of_bodies[:, :, :4]
 
     def _add_drives(self, v: Array, rate: Array, efforts: Array) -> None:
         """Add what the drives' inertia and friction take, subtract the torques of the motors."""

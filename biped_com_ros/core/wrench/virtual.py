@@ -164,6 +164,7 @@ class VirtualFootWrenches:
         self._identity = np.eye(6 * self._feet)
         self.wrenches = np.zeros((self._feet, 6))
         self.covariance = np.zeros((6 * self._feet, 6 * self._feet))
+        self._on_root, self._root_variances = np.zeros(6), np.zeros(6)
         self._last_ns = self._count = 0
         self.reset()
 
@@ -174,6 +175,19 @@ class VirtualFootWrenches:
         self._loads = [self._weight / self._feet] * self._feet
         self._noise = np.zeros(6 * self._feet)
         self._begins = True
+
+    def set_others(self, on_root: Array, variances: Array) -> None:
+        """
+        Set what other contacts, such as hands, contribute at the next instant.
+
+        Parameters
+        ----------
+        on_root, variances
+            Their wrench at the origin of the root and along its axes, and its variances, (6,)
+            each, N and N m.
+
+        """
+        self._on_root[:], self._root_variances[:] = on_root, variances
 
     @property
     def row_deviations(self) -> Array:
@@ -309,8 +323,9 @@ class VirtualFootWrenches:
         value, columns = self.forces.value.copy(), self._columns
         # Motors have to overcome it, so it is missing in the force that their torques leave.
         value[6:] += self.friction.torques
+        value[:6] -= self._on_root
         np.add(self._variances[6:], self.friction.variance, out=self._all_variances[6:])
-        self._all_variances[:6] = self._variances[:6]
+        np.add(self._variances[:6], self._root_variances, out=self._all_variances[:6])
         np.subtract(value, value if self._begins else columns[:, 0], columns[:, 2])
         np.subtract(self.forces.value, self.forces.delayed, columns[:, 1])
         columns[:, 0] = value
@@ -343,6 +358,7 @@ class VirtualFootWrenches:
         squares = np.minimum(residual * residual, _OUTLIER ** 2 * self._variances)
         expected = squares + (self._posterior.dot(rows) * rows).sum(axis=0)
         expected[6:] -= self.friction.variance
+        expected[:6] -= self._root_variances
         share = min(1.0, step / self._settings.learning_time)
         learned = np.maximum(
             self._variances + share * (expected - self._variances), self._least)

@@ -20,8 +20,8 @@ instant, when all feet and hands have a reading. While a sensor is stale, or the
 `joint_states` or the IMU are too far from a reading's, what depends on them is not published, and
 ``/diagnostics`` has the reason.
 
-Feet with ``source: virtual`` get their wrenches from joint torques and the IMU instead, with the
-stamps of `joint_states`; see `virtual`.
+Feet and hands with ``source: virtual`` get their wrenches from joint torques and the IMU instead,
+with the stamps of `joint_states`; see `virtual` and `virtual_hands`.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ from biped_com_ros.nodes.wrench_aggregator.offsets import SensorOffsets
 from biped_com_ros.nodes.wrench_aggregator.outputs import WrenchOutputs
 from biped_com_ros.nodes.wrench_aggregator.parameters import WrenchAggregatorParameters
 from biped_com_ros.nodes.wrench_aggregator.virtual import make_virtual_feet, VirtualFootOutputs
+from biped_com_ros.nodes.wrench_aggregator.virtual_hands import (
+    make_virtual_hands, VirtualHandOutputs)
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
 from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.robot_node import RobotNode
@@ -60,8 +62,8 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
     ----------
     aggregation, offsets
         The wrenches of feet and hands, and the offsets of the sensors.
-    faults, virtual
-        Of the sensors, and the wrenches of virtual feet; None without such feet.
+    faults, virtual, virtual_hands
+        Of the sensors, and the wrenches of virtual feet and hands; None without such ones.
     joints, imu, sensors
         Its inputs.
 
@@ -75,7 +77,8 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
     def build(self, model: RobotModel) -> None:
         """Make the aggregation, then outputs, services, diagnostics and inputs."""
         config = model.config
-        if not config.wrench_sensors and not any(f.has_wrench for f in config.feet.values()):
+        if not config.wrench_sensors and not any(
+                body.has_wrench for body in (*config.feet.values(), *config.hands.values())):
             self.get_logger().warning(
                 f"nothing measures the feet of '{config.name}', so there are no wrenches: add "
                 "wrench_sensors, or 'source: virtual' to the feet")
@@ -100,7 +103,11 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         self.diagnostics.add('weight', self._report_weight)
         self._cache_thresholds(self.params)
         self.virtual = make_virtual_feet(self, aggregation)
+        self.virtual_hands = make_virtual_hands(self, aggregation)
         self._make_inputs(model)
+        if self.virtual_hands is not None:
+            self.diagnostics.add(
+                'virtual hands', partial(self.virtual_hands.report, self.joints))
 
     def _make_inputs(self, model: RobotModel) -> None:
         channels, imu = self.aggregation.channels, model.config.imu
@@ -142,6 +149,9 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
             self._use_weights()
         elif self.virtual is not None and params.virtual_cutoff != before.virtual_cutoff:
             self.virtual.restart(params)
+        hand_settings = params.virtual_hand_settings()
+        if self.virtual_hands is not None and hand_settings != before.virtual_hand_settings():
+            self.virtual_hands.restart(params)
         low_pass = (params.low_pass_cutoff, params.low_pass_order)
         if low_pass != (before.low_pass_cutoff, before.low_pass_order):
             for channel in self.aggregation.channels:
@@ -154,8 +164,9 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
 
     def _use_weights(self) -> None:
         """Pass the weights of the aggregation to all that use them."""
-        if self.virtual is not None:
-            self.virtual.restart(self.params)
+        for virtual in (self.virtual, self.virtual_hands):
+            if virtual is not None:
+                virtual.restart(self.params)
         self._weight.body_weight = self.aggregation.body_weight
         self.faults.use_inertials()
         self._cache_thresholds(self.params)
@@ -176,17 +187,41 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         self._joints_ns, self._state_changed = stamp_ns, True
         self._positions, self._efforts = positions, efforts
         self._stillness.update(velocities, stamp_ns)
-        if self.virtual is not None and self.joints.efforts_measured and (
-                self.virtual.feet.add_joints(stamp_ns, self._state, efforts)):
-            self._on_virtual_wrenches(self.virtual)
+        if not self.joints.efforts_measured:
+            return
+        hands = self.virtual_hands
+        if hands is not None and hands.hands.add_joints(stamp_ns, self._state, efforts):
+            self._on_virtual_hands(hands)
+        if self.virtual is not None:
+            self._pass_hands_to_feet(self.virtual)
+            if self.virtual.feet.add_joints(stamp_ns, self._state, efforts):
+                self._on_virtual_wrenches(self.virtual)
 
     def _on_imu(self, stamp_ns: int, quaternion: Array, angular_velocity: Array,
                 acceleration: Array) -> None:
         self._R_world_imu = rotation_from_quaternion(quaternion)
         self._imu_ns, self._state_changed = stamp_ns, True
-        if self.virtual is not None and self.virtual.feet.add_imu(
-                stamp_ns, self._R_world_imu, angular_velocity, acceleration):
-            self._on_virtual_wrenches(self.virtual)
+        hands = self.virtual_hands
+        if hands is not None and hands.hands.add_imu(stamp_ns, angular_velocity, acceleration):
+            self._on_virtual_hands(hands)
+        if self.virtual is not None:
+            self._pass_hands_to_feet(self.virtual)
+            if self.virtual.feet.add_imu(
+                    stamp_ns, self._R_world_imu, angular_velocity, acceleration):
+                self._on_virtual_wrenches(self.virtual)
+
+    def _pass_hands_to_feet(self, feet: VirtualFootOutputs) -> None:
+        """What hands carry, virtual feet do not."""
+        if self.virtual_hands is not None:
+            feet.feet.sensors.set_others(*self.virtual_hands.hands.estimator.on_root())
+
+    def _on_virtual_hands(self, virtual: VirtualHandOutputs) -> None:
+        stamp_ns = virtual.hands.stamp_ns
+        ready = self._update_state(stamp_ns)
+        virtual.hands.sensors_usable = not self.faults.found
+        for body in virtual.publish():
+            if ready:
+                self._on_body(body, stamp_ns)
 
     def _on_virtual_wrenches(self, virtual: VirtualFootOutputs) -> None:
         stamp_ns = virtual.feet.stamp_ns
@@ -256,8 +291,9 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
     def _report_total(self) -> Report:
         count, self._total_count = self._total_count, 0
         values = {'published since the last report': count}
-        if self.virtual is not None and (problem := self.virtual.problem(self.joints)):
-            return ERROR, f'not published: {problem}', values
+        for virtual in (self.virtual, self.virtual_hands):
+            if virtual is not None and (problem := virtual.problem(self.joints)):
+                return ERROR, f'not published: {problem}', values
         if not self.aggregation.bodies:
             return WARN, ('not published: nothing measures the feet; add wrench_sensors, or '
                           "'source: virtual' to the feet"), values

@@ -21,6 +21,7 @@ from biped_com_ros.core.wrench.aggregation import AggregationSettings
 from biped_com_ros.core.wrench.bias import BiasSettings
 from biped_com_ros.core.wrench.contact import ContactThresholds
 from biped_com_ros.core.wrench.tare import TareLimits
+from biped_com_ros.core.wrench.virtual_hand_forces import VirtualHandSettings
 from biped_com_ros.ros.node.common_parameters import (
     ContactParameters, gravity_parameter, RobotNodeParameters, WeightParameters)
 from biped_com_ros.ros.node.parameters import parameter, read_only, settings_from
@@ -89,6 +90,17 @@ class WrenchAggregatorParameters(RobotNodeParameters, ContactParameters, WeightP
     virtual_cutoff: float = parameter(
         50.0, 'Cut-off frequency of the low-pass of virtual wrenches, from joint torques; see the '
         "feet's 'source' in the robot's YAML", 'Hz', 1.0, 1000.0)
+    virtual_hand_cutoff: float = parameter(
+        20.0, "The same of the forces on virtual hands; see the hands' 'source' in the robot's "
+        'YAML', 'Hz', 1.0, 1000.0)
+    virtual_hand_effort_deviation: float = parameter(
+        0.02, 'Standard deviation of the torques of the arms, as a share of the effort limit: '
+        'friction, gains and offsets', '', 1e-6, 1.0)
+    virtual_hand_link_mass: float = parameter(
+        0.08, 'Standard deviation of the mass of each link of the URDF, as a share of it, for the '
+        'forces on virtual hands; with a calibrated URDF that of its report', '', 1e-6, 1.0)
+    virtual_hand_link_com: float = parameter(
+        0.005, 'The same of the centre of mass of each link, per axis', 'm', 1e-6, 1.0)
 
     def aggregation_settings(self) -> AggregationSettings:
         """Return the settings of the aggregation."""
@@ -99,6 +111,10 @@ class WrenchAggregatorParameters(RobotNodeParameters, ContactParameters, WeightP
     def bias_settings(self) -> BiasSettings:
         """Return how uncertain biases are."""
         return settings_from(self, BiasSettings, 'bias_')
+
+    def virtual_hand_settings(self) -> VirtualHandSettings:
+        """Return how forces on virtual hands are estimated."""
+        return settings_from(self, VirtualHandSettings, 'virtual_hand_', gravity=self.gravity)
 
     def tare_limits(self, body_weight: float) -> TareLimits:
         """Return the limits of a tare for a robot of this weight, N."""

@@ -339,7 +339,7 @@ def _wrench_topics(model: RobotModel, params: FootWrenchParameters) -> Sequence[
 
 def hand_wrench_topics(model: RobotModel, topics: Sequence[str]) -> dict[str, str]:
     """
-    Return the topics of the wrenches on the hands that have sensors, by the name of the hand.
+    Return the topics of the wrenches on hands, with sensors or virtual, by the name of the hand.
 
     Parameters
     ----------
@@ -355,11 +355,11 @@ def hand_wrench_topics(model: RobotModel, topics: Sequence[str]) -> dict[str, st
 
     """
     config = model.config
-    hands = [name for name, hand in config.hands.items() if hand.wrench_sensors]
+    hands = [name for name, hand in config.hands.items() if hand.has_wrench]
     if topics and len(topics) != len(hands):
         raise ConfigurationError(
             f"parameter 'hand_wrench_topics' has {len(topics)} topics; robot '{config.name}' has "
-            f'{len(hands)} hands with wrench_sensors ({", ".join(hands)})')
+            f'{len(hands)} hands with wrench_sensors or source: virtual ({", ".join(hands)})')
     return dict(zip(hands, topics or [
         f'wrench_aggregator/{config.hand_label(hand)}/wrench' for hand in hands]))
 

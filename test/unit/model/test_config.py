@@ -257,3 +257,31 @@ def test_a_relative_urdf_is_taken_from_beside_the_robot_file(tmp_path, monkeypat
     write(tmp_path / 'mine', yaml.safe_dump({**MAPPING, 'urdf': 'robot.urdf'}))
     monkeypatch.chdir(tmp_path)
     assert load_urdf(load_robot_config('mine/mine.yaml')) == '<robot name="mine"/>'
+
+
+def hands(**left):
+    """Return a configuration whose left hand has these keys."""
+    sensors = {'wrist': {'frame': 'left_foot', 'topic': 'wrist'}}
+    return robot_config_from_mapping({**MAPPING, 'wrench_sensors': sensors, 'hands': {
+        'left': {'frame': 'left_foot', **left}, 'right': {'frame': 'right_foot'}}})
+
+
+def test_what_gives_the_wrench_of_a_hand():
+    virtual, sensor, plain = (hands(**left) for left in (
+        {'source': 'virtual'}, {'source': 'sensor', 'wrench_sensors': ['wrist']},
+        {'wrench_sensors': ['wrist']}))
+    assert virtual.virtual_hands == ('left',) and not sensor.virtual_hands
+    assert [config.hands['left'].has_wrench for config in (virtual, sensor, plain)] == [True] * 3
+    assert virtual.hands['left'].is_virtual and not sensor.hands['left'].is_virtual
+    assert not virtual.hands['right'].has_wrench
+
+
+@pytest.mark.parametrize('left, message', [
+    ({'source': 'virtuel'}, "hands.left.source is 'virtuel'; use sensor or virtual"),
+    ({'source': 'both', 'wrench_sensors': ['wrist']}, "hands.left.source is 'both'"),
+    ({'source': 'sensor'}, 'has no wrench_sensors; name them, or use virtual'),
+    ({'source': 'virtual', 'wrench_sensors': ['wrist']},
+     r"is 'virtual', but the hand has wrench_sensors \(wrist\)")])
+def test_a_hand_whose_source_cannot_be_is_an_error(left, message):
+    with pytest.raises(ConfigurationError, match=message):
+        hands(**left)

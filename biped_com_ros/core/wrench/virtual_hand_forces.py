@@ -1,0 +1,499 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+The force of the environment on hands without sensors, from joint torques and an IMU.
+
+A hand touches at the origin of its frame, where it transmits a force f and no moment. The rows x
+of :mod:`biped_com_ros.core.wrench.dynamics` for the root and the joints above the hands, minus
+what measured contacts (feet, other hands) contribute, are
+
+    x = sum over hands of J^T f + e
+
+The covariance of e contains errors of the masses and centres of mass of all links, friction and
+other errors of joint torques, and errors of the measured contacts. With the prior f ~ N(0, P) and
+S = J^T P J + cov(e), the estimate is P J S^-1 x, and its covariance P - P J S^-1 J^T P.
+
+That is done twice, with the rows of the arms alone and with all. By how much x^T S^-1 x grows
+shows whether the rows that contain measured contacts agree with the arms: something that pushes
+the robot elsewhere, or carries it, is in these rows only. They count less the more they disagree.
+
+A force through all axes of an arm, such as one along a stretched arm, needs no torque. Only the
+root's rows show it; without them the covariance there is that of the prior.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+import math
+
+from biped_com_ros.core.constants import GRAVITY, LONGEST_STEP_NS
+from biped_com_ros.core.errors import check_positive, ConfigurationError
+from biped_com_ros.core.geometry.pose import Array, IndexArray
+from biped_com_ros.core.geometry.wrench import set_wrench_adjoint
+from biped_com_ros.core.model.frames import FrameSet
+from biped_com_ros.core.model.robot import (
+    effort_limits, position_limits, RobotModel, RobotState)
+from biped_com_ros.core.wrench.contact import ContactDetector, ContactThresholds
+from biped_com_ros.core.wrench.dynamics import by_joint, ExternalForces
+import eigenpy  # comes with Pinocchio; takes a part of NumPy's time
+import numpy as np
+
+#: Period of updates of the covariance of the rows, s: it follows posture and acceleration.
+_MODEL_PERIOD = 0.05
+#: Mean square of what measured contacts add, in deviations, from which on it counts less.
+_DISAGREEMENT = 2.0
+#: Distance from a joint's limit at which it may rest on its stop, rad or m, and the deviation of
+#: the stop's torque, as a share of the effort limit.
+_STOP_MARGIN, _OF_STOPS = 0.01, 1.0
+#: Standard deviations that the force of a hand that touches exceeds: errors of masses and friction
+#: last as long as the posture, and the more certain contact is, the rarer is a false one.
+_TOUCHES = 3.0
+#: Time after which the low-pass has settled, in its time constants.
+_SETTLING = 3.0
+#: Share of the variance of successive differences that is noise of the low-passed force.
+_NOISE_SHARE = 0.6
+#: Time constant of the variance of noise, s, and its largest sample, in deviations.
+_NOISE_TIME, _OUTLIER = 0.2, 3.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class VirtualHandSettings:
+    """
+    How forces on hands are estimated from joint torques.
+
+    Attributes
+    ----------
+    cutoff
+        Of the low-pass (gain of the momentum observer over 2 pi), Hz.
+    link_mass, link_com
+        Standard deviations of the mass of each link, as a share of it, and of its centre of mass
+        along each axis, m.
+    effort_deviation
+        Of a joint's torque, as a share of its effort limit: friction, gain and offset.
+    contact_force, contact_lever
+        Of the sum of the measured contacts, as a share of body weight, and of its moment as a
+        lever of body weight, m: gains, offsets and places of sensors, tilt of the IMU.
+    largest_force
+        Prior standard deviation of a hand's force along each axis, as a share of body weight.
+    thresholds
+        When a hand touches, by what its force exceeds three standard deviations.
+    gravity
+        m/s^2.
+
+    """
+
+    cutoff: float = 20.0
+    link_mass: float = 0.08
+    link_com: float = 0.005
+    effort_deviation: float = 0.02
+    contact_force: float = 0.02
+    contact_lever: float = 0.005
+    largest_force: float = 0.3
+    thresholds: ContactThresholds = field(default_factory=lambda: ContactThresholds(
+        engage=0.01, release=0.005, engage_dwell=0.02, release_dwell=0.02))
+    gravity: float = GRAVITY
+
+    def __post_init__(self) -> None:
+        check_positive('virtual hands', self, *(set(vars(self)) - {'thresholds'}))
+
+
+class VirtualHandForces:
+    """
+    Estimates the force on each virtual hand from successive instants.
+
+    Parameters
+    ----------
+    model
+        The robot.
+    settings
+        How.
+
+    Attributes
+    ----------
+    names
+        Of the hands, in the order of the configuration.
+    others
+        Names of the contacts that sensors measure: feet, if all of them are, and hands. Their
+        wrenches are arguments of :meth:`update`.
+    uses_feet
+        Whether the feet are among them.
+    estimates
+        Force of the environment on each hand at the origin of its frame and along its axes,
+        (H, 3), N.
+    covariance
+        Of all of them, hand by hand, (3 H, 3 H).
+    touching
+        Which hands touch.
+    forces
+        :attr:`estimates` of the hands that touch, exactly zero for the others, (H, 3), N.
+    external
+        The measured generalized forces.
+
+    Raises
+    ------
+    ConfigurationError
+        If the robot has no IMU, no virtual hand, or a hand whose arm has no motor.
+
+    """
+
+    def __init__(self, model: RobotModel, settings: VirtualHandSettings) -> None:
+        config = model.config
+        self._model, self._settings = model, settings
+        self._weight = model.mass * settings.gravity
+        self.names = config.virtual_hands
+        if not self.names:
+            raise ConfigurationError(
+                f"no hand of '{config.name}' is virtual; give hands.<name>.source: virtual")
+        self._frames = model.frames(config.hands[name].frame for name in self.names)
+        self.external = ExternalForces(model, settings.cutoff, self._frames)
+        moves_hands = self._moved(self._frames)
+        self._check_arms(moves_hands)
+        self._moves_axes = np.repeat(moves_hands, 3, axis=0)
+        self._arrange_rows()
+        self._set_variances()
+        count = len(self.names)
+        self._columns, self._noise = np.zeros((len(self.external.rows), 3)), np.zeros(3 * count)
+        self._twists_to_hands = np.zeros((count, 6, 6))
+        self._twists_to_others = np.zeros((len(self.others), 6, 6))
+        self.estimates, self.forces = np.zeros((count, 3)), np.zeros((count, 3))
+        self.covariance = np.zeros((3 * count, 3 * count))
+        self._rows = np.zeros((3 * count, len(self.external.rows)))
+        self._detectors = [
+            ContactDetector(settings.thresholds, self._weight) for _ in self.names]
+        self._settling_time = _SETTLING / (2.0 * math.pi * settings.cutoff)
+        self._last_ns = 0
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew after a gap."""
+        self.external.reset()
+        self._has_others, self._begins, self._model_age, self._age = False, True, math.inf, 0.0
+        self.touching = [False] * len(self.names)
+        self.forces[:] = 0.0
+        for detector in self._detectors:
+            detector.reset()
+
+    def update(self, stamp_ns: int, state: RobotState, efforts: Array, angular_velocity: Array,
+               acceleration: Array, others: Sequence[Sequence[float]] | None = None) -> bool:
+        """
+        Estimate the forces of one instant.
+
+        Parameters
+        ----------
+        stamp_ns
+            Its time, ns.
+        state
+            The robot in its base, with joint velocities.
+        efforts
+            Torques of the motors, (n,), N m or N, in the order of ``model.joint_names``.
+        angular_velocity, acceleration
+            Of the IMU in its frame, (3,), rad/s and proper m/s^2.
+        others
+            Wrenches of the environment on :attr:`others` in the frames of sole or hand, (B, 6),
+            N and N m; None if they are not all measured now.
+
+        Returns
+        -------
+        bool
+            Whether there is an estimate: not at the first instants after a gap, until the
+            low-pass has settled, nor without all efforts.
+
+        """
+        step_ns, self._last_ns = stamp_ns - self._last_ns, stamp_ns
+        is_measured = math.isfinite(float(efforts.sum()))
+        if not (0 < step_ns < LONGEST_STEP_NS and is_measured):
+            self.reset()
+        if not is_measured:
+            return False
+        dt, external = 1e-9 * step_ns, self.external
+        jacobian = external.jacobian(state.q)
+        has_others, known = others is not None and bool(self.others), None
+        if others is not None and has_others:
+            known = self._of_others(state, jacobian, others)
+        if not external.update(dt, state, efforts, angular_velocity, acceleration, known):
+            return False
+        self._choose_rows(has_others)
+        self._update_model(dt, state)
+        if not math.isfinite(float(external.value.sum() + self._row_covariance.trace())):
+            self.reset()  # a motion beyond what numbers hold
+            return False
+        self._place_hands(state, jacobian)
+        self._set_columns()
+        lag, difference = self._solve()
+        self._estimate_noise(difference, dt)
+        # Outer product: the low-pass delays all of the forces together.
+        self.covariance += np.outer(lag, lag)
+        self.covariance.flat[::len(lag) + 1] += _NOISE_SHARE * self._noise
+        self._begins = False
+        self._age += dt
+        if self._age < self._settling_time:
+            return False
+        self._detect(stamp_ns)
+        return True
+
+    def on_root(self) -> tuple[Array, Array]:
+        """
+        Return the wrench of the hands that touch at the origin of the root and along its axes.
+
+        Returns
+        -------
+        tuple of numpy.ndarray
+            The wrench and its variances, (6,) each, N and N m.
+
+        """
+        to_root = self._rows[:, :6] * np.repeat(self.touching, 3)[:, np.newaxis]
+        return (self.forces.reshape(-1).dot(to_root),
+                (self.covariance.dot(to_root) * to_root).sum(axis=0))
+
+    # -- set-up
+
+    def _moved(self, frames: FrameSet) -> Array:
+        """Return 1.0 where a row moves a frame, (frames, m)."""
+        pin_model, rows = self._model.pin_model, self.external.rows.tolist()
+        moved = [{pin_model.joints[int(i)].idx_v for i in pin_model.supports[int(joint)]}
+                 for joint in frames.joints]
+        found: Array = np.array(
+            [[row < 6 or row in joints for row in rows] for joints in moved], dtype=float)
+        return found.reshape(len(frames.names), len(rows))
+
+    def _check_arms(self, moves_hands: Array) -> None:
+        for name, moved in zip(self.names, moves_hands):
+            if not (self.external.measured & (moved > 0.0))[6:].any():
+                raise ConfigurationError(
+                    f"no joint above hand '{name}' of '{self._model.config.name}' has a motor, so "
+                    'its torques give no force on it: use wrench_sensors')
+
+    def _arrange_rows(self) -> None:
+        """Find the rows that only virtual hands load, and those that measured contacts load."""
+        model, config = self._model, self._model.config
+        self.uses_feet = all(foot.used_sensors for foot in config.feet.values())
+        hands = {name: hand for name, hand in config.hands.items()
+                 if hand.has_wrench and not hand.is_virtual}
+        frames = model.frames(hand.frame for hand in hands.values())
+        self._other_frames = model.soles + frames if self.uses_feet else frames
+        self.others = (*config.feet, *hands) if self.uses_feet else tuple(hands)
+        self._moves_others = self._moved(self._other_frames)
+        is_shared = self._moves_others.any(axis=0)
+        is_root = np.arange(len(self.external.rows)) < 6
+        measured = self.external.measured
+        own = np.flatnonzero(measured & ~is_shared & ~is_root)
+        # Without sensors in the feet nothing tells what they carry of the root's force.
+        shared = np.flatnonzero(measured & is_shared & (~is_root | self.uses_feet))
+        self._own_rows: IndexArray = own
+        self._all_rows: IndexArray = np.concatenate((own, shared))
+        self._decompositions = eigenpy.LLT(len(own)), eigenpy.LLT(len(self._all_rows))
+
+    def _set_variances(self) -> None:
+        """Prepare what the covariance of the rows consists of."""
+        model, settings, names = self._model, self._settings, self.external.names
+        limits = dict(zip(model.joint_names, effort_limits(model).tolist()))
+        of_joints = np.array([limits.get(name, np.inf) for name in names])
+        # Without a limit: as much as a tenth of the weight, 0.1 m away.
+        of_joints = np.where(np.isfinite(of_joints), of_joints, 0.01 * self._weight)
+        friction = by_joint(model.config.drives.friction, model.config.groups, names)
+        deviations = np.concatenate((
+            [settings.contact_force * self._weight] * 3,
+            [settings.contact_lever * self._weight] * 3,
+            np.hypot(settings.effort_deviation * of_joints, friction)))
+        self._variances = deviations ** 2
+        self._at_stops = (_OF_STOPS * of_joints) ** 2
+        self._limits = self._position_limits(names)
+        # Not all drives have the viscous friction of the URDF.
+        known = by_joint(model.config.drives.damping, model.config.groups, names)
+        self._damping_deviation = np.abs(
+            np.array(model.pin_model.damping)[self.external.rows[6:]] - known)
+        self._prior = np.full(
+            3 * len(self.names), (settings.largest_force * self._weight) ** 2)
+        self._mass_factors = _mass_factors(model, settings.link_mass, settings.link_com)
+
+    def _position_limits(self, names: Sequence[str]) -> tuple[IndexArray, Array, Array]:
+        """Return which joints of the model have rows, and their limits beside a margin."""
+        model = self._model
+        limits = dict(zip(model.joint_names, zip(*position_limits(model))))
+        lower, upper = np.array(
+            [limits.get(name, (-np.inf, np.inf)) for name in names]).reshape(-1, 2).T
+        joints = [model.pin_model.joints[model.pin_model.getJointId(name)] for name in names]
+        turns = [joint.nq > 1 for joint in joints]  # a continuous joint is a point on a circle
+        lower[turns], upper[turns] = -np.inf, np.inf
+        index = np.array([joint.idx_q for joint in joints], dtype=np.intp)
+        return index, lower + _STOP_MARGIN, upper - _STOP_MARGIN
+
+    # -- every instant
+
+    def _of_others(self, state: RobotState, jacobian: Array,
+                   wrenches: Sequence[Sequence[float]]) -> Array:
+        """Return what measured contacts contribute to the rows, (m,)."""
+        twists = _twists_to(state, self._other_frames, self._twists_to_others)
+        at_base = np.matmul(np.asarray(wrenches)[:, np.newaxis], twists)[:, 0]
+        known: Array = (at_base.dot(jacobian) * self._moves_others).sum(axis=0)
+        return known
+
+    def _choose_rows(self, has_others: bool) -> None:
+        """Use the rows of measured contacts while these are measured."""
+        external = self.external
+        if has_others and not self._has_others:
+            shared = self._all_rows[len(self._own_rows):]
+            external.value[shared] = external.delayed[shared] = external.raw[shared]
+        if has_others != self._has_others:
+            self._begins, self._model_age = True, math.inf
+        self._has_others = has_others
+        self._used = self._all_rows if has_others else self._own_rows
+
+    def _update_model(self, dt: float, state: RobotState) -> None:
+        """Update the covariance of the rows, at a low rate."""
+        self._model_age += dt
+        if self._model_age < _MODEL_PERIOD:
+            return
+        self._model_age = 0.0
+        of_links = np.matmul(self.external.of_masses().transpose(1, 0, 2), self._mass_factors)
+        factor = of_links.transpose(1, 0, 2).reshape(len(self._variances), -1)[self._used]
+        self._row_covariance = factor.dot(factor.T)
+        index, lower, upper = self._limits
+        speeds = state.v[self.external.rows[6:]]
+        positions, ahead = state.q[index], _MODEL_PERIOD * speeds
+        # What a stop transmits is not in the torque of the motor.
+        free = (positions + np.minimum(ahead, 0.0) > lower) & (
+            positions + np.maximum(ahead, 0.0) < upper)
+        variances = self._variances.copy()
+        variances[6:][~free] += self._at_stops[~free]
+        variances[6:] += (self._damping_deviation * speeds) ** 2
+        self._row_covariance.flat[::len(factor) + 1] += variances[self._used]
+
+    def _place_hands(self, state: RobotState, jacobian: Array) -> None:
+        """Compute the Jacobian of the hands' velocities, transposed: (3 H, m)."""
+        linear = _twists_to(state, self._frames, self._twists_to_hands)[:, :3].reshape(-1, 6)
+        self._rows = linear.dot(jacobian)
+        self._rows *= self._moves_axes
+
+    def _set_columns(self) -> None:
+        """Arrange forces, how late the low-pass makes them, and their change of one instant."""
+        value, columns = self.external.value, self._columns
+        np.subtract(value, value if self._begins else columns[:, 0], columns[:, 2])
+        np.subtract(value, self.external.delayed, columns[:, 1])
+        columns[:, 0] = value
+
+    def _solve(self) -> tuple[Array, Array]:
+        """
+        Find the forces and their covariance without delay and noise.
+
+        Returns
+        -------
+        tuple of numpy.ndarray
+            How much the low-pass delays the forces, and how much they change from instant to
+            instant, (3 H,) each.
+
+        """
+        own = len(self._own_rows)
+        by_prior = self._rows[:, self._used].T * self._prior
+        covariance = self._row_covariance + by_prior.dot(self._rows[:, self._used])
+        right = np.concatenate((self._columns[self._used], by_prior), axis=1)
+        found, gained, square = self._condition(covariance[:own, :own], right[:own])
+        # Errors beyond the stated ones show in the arms' own rows.
+        scale = max(1.0, square / own)
+        if len(right) > own:
+            of_all, gained_of_all, square_of_all = self._condition(covariance, right)
+            disagreement = max(square_of_all - square, 1e-9) / (len(right) - own)
+            share = min(1.0, (_DISAGREEMENT / disagreement) ** 2)
+            found += share * (of_all - found)
+            gained += share * (gained_of_all - gained)
+        forces, lag, difference = found.T
+        self.estimates[:] = forces.reshape(-1, 3)
+        np.multiply(gained, -scale, out=self.covariance)
+        self.covariance.flat[::len(forces) + 1] += scale * self._prior
+        return lag, difference
+
+    def _condition(self, covariance: Array, right: Array) -> tuple[Array, Array, float]:
+        """
+        Condition the forces on rows.
+
+        Parameters
+        ----------
+        covariance
+            Of the rows, with the forces' prior, (m, m).
+        right
+            The columns of the rows, and the covariance of rows and forces, (m, 3 + 3 H).
+
+        Returns
+        -------
+        tuple
+            Forces by each of the columns, (3 H, 3), by how much their covariance falls, (3 H,
+            3 H), and the squared deviations of the first column.
+
+        """
+        decomposition = self._decompositions[len(right) > len(self._own_rows)]
+        decomposition.compute(covariance)
+        solved = decomposition.solve(right)
+        of_forces = right[:, 3:].T.dot(solved)
+        return of_forces[:, :3], of_forces[:, 3:], float(right[:, 0].dot(solved[:, 0]))
+
+    def _estimate_noise(self, difference: Array, dt: float) -> None:
+        """Update the variance of the noise by the forces' change of one instant."""
+        squares = difference * difference
+        if self._begins:
+            self._noise[:] = 0.0
+            return
+        limit = _OUTLIER ** 2 * self._noise + 1e-6 * self._prior
+        self._noise += min(1.0, dt / _NOISE_TIME) * (np.minimum(squares, limit) - self._noise)
+
+    def _detect(self, stamp_ns: int) -> None:
+        """Decide which hands touch, by what their forces exceed their deviations."""
+        for hand, detector in enumerate(self._detectors):
+            force, own = self.estimates[hand], slice(3 * hand, 3 * hand + 3)
+            size = math.hypot(*force.tolist())
+            deviation = math.sqrt(
+                float(force.dot(self.covariance[own, own]).dot(force))) / max(size, 1e-9)
+            touches = detector.update(size - _TOUCHES * deviation, stamp_ns)
+            self.touching[hand] = touches
+            self.forces[hand] = force if touches else 0.0
+
+
+def _twists_to(state: RobotState, frames: FrameSet, out: Array) -> Array:
+    """Write the matrices (frames, 6, 6) that take twists from the base to frames to `out`."""
+    placements = state.placements_in_base(frames)
+    # Wrenches move by an adjoint from the frame to the base's origin, twists by its transpose.
+    set_wrench_adjoint(out.transpose(0, 2, 1), placements[:, :3].transpose(0, 2, 1),
+                       placements[:, 3])
+    return out
+
+
+def _mass_factors(model: RobotModel, mass: float, com: float) -> Array:
+    """
+    Return factors of the covariances of mass and first moment of the body of each joint.
+
+    Parameters
+    ----------
+    model
+        The robot.
+    mass, com
+        Standard deviations of the mass of each link, as a share, and of its centre, m.
+
+    Returns
+    -------
+    numpy.ndarray
+        Of Pinocchio's joints but the first, (joints - 1, 4, 4), whose product with its transpose
+        is the covariance; kg and kg m, in the frame of the joint.
+
+    """
+    covariances = np.zeros((model.pin_model.njoints - 1, 4, 4))
+    links = model.frames(model.link_names)
+    for joint, pose, its_mass, centre in zip(
+            links.joints, links.poses_in_joint(), model.link_masses, model.link_coms_in_link):
+        by_mass = np.array([1.0, *pose.apply(centre)])
+        added = (mass * its_mass) ** 2 * np.outer(by_mass, by_mass)
+        added[range(1, 4), range(1, 4)] += (com * its_mass) ** 2
+        covariances[int(joint) - 1] += added
+    values, vectors = np.linalg.eigh(covariances)
+    factors: Array = vectors * np.sqrt(np.maximum(values, 0.0))[:, np.newaxis]
+    return factors
