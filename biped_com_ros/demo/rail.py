@@ -85,7 +85,7 @@ class Rail(Chapter):
             for grip in grips:
                 grip.destroy()
         problem = 'the robot fell with its hands on the rail' if reports.has_fallen else ''
-        return Comparison(('least margin', 'hands hold', 'then'), rows, problem=problem)
+        return Comparison(('margin', 'hands hold', 'then'), rows, problem=problem)
 
     def _lean(self, stage: Stage, reports: StabilityReports, forces: HandForces,
               hands: Sequence[str], grips: Sequence[TemplatePublisher] = (),
@@ -171,12 +171,13 @@ def hold(grips: Sequence[TemplatePublisher], force: float, stamp_ns: int) -> Non
 
 
 def until_fall(stage: Stage, reports: StabilityReports, path: Array) -> Commands:
-    """Yield the positions of a path, and then the last ones for a while, unless it falls."""
+    """Yield the positions of a path, and the last one for a while, whose reports count."""
     end = stage.time + DURATION + HOLD
-    motion = stage.follow(path, DURATION)
-    for positions in motion:
+    for positions in stage.follow(path, DURATION):
         if reports.has_fallen:
             return
         yield positions
+    # What counts is the margin there: hands are known to hold once they carry something.
+    reports.restart()
     while stage.time < end and not reports.has_fallen:
         yield path[-1]
