@@ -13,16 +13,30 @@
 # limitations under the License.
 """What tests of nodes share."""
 
+import time
+
 import pytest
 import rclpy
+from rclpy.node import Node
 from support.ros_rig import NodeRig
+
+_DISCOVERY = 0.1
+"""Time in which other participants have discovered what has changed, s."""
 
 
 @pytest.fixture(scope='module', autouse=True)
 def ros():
-    """Have rclpy ready for the tests of a file."""
+    """
+    Have rclpy ready for the tests of a file.
+
+    The participant of the process is deleted with its last node. One node stays until the end of
+    the file: Fast DDS 2.14 hangs if other participants of the process discover it just then.
+    """
     rclpy.init()
+    last = Node('last', start_parameter_services=False, enable_rosout=False)
     yield
+    time.sleep(_DISCOVERY)
+    last.destroy_node()
     rclpy.shutdown()
 
 
