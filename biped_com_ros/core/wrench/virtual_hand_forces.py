@@ -155,6 +155,8 @@ class VirtualHandForces:
         self.estimates, self.forces = np.zeros((count, 3)), np.zeros((count, 3))
         self.covariance = np.zeros((3 * count, 3 * count))
         self.rows = np.zeros((3 * count, len(self.external.rows)))
+        #: Beside the columns, the covariance of rows and forces.
+        self._right = np.zeros((len(self._all_rows), 3 + 3 * count))
         self._detectors = [
             ContactDetector(settings.thresholds, self._weight) for _ in self.names]
         self._settling_time = _SETTLING / (2.0 * math.pi * settings.cutoff)
@@ -340,9 +342,11 @@ class VirtualHandForces:
 
         """
         own = len(self._own_rows)
-        by_prior = self.rows[:, self._used].T * self._prior
-        covariance = self._row_covariance + by_prior.dot(self.rows[:, self._used])
-        right = np.concatenate((self._columns[self._used], by_prior), axis=1)
+        rows, right = self.rows.take(self._used, axis=1), self._right[:len(self._used)]
+        self._columns.take(self._used, axis=0, out=right[:, :3], mode='clip')
+        by_prior = np.multiply(rows.T, self._prior, out=right[:, 3:])
+        covariance = by_prior.dot(rows)
+        covariance += self._row_covariance
         found, gained, square = self._condition(covariance[:own, :own], right[:own])
         # Errors beyond the stated ones show in the arms' own rows.
         scale = max(1.0, square / own)

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""A robot without sensors in its hands, over DDS: wrenches, ZMP and support with what they hold."""
+"""A robot without sensors in its hands, over DDS: wrenches, ZMP and support with what it holds."""
 
 from __future__ import annotations
 
