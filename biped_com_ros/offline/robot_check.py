@@ -33,6 +33,7 @@ from biped_com_ros.core.legs.robot_legs import legs_of
 from biped_com_ros.core.model.robot import effort_limits, RobotModel
 from biped_com_ros.core.model.sole_geometry import sole_height, sole_polygon
 from biped_com_ros.core.stability.support import Soles
+from biped_com_ros.core.wrench.virtual_hand_forces import VirtualHandForces, VirtualHandSettings
 import numpy as np
 
 STAND = 'stand'
@@ -224,6 +225,10 @@ def _sensors(model: RobotModel, posture: Array) -> Iterator[Entry]:
         if not its.has_wrench:
             yield Entry(f'foot {foot}', 'nothing measures it', f'give feet.{foot}.wrench_sensors, '
                         'or source: virtual where joint torques are measured', is_hint=True)
+    for hand in config.virtual_hands:
+        problem = _failure(lambda: VirtualHandForces(model, VirtualHandSettings()))
+        yield Entry(f'hand {hand}', problem or 'virtual: its force by the torques of the arm',
+                    problem and f'give hands.{hand}.wrench_sensors', is_hint=bool(problem))
     for name, imu in config.imus.items():
         yield Entry(f'imu {name}', f"frame '{imu.frame}', topic {imu.topic}")
     if not config.imus:

@@ -117,3 +117,20 @@ def test_arms_that_move_and_pushes_are_no_contact(name, feet):
     found = robot.taken()
     assert coverage(found) > 0.9
     assert not found[3].any() and not found[4].any()
+
+
+@pytest.mark.parametrize('feet', [None, 'virtual'])
+def test_knees_that_bend_fast_are_no_contact_of_the_hands(feet):
+    robot = GrippingRobot(feet=feet, seed=3, **HIDDEN)
+    robot.run(0.3)
+    robot.taken()
+    names, start = robot.plant.actuated_joint_names, robot.command.position.copy()
+    shares = np.array([-1.0 if 'hip_pitch' in name or 'ankle_pitch' in name
+                       else 2.0 * ('knee' in name) for name in names])
+
+    def bend(time):
+        robot.command.position[:] = start + shares * 0.1 * min(time, 1.0) * (
+            1.0 - np.cos(4.0 * np.pi * time))
+    robot.run(1.5, bend)
+    found = robot.taken()
+    assert coverage(found) > 0.9 and not found[4].any()

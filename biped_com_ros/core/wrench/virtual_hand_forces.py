@@ -38,15 +38,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 import math
 
-from biped_com_ros.core.constants import GRAVITY, LONGEST_STEP_NS
+from biped_com_ros.core.constants import LONGEST_STEP_NS
 from biped_com_ros.core.errors import check_positive, ConfigurationError
 from biped_com_ros.core.geometry.pose import Array, IndexArray
 from biped_com_ros.core.geometry.wrench import set_wrench_adjoint
 from biped_com_ros.core.model.frames import FrameSet
-from biped_com_ros.core.model.robot import (
-    effort_limits, position_limits, RobotModel, RobotState)
+from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.wrench.contact import ContactDetector, ContactThresholds
-from biped_com_ros.core.wrench.dynamics import by_joint, ExternalForces
+from biped_com_ros.core.wrench.dynamics import ExternalForces
+from biped_com_ros.core.wrench.row_errors import RowErrors, RowErrorSettings
 import eigenpy  # comes with Pinocchio; takes a part of NumPy's time
 import numpy as np
 
@@ -54,9 +54,6 @@ import numpy as np
 _MODEL_PERIOD = 0.05
 #: Mean square of what measured contacts add, in deviations, from which on it counts less.
 _DISAGREEMENT = 2.0
-#: Distance from a joint's limit at which it may rest on its stop, rad or m, and the deviation of
-#: the stop's torque, as a share of the effort limit.
-_STOP_MARGIN, _OF_STOPS = 0.01, 1.0
 #: Standard deviations that the force of a hand that touches exceeds: errors of masses and friction
 #: last as long as the posture, and the more certain contact is, the rarer is a false one.
 _TOUCHES = 3.0
@@ -69,7 +66,7 @@ _NOISE_TIME, _OUTLIER = 0.2, 3.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class VirtualHandSettings:
+class VirtualHandSettings(RowErrorSettings):
     """
     How forces on hands are estimated from joint torques.
 
@@ -77,33 +74,17 @@ class VirtualHandSettings:
     ----------
     cutoff
         Of the low-pass (gain of the momentum observer over 2 pi), Hz.
-    link_mass, link_com
-        Standard deviations of the mass of each link, as a share of it, and of its centre of mass
-        along each axis, m.
-    effort_deviation
-        Of a joint's torque, as a share of its effort limit: friction, gain and offset.
-    contact_force, contact_lever
-        Of the sum of the measured contacts, as a share of body weight, and of its moment as a
-        lever of body weight, m: gains, offsets and places of sensors, tilt of the IMU.
     largest_force
         Prior standard deviation of a hand's force along each axis, as a share of body weight.
     thresholds
         When a hand touches, by what its force exceeds three standard deviations.
-    gravity
-        m/s^2.
 
     """
 
     cutoff: float = 20.0
-    link_mass: float = 0.08
-    link_com: float = 0.005
-    effort_deviation: float = 0.02
-    contact_force: float = 0.02
-    contact_lever: float = 0.005
     largest_force: float = 0.3
     thresholds: ContactThresholds = field(default_factory=lambda: ContactThresholds(
         engage=0.01, release=0.005, engage_dwell=0.02, release_dwell=0.02))
-    gravity: float = GRAVITY
 
     def __post_init__(self) -> None:
         check_positive('virtual hands', self, *(set(vars(self)) - {'thresholds'}))
@@ -138,6 +119,9 @@ class VirtualHandForces:
         Which hands touch.
     forces
         :attr:`estimates` of the hands that touch, exactly zero for the others, (H, 3), N.
+    rows
+        Transposed Jacobian: what the hands' velocities along their axes are by those of the rows
+        of :attr:`external`, (3 H, m).
     external
         The measured generalized forces.
 
@@ -162,14 +146,17 @@ class VirtualHandForces:
         self._check_arms(moves_hands)
         self._moves_axes = np.repeat(moves_hands, 3, axis=0)
         self._arrange_rows()
-        self._set_variances()
+        self._errors = RowErrors(model, self.external, settings)
         count = len(self.names)
+        self._prior = np.full(3 * count, (settings.largest_force * self._weight) ** 2)
         self._columns, self._noise = np.zeros((len(self.external.rows), 3)), np.zeros(3 * count)
         self._twists_to_hands = np.zeros((count, 6, 6))
         self._twists_to_others = np.zeros((len(self.others), 6, 6))
         self.estimates, self.forces = np.zeros((count, 3)), np.zeros((count, 3))
         self.covariance = np.zeros((3 * count, 3 * count))
-        self._rows = np.zeros((3 * count, len(self.external.rows)))
+        self.rows = np.zeros((3 * count, len(self.external.rows)))
+        #: Beside the columns, the covariance of rows and forces.
+        self._right = np.zeros((len(self._all_rows), 3 + 3 * count))
         self._detectors = [
             ContactDetector(settings.thresholds, self._weight) for _ in self.names]
         self._settling_time = _SETTLING / (2.0 * math.pi * settings.cutoff)
@@ -243,6 +230,11 @@ class VirtualHandForces:
         self._detect(stamp_ns)
         return True
 
+    @property
+    def row_deviations(self) -> Array:
+        """Return the standard deviations of the rows without errors of links, (m,)."""
+        return self._errors.deviations
+
     def on_root(self) -> tuple[Array, Array]:
         """
         Return the wrench of the hands that touch at the origin of the root and along its axes.
@@ -253,7 +245,7 @@ class VirtualHandForces:
             The wrench and its variances, (6,) each, N and N m.
 
         """
-        to_root = self._rows[:, :6] * np.repeat(self.touching, 3)[:, np.newaxis]
+        to_root = self.rows[:, :6] * np.repeat(self.touching, 3)[:, np.newaxis]
         return (self.forces.reshape(-1).dot(to_root),
                 (self.covariance.dot(to_root) * to_root).sum(axis=0))
 
@@ -295,41 +287,6 @@ class VirtualHandForces:
         self._all_rows: IndexArray = np.concatenate((own, shared))
         self._decompositions = eigenpy.LLT(len(own)), eigenpy.LLT(len(self._all_rows))
 
-    def _set_variances(self) -> None:
-        """Prepare what the covariance of the rows consists of."""
-        model, settings, names = self._model, self._settings, self.external.names
-        limits = dict(zip(model.joint_names, effort_limits(model).tolist()))
-        of_joints = np.array([limits.get(name, np.inf) for name in names])
-        # Without a limit: as much as a tenth of the weight, 0.1 m away.
-        of_joints = np.where(np.isfinite(of_joints), of_joints, 0.01 * self._weight)
-        friction = by_joint(model.config.drives.friction, model.config.groups, names)
-        deviations = np.concatenate((
-            [settings.contact_force * self._weight] * 3,
-            [settings.contact_lever * self._weight] * 3,
-            np.hypot(settings.effort_deviation * of_joints, friction)))
-        self._variances = deviations ** 2
-        self._at_stops = (_OF_STOPS * of_joints) ** 2
-        self._limits = self._position_limits(names)
-        # Not all drives have the viscous friction of the URDF.
-        known = by_joint(model.config.drives.damping, model.config.groups, names)
-        self._damping_deviation = np.abs(
-            np.array(model.pin_model.damping)[self.external.rows[6:]] - known)
-        self._prior = np.full(
-            3 * len(self.names), (settings.largest_force * self._weight) ** 2)
-        self._mass_factors = _mass_factors(model, settings.link_mass, settings.link_com)
-
-    def _position_limits(self, names: Sequence[str]) -> tuple[IndexArray, Array, Array]:
-        """Return which joints of the model have rows, and their limits beside a margin."""
-        model = self._model
-        limits = dict(zip(model.joint_names, zip(*position_limits(model))))
-        lower, upper = np.array(
-            [limits.get(name, (-np.inf, np.inf)) for name in names]).reshape(-1, 2).T
-        joints = [model.pin_model.joints[model.pin_model.getJointId(name)] for name in names]
-        turns = [joint.nq > 1 for joint in joints]  # a continuous joint is a point on a circle
-        lower[turns], upper[turns] = -np.inf, np.inf
-        index = np.array([joint.idx_q for joint in joints], dtype=np.intp)
-        return index, lower + _STOP_MARGIN, upper - _STOP_MARGIN
-
     # -- every instant
 
     def _of_others(self, state: RobotState, jacobian: Array,
@@ -357,25 +314,14 @@ class VirtualHandForces:
         if self._model_age < _MODEL_PERIOD:
             return
         self._model_age = 0.0
-        of_links = np.matmul(self.external.of_masses().transpose(1, 0, 2), self._mass_factors)
-        factor = of_links.transpose(1, 0, 2).reshape(len(self._variances), -1)[self._used]
-        self._row_covariance = factor.dot(factor.T)
-        index, lower, upper = self._limits
-        speeds = state.v[self.external.rows[6:]]
-        positions, ahead = state.q[index], _MODEL_PERIOD * speeds
-        # What a stop transmits is not in the torque of the motor.
-        free = (positions + np.minimum(ahead, 0.0) > lower) & (
-            positions + np.maximum(ahead, 0.0) < upper)
-        variances = self._variances.copy()
-        variances[6:][~free] += self._at_stops[~free]
-        variances[6:] += (self._damping_deviation * speeds) ** 2
-        self._row_covariance.flat[::len(factor) + 1] += variances[self._used]
+        covariance, used = self._errors.covariance(state, _MODEL_PERIOD), self._used
+        self._row_covariance = covariance[np.ix_(used, used)]
 
     def _place_hands(self, state: RobotState, jacobian: Array) -> None:
         """Compute the Jacobian of the hands' velocities, transposed: (3 H, m)."""
         linear = _twists_to(state, self._frames, self._twists_to_hands)[:, :3].reshape(-1, 6)
-        self._rows = linear.dot(jacobian)
-        self._rows *= self._moves_axes
+        self.rows = linear.dot(jacobian)
+        self.rows *= self._moves_axes
 
     def _set_columns(self) -> None:
         """Arrange forces, how late the low-pass makes them, and their change of one instant."""
@@ -396,9 +342,11 @@ class VirtualHandForces:
 
         """
         own = len(self._own_rows)
-        by_prior = self._rows[:, self._used].T * self._prior
-        covariance = self._row_covariance + by_prior.dot(self._rows[:, self._used])
-        right = np.concatenate((self._columns[self._used], by_prior), axis=1)
+        rows, right = self.rows.take(self._used, axis=1), self._right[:len(self._used)]
+        self._columns.take(self._used, axis=0, out=right[:, :3], mode='clip')
+        by_prior = np.multiply(rows.T, self._prior, out=right[:, 3:])
+        covariance = by_prior.dot(rows)
+        covariance += self._row_covariance
         found, gained, square = self._condition(covariance[:own, :own], right[:own])
         # Errors beyond the stated ones show in the arms' own rows.
         scale = max(1.0, square / own)
@@ -466,34 +414,3 @@ def _twists_to(state: RobotState, frames: FrameSet, out: Array) -> Array:
     set_wrench_adjoint(out.transpose(0, 2, 1), placements[:, :3].transpose(0, 2, 1),
                        placements[:, 3])
     return out
-
-
-def _mass_factors(model: RobotModel, mass: float, com: float) -> Array:
-    """
-    Return factors of the covariances of mass and first moment of the body of each joint.
-
-    Parameters
-    ----------
-    model
-        The robot.
-    mass, com
-        Standard deviations of the mass of each link, as a share, and of its centre, m.
-
-    Returns
-    -------
-    numpy.ndarray
-        Of Pinocchio's joints but the first, (joints - 1, 4, 4), whose product with its transpose
-        is the covariance; kg and kg m, in the frame of the joint.
-
-    """
-    covariances = np.zeros((model.pin_model.njoints - 1, 4, 4))
-    links = model.frames(model.link_names)
-    for joint, pose, its_mass, centre in zip(
-            links.joints, links.poses_in_joint(), model.link_masses, model.link_coms_in_link):
-        by_mass = np.array([1.0, *pose.apply(centre)])
-        added = (mass * its_mass) ** 2 * np.outer(by_mass, by_mass)
-        added[range(1, 4), range(1, 4)] += (com * its_mass) ** 2
-        covariances[int(joint) - 1] += added
-    values, vectors = np.linalg.eigh(covariances)
-    factors: Array = vectors * np.sqrt(np.maximum(values, 0.0))[:, np.newaxis]
-    return factors

@@ -77,8 +77,8 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
     def build(self, model: RobotModel) -> None:
         """Make the aggregation, then outputs, services, diagnostics and inputs."""
         config = model.config
-        if not config.wrench_sensors and not any(
-                body.has_wrench for body in (*config.feet.values(), *config.hands.values())):
+        if not (config.wrench_sensors or config.virtual_hands or any(
+                foot.has_wrench for foot in config.feet.values())):
             self.get_logger().warning(
                 f"nothing measures the feet of '{config.name}', so there are no wrenches: add "
                 "wrench_sensors, or 'source: virtual' to the feet")
@@ -211,7 +211,7 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
                 self._on_virtual_wrenches(self.virtual)
 
     def _pass_hands_to_feet(self, feet: VirtualFootOutputs) -> None:
-        """What hands carry, virtual feet do not."""
+        """Set what the hands carry, which is not a force of virtual feet."""
         if self.virtual_hands is not None:
             feet.feet.sensors.set_others(*self.virtual_hands.hands.estimator.on_root())
 

@@ -34,8 +34,8 @@ class ZmpMonitorParameters(
         'geometry of its URDF', options=('configuration', 'collision'))
     hand_wrench_topics: list[str] = read_only(
         [], 'Topics (geometry_msgs/WrenchStamped) of the wrench of the environment on each hand '
-        "that has wrench_sensors, in any frame fixed to it, in the order of the robot's hands; "
-        'empty: wrench_aggregator/<hand>/wrench')
+        'that has wrench_sensors or source: virtual, in any frame fixed to it, in the order of '
+        "the robot's hands; empty: wrench_aggregator/<hand>/wrench")
     foot_friction: float = parameter(
         0.7, 'Coefficient of friction of the soles, for the region of support on steps and with '
         'hands', '', 0.01, 10.0)

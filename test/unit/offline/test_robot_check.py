@@ -50,6 +50,16 @@ def texts(entries, name):
     return ' '.join(f'{e.text} {e.remedy}' for e in entries if e.name == name)
 
 
+def test_virtual_hands_are_listed_with_what_they_lack():
+    hands = {**CONFIG.hands, 'left': replace(CONFIG.hands['left'], source='virtual')}
+    entries, remedy = checked(hands=hands)
+    assert 'virtual: its force by the torques of the arm' in texts(entries, 'hand left')
+    assert remedy == '' and not texts(entries, 'hand right')
+    entries, _ = checked(hands=hands, imus={})
+    assert 'no IMU' in texts(entries, 'hand left')
+    assert 'give hands.left.wrench_sensors' in texts(entries, 'hand left')
+
+
 def test_the_demo_robot_is_ready():
     entries, remedy = checked()
     assert remedy == ''

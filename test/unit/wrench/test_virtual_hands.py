@@ -105,21 +105,19 @@ def test_a_force_is_known_by_what_the_motors_have_to_do(model, bare, weight, fee
 def test_rows_are_the_motion_of_the_hands(model):
     """Virtual work: the Jacobian equals finite differences of where the hands are."""
     random, step = np.random.default_rng(2), 1e-6
-    instant = moving(model, np.zeros((2, 6)), seed=2, spread=0.3, posture=bent(model))
+    positions = bent(model) + 0.1 * random.uniform(-1.0, 1.0, len(model.joint_names))
+    instant = moving(model, np.zeros((2, 6)), spread=0.0, posture=positions)
     hands = estimate(model, instant, None)
-    frames, positions = hands._frames, bent(model) + 0.1 * random.uniform(
-        -1.0, 1.0, len(model.joint_names))
-    state = model.state(positions)
-    hands._place_hands(state, hands.external.jacobian(state.q))
+    frames = model.frames(hand.frame for hand in model.config.hands.values())
     speeds = random.uniform(-1.0, 1.0, len(positions))
     ahead, behind = (model.state(positions + sign * step * speeds).placements_in_base(frames)
                      for sign in (1.0, -1.0))
     velocities = (ahead[:, 3] - behind[:, 3]) / (2.0 * step)
-    axes = state.placements_in_base(frames)[:, :3]
+    axes = instant.state.placements_in_base(frames)[:, :3]
     expected = np.einsum('hij,hj->hi', axes, velocities)
     of_rows = model.velocity(speeds)[hands.external.rows].copy()
     of_rows[:6] = 0.0
-    np.testing.assert_allclose((hands._rows @ of_rows).reshape(-1, 3), expected, atol=1e-8)
+    np.testing.assert_allclose((hands.rows @ of_rows).reshape(-1, 3), expected, atol=1e-8)
 
 
 def test_a_hand_that_does_not_touch_has_exactly_no_force(model, weight):
@@ -232,7 +230,7 @@ def test_errors_stay_within_the_covariance(model, bare, weight):
     random = np.random.default_rng(0)
     settings = VirtualHandSettings(**AT_ONCE)
     hands = VirtualHandForces(model, settings), VirtualHandForces(bare, settings)
-    deviations = np.sqrt(hands[0]._variances[6:])
+    deviations = hands[0].row_deviations[6:]
     rows = [model.joint_names.index(name) for name in hands[0].external.names]
     inside = [[], []]
     for k in range(100):
