@@ -17,8 +17,9 @@
 environment = tools/python tools/environment.py $(if $(DISTRO),--distribution $(DISTRO))
 robots = $(if $(ROBOT),--level robots)
 pytest = $(environment) --level dev -- python -m pytest
-# A file of tests at a time each; three on two cores, since tests of nodes wait half of their time.
-parallel = --numprocesses=3 --dist=loadfile
+# Three on two cores, since tests of nodes wait half of their time. Most files stay in one process;
+# loadfile, which keeps all, runs a test that ends its process again and again.
+parallel = --numprocesses=3 --dist=worksteal
 # Fast DDS 2.14 spins for ever if a participant is deleted while another one discovers it, and no
 # timeout of Python's ends that: a process in which a test takes so many seconds is ended, its test
 # fails, and another process goes on.
