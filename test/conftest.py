@@ -20,8 +20,10 @@ pytest-xdist (``-n 2``) begin with the environment of the process that has start
 take one domain each, counted on from its.
 """
 
+import functools
 import importlib.util
 import os
+from pathlib import Path
 import random
 import re
 
@@ -45,6 +47,30 @@ os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
 # Several tests at a time fill the cores. OpenBLAS' threads, waiting for each other in busy loops,
 # would make the tests of gaits and of the identification take seven times the CPU.
 os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')
+
+
+ROBOTS = Path(__file__).resolve().parents[1] / 'urdf'
+
+
+def expand_own_robots_once():
+    """Let xacro expand the files of the package, which no test changes, once per process."""
+    import xacro
+    expand = xacro.process_file
+
+    @functools.cache
+    def expand_once(path, mappings):
+        return expand(path, mappings=dict(mappings))
+
+    def process_file(path, mappings=None, **options):
+        if options or not Path(path).is_relative_to(ROBOTS):
+            return expand(path, mappings=mappings, **options)
+        return expand_once(path, tuple((mappings or {}).items()))
+
+    xacro.process_file = process_file
+
+
+if importlib.util.find_spec('xacro'):
+    expand_own_robots_once()
 
 
 def pytest_report_header():
