@@ -37,6 +37,8 @@ PREFIX = '/biped_com_ros/'
 PART_OF = {'viewer_inputs': 'viewer'}
 #: Executables of nodes that a launch file gives another name.
 KINDS = {'gazebo_truth': 'com_estimator'}
+#: What parameters in a launch file turn off.
+TURNED_OFF = {'gazebo_truth': ('com_bias', 'com_fused', 'external_force')}
 #: Robots of nodes for some robots only.
 ROBOTS = {'lowstate_bridge': load_robot_config('g1_as_sold')}
 
@@ -101,7 +103,6 @@ def test_the_check_of_the_schema_can_fail(text):
 
 def test_each_name_of_the_document_is_in_exactly_the_policies_that_need_it():
     """By the tables of nodes; without remappings, which torso_controller and others have."""
-    other_imus = {f'/{imu.topic}' for imu in CONFIG.imus.values() if imu != CONFIG.imu}
     permitted, nodes = {}, set()
     for file in FILES:
         for by_node in read_policy(file).values():
@@ -114,7 +115,10 @@ def test_each_name_of_the_document_is_in_exactly_the_policies_that_need_it():
         always, sometimes = interfaces_of(node)
         needed[node] = {key for key in {**always, **sometimes} if '<' not in key[1]}
         if node not in ('simulator', 'torso_controller', 'viewer'):
-            needed[node] -= {('subscribes', name) for name in other_imus}
+            config = ROBOTS.get(node, CONFIG)
+            others = {f'/{imu.topic}' for imu in config.imus.values() if imu != config.imu}
+            needed[node] -= {(direction, name) for direction, name in needed[node]
+                             if name in others}
     for node in nodes - REMAPPED.keys():
         assert needed[node] <= permitted[node], (node, needed[node] - permitted[node])
     everything = set().union(*needed.values())
@@ -271,5 +275,6 @@ def test_policies_permit_what_running_nodes_have_and_little_else(
             continue  # gravity_compensation or torso_controller before it is configured
         unexplained = {key for key in names if key not in sometimes and key[1] not in (
             '/clock', '/robot_description', '/rosout', '/calibrated_description', *STATE_SERVICES,
-            '/joint_trajectory_controller/joint_trajectory')}
+            '/joint_trajectory_controller/joint_trajectory',
+            *(f'/{node}/{topic}' for topic in TURNED_OFF.get(node, ())))}
         assert not unexplained, f'{node} may, but does not: {unexplained}'

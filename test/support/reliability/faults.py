@@ -69,16 +69,26 @@ def sensor_faults(robot: FaultyStandingRobot) -> list[Fault]:
         clock(3600.0), clock(-3600.0), clock(0.05)]
 
 
-def lost(robot: FaultyStandingRobot, sensor: str, revives: str = '') -> Fault:
-    """Return the loss of a sensor that efforts do not depend on, which a node has to name."""
-    @contextmanager
-    def inject() -> Iterator[None]:
-        robot.faults[sensor] = SensorFault('lost')
-        yield
-        del robot.faults[sensor]
-    words = {'tendon_states': 'tendon states', 'odom': 'odometry'}[sensor]
-    return Fault(f'{words} lost', inject, _FAILS, (KEPT,), revives=revives,
-                 named=f'/{sensor}: no valid message')
+#: Sensors that efforts do not depend on, in words.
+_WORDS = {'tendon_states': 'tendon states', 'odom': 'odometry'}
+
+
+def faults_of_bystander(robot: FaultyStandingRobot, sensor: str, revives: str = '') -> list[Fault]:
+    """Return faults of a sensor that efforts do not depend on; its loss has to be named."""
+    topic = robot.model.config.wrench_sensors.get(sensor)
+    named = f'/{topic.topic if topic else sensor}: no valid message'
+
+    def fault(kind: str, value: float = 0.0) -> Fault:
+        @contextmanager
+        def inject() -> Iterator[None]:
+            robot.faults[sensor] = SensorFault(kind, value)
+            yield
+            del robot.faults[sensor]
+        words = f'{_WORDS.get(sensor, "a hand sensor")} {kind}'
+        return Fault(words + (f' by {value:g} s' if value else ''), inject, _FAILS, (KEPT,),
+                     revives=revives, named=named if kind == 'lost' else '')
+
+    return [fault('lost'), fault('frozen'), fault('late', 0.3)]
 
 
 def suite_faults(system: System) -> list[Fault]:
