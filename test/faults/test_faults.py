@@ -136,7 +136,8 @@ def test_a_torso_without_tendon_states_is_bent_on_and_reports_so(with_others, na
           f'{1e3 * np.ptp(lengths, axis=0).max():.3f} mm')
     assert max(np.diff(times)) < PATIENCE * _MARGIN
     assert np.abs(np.diff(lengths, axis=0)).max() < _LENGTH_STEP
-    assert np.ptp(lengths, axis=0).max() < _LENGTH_CHANGE
+    if name == 'tendon states lost':  # else it goes on correcting them
+        assert np.ptp(lengths, axis=0).max() < _LENGTH_CHANGE
 
 
 @pytest.mark.parametrize('name', SIMULATED)

@@ -27,6 +27,8 @@ from support.reliability.system import busy_cores, NODES, Simulator, System
 _Context = Callable[[], AbstractContextManager[object]]
 #: So long an input fails, s: longer than holding and ramping to zero.
 _FAILS = 2.0
+#: So long one that diagnostics have to name, which come once a second, later on a busy computer, s.
+_NAMED_FAILS = 4.0
 #: For so long there is no controller when one is restarted, s.
 _LOADING = 0.5
 #: A respawned process runs again after this time, on a busy computer, s.
@@ -85,8 +87,9 @@ def faults_of_bystander(robot: FaultyStandingRobot, sensor: str, revives: str = 
             yield
             del robot.faults[sensor]
         words = f'{_WORDS.get(sensor, "a hand sensor")} {kind}'
-        return Fault(words + (f' by {value:g} s' if value else ''), inject, _FAILS, (KEPT,),
-                     revives=revives, named=named if kind == 'lost' else '')
+        return Fault(words + (f' by {value:g} s' if value else ''), inject,
+                     _NAMED_FAILS if kind == 'lost' else _FAILS, (KEPT,), revives=revives,
+                     named=named if kind == 'lost' else '')
 
     return [fault('lost'), fault('frozen'), fault('late', 0.3)]
 
