@@ -36,11 +36,11 @@ IN_CONFIG = {
     'com_calibrator': 'ComCalibratorParameters', 'com_estimator': 'ComEstimatorParameters',
     'gait_player': 'GaitPlayerParameters',
     'gravity_compensation': 'GravityCompensationParameters',
+    'lowstate_bridge': 'LowstateBridgeParameters',
     'payload_estimator': 'PayloadEstimatorParameters', 'simulator': 'SimulatorParameters',
     'torso_controller': 'TorsoControllerParameters', 'viewer': 'ViewerParameters',
     'wrench_aggregator': 'WrenchAggregatorParameters', 'zmp_monitor': 'ZmpMonitorParameters'}
-IN_DOCUMENT = {'demo': 'DemoParameters', 'lowstate_bridge': 'LowstateBridgeParameters',
-               'torso_teleop': 'TorsoTeleopParameters',
+IN_DOCUMENT = {'demo': 'DemoParameters', 'torso_teleop': 'TorsoTeleopParameters',
                'suite': 'SuiteParameters'}
 
 

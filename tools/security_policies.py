@@ -53,9 +53,13 @@ VARIANTS: tuple[dict[str, str], ...] = (
     {}, {'composed': 'false'}, {'keys': 'true', 'tour': 'false'}, {'simulation': 'true'},
     {'view': 'true'}, {'gravity': 'active'}, {'respawns': 'true'})
 #: Executables of other packages, which have policies of their own.
-FOREIGN = {'robot_state_publisher': ('robot_state_publisher',), 'rviz2': ('rviz2',)}
-#: Launch files of Gazebo have no policies: its own transport is open to the network anyway.
-GAZEBO = 'gazebo'
+FOREIGN = {'robot_state_publisher': ('robot_state_publisher',), 'rviz2': ('rviz2',),
+           'ros_gz_sim': ('create',), 'ros_gz_bridge': ('parameter_bridge',),
+           'controller_manager': ('spawner',)}
+#: Their launch files that ours include.
+FOREIGN_LAUNCH = {'ros_gz_sim': 'gz_sim.launch.py'}
+#: Robots of launch files for some robots only, unless the given one has what they need.
+OF_UNITREE, UNITREE = 'lowstate', 'g1_as_sold'
 #: Services of every node, and of a lifecycle node.
 PARAMETER_SERVICES = ('describe_parameters', 'get_parameter_types', 'get_parameters',
                       'get_type_description', 'list_parameters', 'set_parameters',
@@ -69,7 +73,7 @@ STATE_SERVICES = ('controller_manager/list_controllers',
 #: Nodes that read a robot's description, and their masses while they run.
 WITHOUT_ROBOT = ('torso_teleop', 'suite')
 WITHOUT_DIAGNOSTICS = (*WITHOUT_ROBOT, 'demo')
-WITHOUT_MASSES = (*WITHOUT_ROBOT, 'com_calibrator', 'demo', 'viewer')
+WITHOUT_MASSES = (*WITHOUT_ROBOT, 'com_calibrator', 'demo', 'viewer', 'lowstate_bridge')
 #: Nodes that others make for their subscriptions; they have no parameters.
 HELPERS = {'viewer': 'viewer_inputs'}
 ALL_IMUS = ('simulator', 'torso_controller', 'viewer')
@@ -93,6 +97,8 @@ class Process:
         Their names.
     remappings
         Pairs of names as the command line gives them.
+    kinds
+        Executable by name, of nodes that a launch file gives another name.
 
     """
 
@@ -100,6 +106,7 @@ class Process:
     namespace: str
     nodes: tuple[str, ...]
     remappings: list[tuple[str, str]] = field(default_factory=list)
+    kinds: dict[str, str] = field(default_factory=dict)
 
     def remapped(self, name: str, node: str) -> str:
         """Return the name that a node uses for one of its own, both in full."""
@@ -124,10 +131,11 @@ def permissions_of(process: Process, config: RobotConfig) -> Permissions:
     base = process.namespace.rstrip('/')
     other_imus = {f'{base}/{imu.topic}' for imu in config.imus.values() if imu != config.imu}
     for node in process.nodes:
-        always, sometimes = documented_interfaces(node, base, config)
-        for direction, name in (*always, *sometimes, *usual(node, base)):
+        kind = process.kinds.get(node, node)
+        always, sometimes = documented_interfaces(kind, base, config, node)
+        for direction, name in (*always, *sometimes, *usual(kind, base, node)):
             # A name in <> is given by a parameter. Most nodes read the IMU of the base only.
-            if '<' not in name and (node in ALL_IMUS or name not in other_imus):
+            if '<' not in name and (kind in ALL_IMUS or name not in other_imus):
                 found[node, direction].add(process.remapped(name, node))
     for node, helper in HELPERS.items():
         if node in process.nodes:
@@ -140,18 +148,18 @@ def permissions_of(process: Process, config: RobotConfig) -> Permissions:
     return found
 
 
-def usual(node: str, base: str) -> Iterator[tuple[str, str]]:
+def usual(kind: str, base: str, node: str) -> Iterator[tuple[str, str]]:
     """Yield direction and name of what is not in the tables, because all nodes have it."""
     yield from plain(node, base)
-    if node in LIFECYCLE:
+    if kind in LIFECYCLE:
         yield 'publishes', f'{base}/{node}/transition_event'
         yield from (('serves', f'{base}/{node}/{service}') for service in LIFECYCLE_SERVICES)
-    if node not in WITHOUT_DIAGNOSTICS:
+    if kind not in WITHOUT_DIAGNOSTICS:
         yield 'publishes', '/diagnostics'
-    if node not in WITHOUT_ROBOT:
+    if kind not in WITHOUT_ROBOT:
         yield 'subscribes', f'{base}/robot_description'
         yield from (('calls', f'{base}/{service}') for service in STATE_SERVICES)
-    if node not in WITHOUT_MASSES:
+    if kind not in WITHOUT_MASSES:
         yield 'subscribes', f'{base}/calibrated_description'
 
 
@@ -199,6 +207,10 @@ def planning_environment(directory: Path | None = None) -> dict[str, str]:
         programs.mkdir(parents=True)
         for name in names:
             (programs / name).touch(mode=0o755)
+    for package, name in FOREIGN_LAUNCH.items():
+        file = directory / 'share' / package / 'launch' / name
+        file.parent.mkdir()
+        file.write_text('<launch><arg name="gz_args" default=""/></launch>')
     paths = [str(directory), os.environ.get('AMENT_PREFIX_PATH', '')]
     return {**os.environ, 'AMENT_PREFIX_PATH': os.pathsep.join(filter(None, paths))}
 
@@ -212,6 +224,8 @@ def process_of(executable: str, command: Sequence[str]) -> Process:
             process.enclave = word
         elif flag == '-r' and source == '__ns':
             process.namespace = target
+        elif flag == '-r' and source == '__node':
+            process.nodes, process.kinds = (target,), {target: executable}
         elif flag == '-r' and not source.startswith('__'):
             process.remappings.append((source, target))
         elif flag == '--params-file' and executable == 'suite':
@@ -251,14 +265,20 @@ def profile(node: str, namespace: str, permissions: Permissions) -> Iterator[str
     yield '        </profile>'
 
 
+def robot_for(name: str, robot: str) -> str:
+    """Return the robot for the policy of a launch file: the given one, if it can run it."""
+    needs_another = name == OF_UNITREE and load_robot_config(robot).low_state is None
+    return UNITREE if needs_another else robot
+
+
 def texts(robot: str = 'biped', namespace: str = '') -> dict[str, str]:
     """Return the text of the policy of every launch file, by file name."""
-    config, found = load_robot_config(robot), {}
+    found = {}
     for file in sorted((ROOT / 'launch').glob('*.launch.xml')):
-        if file.name.startswith(GAZEBO):
-            continue
-        processes, foreign = processes_of(file, robot, namespace)
         name = file.name.removesuffix('.launch.xml')
+        chosen = robot_for(name, robot)
+        config = load_robot_config(chosen)
+        processes, foreign = processes_of(file, chosen, namespace)
         others = f'; not of {", ".join(sorted(foreign))}' if foreign else ''
         if processes:
             found[f'{name}.policy.xml'] = policy(

@@ -226,7 +226,7 @@ def comparison_table(comparison: Comparison) -> Any:
     from rich.text import Text
     result = Table()
     for heading in ('', *comparison.headings):
-        result.add_column(heading, style='bold' if not heading else '')
+        result.add_column(heading, style='bold' if not heading else '', overflow='fold')
     for row in comparison.rows:
         result.add_row(*map(_plain, row))
     # Not as a caption, which would be as narrow as the table.
@@ -272,8 +272,9 @@ def table(shot: Snapshot, whole: Snapshot, title: str) -> Any:
     from rich.table import Table
     result = Table(title=_plain(title), title_justify='left', min_width=76)
     result.add_column(style='bold', no_wrap=True)
-    result.add_column('now')
-    result.add_column('in this chapter')
+    # Folded: rich would end a long word, such as a path, by an ellipsis.
+    result.add_column('now', overflow='fold')
+    result.add_column('in this chapter', overflow='fold')
     if shot.waiting:
         result.add_row('starting', f'[yellow]waiting for {_plain(", ".join(shot.waiting))}[/]', '')
     for row in _rows(shot, whole):

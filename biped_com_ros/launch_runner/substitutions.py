@@ -207,12 +207,17 @@ def _env(context: Context, _where: str, name: str, default: str | None = None) -
     return value
 
 
+#: Left out where a command is named and not run.
+_QUOTES = str.maketrans('', '', '\'"\\')
+
+
 def _command(context: Context, _where: str, command: str, on_stderr: str = 'fail') -> str:
     valid = ('fail', 'ignore', 'warn')
     if on_stderr not in valid:
         raise UnknownNameError('treatment of stderr', on_stderr, valid, where='$(command)')
     if not context.runs_commands:
-        return f'$(command {command!r})'
+        # It may become part of an expression, hence no quotes and backslashes.
+        return f'$(command {command.translate(_QUOTES)})'
     try:
         result = subprocess.run(shlex.split(command), env=context.environment, text=True,
                                 capture_output=True, stdin=subprocess.DEVNULL, check=False)
@@ -250,6 +255,7 @@ _FUNCTIONS: dict[str, tuple[tuple[int, ...], Callable[..., str]]] = {
     'not': ((1,), _logical(lambda truths: not truths[0])),
     'and': ((2,), _logical(all)), 'or': ((2,), _logical(any)),
     'eval': ((1,), lambda _context, _where, text: evaluate_expression(text)),
-    'find-pkg-share': ((1,), lambda _context, _where, package: str(find_package(package))),
+    'find-pkg-share': ((1,), lambda context, _where, package: str(
+        find_package(package, context.environment))),
     'command': ((1, 2), _command),
 }

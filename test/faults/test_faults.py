@@ -30,7 +30,7 @@ import rclpy
 from support.reliability.bench import (
     CLOCK_TIMEOUT, HOLD_TIME, INPUT_TIMEOUT, STOP_TIME, ZERO)
 from support.reliability.running import (
-    running, running_composed, running_simulated, running_with_others)
+    running, running_composed, running_simulated, running_with_hands, running_with_others)
 from support.reliability.system import OTHERS
 
 PATIENCE = float(os.environ.get('BIPED_COM_PATIENCE', '1'))
@@ -83,6 +83,13 @@ def composed():
 
 
 @pytest.fixture(scope='module')
+def with_hands():
+    """Return the same with a robot whose hands have sensors, and the faults of one of those."""
+    with running_with_hands() as system:
+        yield system
+
+
+@pytest.fixture(scope='module')
 def simulated():
     """Return the same with a robot in MuJoCo, and simulated time."""
     with running_simulated() as system:
@@ -104,22 +111,33 @@ def test_what_efforts_do_not_depend_on_comes_back_and_leaves_them_alone(with_oth
 
 
 @pytest.mark.checked
-@pytest.mark.parametrize('name', ('odometry lost', 'suite: kill -9'))
+@pytest.mark.parametrize('name', (
+    'odometry lost', 'odometry frozen', 'odometry late by 0.3 s', 'suite: kill -9'))
 def test_they_are_so_with_all_estimators_in_one_process(composed, name):
     check(*composed, name)
 
 
 @pytest.mark.timeout(240)
-def test_a_torso_without_tendon_states_is_bent_on_and_reports_so(with_others):
+@pytest.mark.parametrize('name', (
+    'a hand sensor lost', 'a hand sensor frozen', 'a hand sensor late by 0.3 s'))
+def test_they_do_not_depend_on_hands_that_hold_nothing(with_hands, name):
+    check(*with_hands, name)
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize('name', (
+    'tendon states lost', 'tendon states frozen', 'tendon states late by 0.3 s'))
+def test_a_torso_without_tendon_states_is_bent_on_and_reports_so(with_others, name):
     bench, faults = with_others
     bench.robot.lengths.clear()
-    check(bench, faults, 'tendon states lost')
+    check(bench, faults, name)
     times, lengths = zip(*bench.robot.lengths)
     print(f'{len(times)} lengths, at most {max(np.diff(times)):.3f} s apart, '
           f'{1e3 * np.ptp(lengths, axis=0).max():.3f} mm')
     assert max(np.diff(times)) < PATIENCE * _MARGIN
     assert np.abs(np.diff(lengths, axis=0)).max() < _LENGTH_STEP
-    assert np.ptp(lengths, axis=0).max() < _LENGTH_CHANGE
+    if name == 'tendon states lost':  # else it goes on correcting them
+        assert np.ptp(lengths, axis=0).max() < _LENGTH_CHANGE
 
 
 @pytest.mark.parametrize('name', SIMULATED)

@@ -90,14 +90,19 @@ def spelled_out(name: str, node: str, namespace: str = NAMESPACE,
     return names
 
 
-def documented_interfaces(node: str, namespace: str = NAMESPACE,
-                          config: RobotConfig = CONFIG) -> tuple[dict, dict]:
-    """Return what there is always, and what may be there: (direction, name) -> type."""
+def documented_interfaces(node: str, namespace: str = NAMESPACE, config: RobotConfig = CONFIG,
+                          name: str = '') -> tuple[dict, dict]:
+    """
+    Return what there is always, and what may be there: (direction, name) -> type.
+
+    `name` is that of the node if a launch file gives it another one than its executable's.
+    """
     always, sometimes = {}, {}
     for line in documented(node):
-        for (direction, name), kind in line.types().items():
-            for number, full in enumerate(spelled_out(name, node, namespace, config)):
+        for (direction, relative), kind in line.types().items():
+            for number, full in enumerate(
+                    spelled_out(relative, name or node, namespace, config)):
                 # Most nodes read the IMU of the base only.
-                extra = line.conditional or ('<imu topic>' in name and number > 0)
+                extra = line.conditional or ('<imu topic>' in relative and number > 0)
                 (sometimes if extra else always)[direction, full] = kind
     return always, sometimes

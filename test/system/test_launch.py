@@ -19,10 +19,10 @@ from collections.abc import Callable, Iterator
 import dataclasses
 import importlib
 from pathlib import Path
-import re
 import sys
 import time
 from typing import Any
+from xml.etree import ElementTree
 
 from biped_com_ros.core.model.resources import package_share
 from biped_com_ros.launch_runner.actions import declared_arguments, load, Planner
@@ -30,16 +30,18 @@ from biped_com_ros.launch_runner.context import Context
 from biped_com_ros.launch_runner.parameters import is_parameter_document, ParameterFiles
 import pytest
 from support.launch_process import Launched
-from support.planned import given_parameters, planned
+from support.planned import given_parameters, install_gazebo, planned
 import yaml
 
 rclpy = pytest.importorskip('rclpy')
 
 SHARE = package_share()
 LAUNCH_FILES = sorted((SHARE / 'launch').glob('*.xml'))
-PARAMETER_FILES = sorted([*(SHARE / 'config').glob('*.yaml'),
-                          *(SHARE / 'config' / 'demo').glob('*.yaml'),
-                          *(SHARE / 'config' / 'hidden').glob('*.yaml')])
+# Robots, not parameters.
+ROBOT_FILES = {'rail.yaml'}
+PARAMETER_FILES = sorted(file for directory in ('.', 'demo', 'hidden')
+                         for file in (SHARE / 'config' / directory).glob('*.yaml')
+                         if file.name not in ROBOT_FILES)
 # What a configuration sets differently from the node's default on purpose: (file, parameter).
 DELIBERATE: set[tuple[str, str]] = set()
 
@@ -56,7 +58,7 @@ def test_there_are_the_launch_files_that_the_readme_promises() -> None:
                                    'gait_simulation.launch.xml', 'gazebo.launch.xml',
                                    'gazebo_gravity.launch.xml',
                                    'gravity_compensation.launch.xml',
-                                   'gravity_simulation.launch.xml',
+                                   'gravity_simulation.launch.xml', 'lowstate.launch.xml',
                                    'payload.launch.xml', 'simulation.launch.xml',
                                    'torso.launch.xml',
                                    'torso_demo.launch.xml', 'two_pose.launch.xml',
@@ -100,29 +102,54 @@ COMMANDING = {'gravity_compensation', 'gait_player', 'torso_controller', 'com_ca
 
 
 def respawned(directory: Path, file: str, **values: str) -> dict[str, bool]:
-    """Whether each executable of a launch file is respawned."""
+    """Whether each node of a launch file is respawned, by its name or its executable's."""
     planner = Planner(Context(values), ParameterFiles(directory))
     planner.run(load(SHARE / 'launch' / file))
     assert not [plan for plan in planner.processes if plan.respawn and (
         plan.shuts_down or plan.respawn_delay < 1.0)]
-    return {plan.name.rpartition('-')[0]: plan.respawn for plan in planner.processes}
+    return {node_name(plan): plan.respawn for plan in planner.processes}
 
 
-@pytest.mark.parametrize('file', names(LAUNCH_FILES))
-def test_only_what_commands_nothing_is_respawned_by_default(tmp_path: Path, file: str) -> None:
+def node_name(plan: Any) -> str:
+    """Return the name that a launch file gives to a node, or its executable."""
+    renamed = [word.partition(':=')[2] for word in plan.command if word.startswith('__node:=')]
+    return str(renamed[0] if renamed else plan.name.rpartition('-')[0])
+
+
+@pytest.mark.parametrize('file', [file for file in names(LAUNCH_FILES)
+                                  if not file.startswith('view.')])
+def test_only_what_commands_nothing_is_respawned_by_default(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str) -> None:
     """An argument of one included file must not reach another one with another meaning."""
-    if {'gazebo', 'view'} & set(re.split(r'[_.]', file)):
-        pytest.skip('packages of ROS 2 that may not be installed')
-    found = respawned(tmp_path, file)
-    assert found.get('suite', True)
+    directory = install_gazebo(tmp_path, monkeypatch)
+    found = respawned(directory, file)
+    assert all(found.get(name, True) for name in ('suite', 'gazebo_truth'))
     assert not [name for name in COMMANDING & found.keys() if found[name]]
     assert not found.get('simulator', False)  # its end ends the launch
-    if 'respawn' in [argument.name for argument in declared_arguments(
-            load(SHARE / 'launch' / file), Context({}))]:
-        every = respawned(tmp_path, file, respawn='all')
-        optional = {'torso_controller'} if file in OPTIONAL_TORSO else set()
-        assert all(every[name] != (name in optional) for name in COMMANDING & every.keys())
-        assert not any(respawned(tmp_path, file, respawn='none').values())
+    every = respawned(directory, file, respawn='all')
+    optional = {'torso_controller'} if file in OPTIONAL_TORSO else set()
+    assert all(every[name] != (name in optional) for name in COMMANDING & every.keys())
+    assert not any(respawned(directory, file, respawn='none').values())
+
+
+@pytest.mark.parametrize('file', [path for path in LAUNCH_FILES if path.name != 'view.launch.xml'],
+                         ids=lambda path: path.name)
+def test_every_launch_file_of_nodes_declares_respawn_and_passes_it_on(file: Path) -> None:
+    root = ElementTree.parse(file).getroot()
+    assert {arg.get('name'): arg.get('default') for arg in root.findall('arg')}[
+        'respawn'] == 'estimators'
+    for include in root.iter('include'):
+        included = str(include.get('file')).rpartition('/')[2]
+        passed = {arg.get('name'): arg.get('value') for arg in include.iter('arg')}
+        if included.endswith('.launch.xml') and included != 'view.launch.xml':
+            assert passed.get('respawn') == '$(var respawn)', included
+
+
+@pytest.mark.parametrize('file', LAUNCH_FILES, ids=names(LAUNCH_FILES))
+def test_every_node_of_ours_has_an_enclave(file: Path) -> None:
+    for node in ElementTree.parse(file).iter('node'):
+        if node.get('pkg') == 'biped_com_ros':
+            assert '--enclave /biped_com_ros/' in node.get('ros_args', ''), node.get('exec')
 
 
 def test_the_suite_ends_the_launch_unless_it_is_respawned(tmp_path: Path) -> None:

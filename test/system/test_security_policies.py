@@ -20,11 +20,14 @@ import sys
 import time
 from xml.etree import ElementTree
 
+from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.resources import package_share
 import pytest
 import rclpy
 from support.documented_interfaces import CONFIG, documented_interfaces
 from support.launched import launched
+from support.low_states import LowStates
+from support.planned import install_gazebo
 from support.policies import check_schema, read_policy
 
 SHARE = package_share()
@@ -32,6 +35,12 @@ FILES = sorted((SHARE / 'config' / 'security').glob('*.policy.xml'))
 PREFIX = '/biped_com_ros/'
 #: Nodes that a process has beside the one with its name.
 PART_OF = {'viewer_inputs': 'viewer'}
+#: Executables of nodes that a launch file gives another name.
+KINDS = {'gazebo_truth': 'com_estimator'}
+#: What parameters in a launch file turn off.
+TURNED_OFF = {'gazebo_truth': ('com_bias', 'com_fused', 'external_force')}
+#: Robots of nodes for some robots only.
+ROBOTS = {'lowstate_bridge': load_robot_config('g1_as_sold')}
 
 
 @pytest.fixture(scope='module')
@@ -52,11 +61,22 @@ def test_files_are_what_the_tool_writes(tool):
             f'{file} is out of date: run tools/security_policies.py')
 
 
-def test_every_launch_file_but_gazebos_and_rviz_has_one():
+def test_every_launch_file_with_nodes_of_ours_has_one():
     launch_files = {file.name.removesuffix('.launch.xml')
                     for file in (SHARE / 'launch').glob('*.launch.xml')}
-    assert {file.name.removesuffix('.policy.xml') for file in FILES} == {
-        name for name in launch_files if name != 'view' and not name.startswith('gazebo')}
+    assert {file.name.removesuffix('.policy.xml') for file in FILES} == launch_files - {'view'}
+
+
+def test_launch_files_of_gazebo_have_policies_of_our_nodes_only():
+    for name in ('gazebo', 'gazebo_gravity'):
+        policy = read_policy(SHARE / 'config' / 'security' / f'{name}.policy.xml')
+        assert policy.keys() == {PREFIX + node for node in (
+            'suite', 'wrench_aggregator', 'com_estimator', 'zmp_monitor', 'gravity_compensation',
+            'gazebo_truth')}
+        truth = policy[f'{PREFIX}gazebo_truth']['gazebo_truth']
+        assert {('publishes', f'/simulator/truth/{topic}')
+                for topic in ('com', 'com_velocity', 'link_coms')} <= truth
+        assert not [topic for _, topic in truth if topic.startswith('/com_estimator/')]
 
 
 @pytest.mark.parametrize('file', FILES, ids=lambda file: file.name)
@@ -83,7 +103,6 @@ def test_the_check_of_the_schema_can_fail(text):
 
 def test_each_name_of_the_document_is_in_exactly_the_policies_that_need_it():
     """By the tables of nodes; without remappings, which torso_controller and others have."""
-    other_imus = {f'/{imu.topic}' for imu in CONFIG.imus.values() if imu != CONFIG.imu}
     permitted, nodes = {}, set()
     for file in FILES:
         for by_node in read_policy(file).values():
@@ -93,11 +112,14 @@ def test_each_name_of_the_document_is_in_exactly_the_policies_that_need_it():
                     nodes.add(node)
     needed, checked = {}, 0
     for node in nodes:
-        always, sometimes = documented_interfaces(node, '')
+        always, sometimes = interfaces_of(node)
         needed[node] = {key for key in {**always, **sometimes} if '<' not in key[1]}
         if node not in ('simulator', 'torso_controller', 'viewer'):
-            needed[node] -= {('subscribes', name) for name in other_imus}
-    for node in nodes - {'torso_controller', 'gravity_compensation'}:
+            config = ROBOTS.get(node, CONFIG)
+            others = {f'/{imu.topic}' for imu in config.imus.values() if imu != config.imu}
+            needed[node] -= {(direction, name) for direction, name in needed[node]
+                             if name in others}
+    for node in nodes - REMAPPED.keys():
         assert needed[node] <= permitted[node], (node, needed[node] - permitted[node])
     everything = set().union(*needed.values())
     for node in nodes:
@@ -108,8 +130,17 @@ def test_each_name_of_the_document_is_in_exactly_the_policies_that_need_it():
     assert checked > 200
 
 
+def interfaces_of(node):
+    """Return what the tables say of a node, which may have another name than its executable."""
+    return documented_interfaces(
+        KINDS.get(node, node), '', ROBOTS.get(node, CONFIG), node)
+
+
 #: What nodes have by remappings of launch files, and all of them beside the tables.
-REMAPPED = {'torso_controller': ('/tendon_controller/commands', '/joint_states'),
+REMAPPED = {'gazebo_truth': (
+                '/simulator/truth/com', '/simulator/truth/com_velocity',
+                '/simulator/truth/link_coms', '/gazebo_truth/calibrated_description'),
+            'torso_controller': ('/tendon_controller/commands', '/joint_states'),
             'gravity_compensation': ('/effort_controller/commands',
                                      '/joint_trajectory_controller/joint_trajectory')}
 STATE_SERVICES = ('/controller_manager/list_controllers', '/gravity_compensation/get_state',
@@ -186,6 +217,9 @@ RUN = [
      {'wrench_aggregator', 'com_estimator', 'zmp_monitor', 'simulator'}),
     ('gravity_simulation', (), {'gravity_compensation', 'simulator'}),
     ('payload', ('robot:=biped',), {'payload_estimator'}),
+    # Without the vendor's message it plays a recording.
+    ('lowstate', ('robot:=g1_as_sold', 'recording:={recording}'), {'lowstate_bridge'}),
+    ('gazebo', ('gui:=false', 'gravity:=none'), {'gazebo_truth'}),
     ('bringup', ('robot:=biped', 'gravity:=active'),
      {'wrench_aggregator', 'com_estimator', 'zmp_monitor', 'gravity_compensation',
       'torso_controller'})]
@@ -197,10 +231,20 @@ def test_every_node_is_compared_with_its_policy():
     assert {node for node in nodes if not node.endswith('_suite')} - PART_OF.keys() == compared
 
 
+def recording_in(directory):
+    """Write a recording of a robot of Unitree."""
+    states = LowStates('unitree_hg')
+    return states.write_bag(directory / 'bag', '/lowstate', [(1, states.message())])
+
+
 @pytest.mark.parametrize('name, arguments, expected', RUN)
 def test_policies_permit_what_running_nodes_have_and_little_else(
-        graph, name, arguments, expected):
+        graph, tmp_path, monkeypatch, name, arguments, expected):
     """Everything in the graph is permitted; what is permitted beside it has a condition."""
+    if name == 'gazebo':
+        install_gazebo(tmp_path, monkeypatch)
+    arguments = [word.format(recording=recording_in(tmp_path)) if '{' in word else word
+                 for word in arguments]
     policy = read_policy(SHARE / 'config' / 'security' / f'{name}.policy.xml')
     with launched(f'{name}.launch.xml', *arguments) as process:
         end, nodes, settled = time.monotonic() + 90.0, {}, 0.0
@@ -226,10 +270,11 @@ def test_policies_permit_what_running_nodes_have_and_little_else(
     for node, names in idle.items():
         if node in PART_OF:
             continue
-        _, sometimes = documented_interfaces(node, '')
+        _, sometimes = interfaces_of(node)
         if names & {('publishes', f'/{node}/effort'), ('serves', f'/{node}/freeze')}:
             continue  # gravity_compensation or torso_controller before it is configured
         unexplained = {key for key in names if key not in sometimes and key[1] not in (
             '/clock', '/robot_description', '/rosout', '/calibrated_description', *STATE_SERVICES,
-            '/joint_trajectory_controller/joint_trajectory')}
+            '/joint_trajectory_controller/joint_trajectory',
+            *(f'/{node}/{topic}' for topic in TURNED_OFF.get(node, ())))}
         assert not unexplained, f'{node} may, but does not: {unexplained}'

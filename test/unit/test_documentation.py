@@ -47,6 +47,8 @@ def test_files_that_a_page_names_exist(page):
 
 # Programs, whose interfaces are topics and arguments; of `ros` the page lists single modules.
 NO_LIBRARY = {'demo', 'launch_runner', 'nodes', 'ros'}
+# Modules of `ros`, and a package, that serve those on the page only.
+INTERNAL = {'fast', 'node.callback_errors', 'node.command_line', 'node.ending'}
 
 
 def test_the_api_page_has_every_package_of_the_library():
@@ -56,6 +58,19 @@ def test_the_api_page_has_every_package_of_the_library():
     assert {f'biped_com_ros.{name}' for name in packages - NO_LIBRARY} <= listed
     assert [name for name in sorted(listed)
             if importlib.util.find_spec(name) is None] == []
+
+
+def test_each_module_of_ros_is_on_the_api_page_or_internal():
+    base = ROOT / 'biped_com_ros' / 'ros'
+    modules = {'.'.join(path.relative_to(base).with_suffix('').parts)
+               for path in base.rglob('*.py') if path.stem != '__init__'}
+    internal = {name for name in modules
+                if name in INTERNAL or name.partition('.')[0] in INTERNAL}
+    listed = set(re.findall(r'^   biped_com_ros\.ros\.([\w.]+)$',
+                            (ROOT / 'doc' / 'api.rst').read_text(), re.MULTILINE))
+    assert listed == modules - internal
+    assert {name for name in INTERNAL
+            if not (base / name.replace('.', '/')).is_dir()} <= modules
 
 
 def test_the_api_page_has_what_a_node_of_ones_own_imports():

@@ -16,17 +16,21 @@
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 import re
+from xml.etree import ElementTree
 
 from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.resources import package_share
+from biped_com_ros.core.model.urdf import load_urdf
 from biped_com_ros.launch_runner.actions import declared_arguments, load, Planner
 from biped_com_ros.launch_runner.context import Context
 from biped_com_ros.launch_runner.parameters import ParameterFiles
 from biped_com_ros.ros.node.parameters import declare_parameters, parameter_fields
 import pytest
 from rclpy.node import Node
-from support.planned import install_gazebo
+from support.planned import given_parameters, install_gazebo
 import yaml
 
 LAUNCH = package_share() / 'launch'
@@ -61,6 +65,7 @@ NODES = (
     ('calibration', 'com_calibrator', 'com_calibrator_params', 'com_calibrator'),
     ('gait', 'gait_player', 'params', 'gait_player'),
     ('gravity_compensation', 'gravity_compensation', 'params', 'gravity_compensation'),
+    ('lowstate', 'lowstate_bridge', 'params', 'lowstate_bridge'),
     ('payload', 'payload_estimator', 'params', 'payload_estimator'),
     ('simulation', 'simulator', 'simulator_params', 'simulator'),
     ('torso', 'torso_controller', 'torso_controller_params', 'torso_controller'),
@@ -233,10 +238,7 @@ EVERYTHING = {'calibration': {'simulation': 'true'}, 'torso_demo': {'viewer': 't
 
 @pytest.mark.parametrize('file', [file for file in ALL if file != 'view'])
 def test_the_users_file_wins_over_every_default(tmp_path, monkeypatch, users_file, file):
-    if file.startswith('gazebo'):
-        directory = install_gazebo(tmp_path, monkeypatch)
-    else:
-        (directory := tmp_path / 'params').mkdir()
+    directory = params_directory(tmp_path, monkeypatch, file)
     names = [argument.name for argument in declared_arguments(
         load(LAUNCH / f'{file}.launch.xml'), Context({}))]
     given = {name: str(users_file) for name in names if FILE_ARGUMENT.fullmatch(name)}
@@ -260,7 +262,8 @@ SIMULATIONS = ('simulation', 'demo', 'torso_demo', 'gait_simulation', 'gravity_s
                'two_pose', 'calibration')
 
 
-@pytest.mark.parametrize(('file', 'executable', 'given', 'expected'), [
+#: Arguments of launch files that include others: (launch file, executable, given, expected).
+GIVEN = [
     *((file, 'simulator', {'hidden': 'none'}, {**ZERO, 'force_bias': 0.0})
       for file in SIMULATIONS),
     *((file, 'simulator', {'hidden': 'masses'}, HIDDEN) for file in SIMULATIONS),
@@ -271,6 +274,22 @@ SIMULATIONS = ('simulation', 'demo', 'torso_demo', 'gait_simulation', 'gravity_s
     ('demo', 'viewer', {'port': '9000'}, {'port': 9000}),
     ('torso_demo', 'viewer', {'port': '9000'}, {'port': 9000}),
     ('demo', 'viewer', {'robot': 'g1'}, {'robot': 'g1'}),
+    *((file, executable, {'robot': 'g1'}, {'robot': 'g1'})
+      for file in ('demo', 'torso_demo', 'gait_simulation', 'gravity_simulation', 'two_pose')
+      for executable in ('simulator', 'suite')),
+    *(('demo', executable, {'urdf': 'other.urdf'}, {'urdf': 'other.urdf'})
+      for executable in ('simulator', 'suite', 'gravity_compensation', 'gait_player', 'demo',
+                         'viewer')),
+    *(('demo', executable, {'frame_prefix': 'a/'}, {'frame_prefix': 'a/'})
+      for executable in ('simulator', 'suite', 'torso_controller', 'demo', 'viewer')),
+    *(('demo', 'demo', {name: text}, {name: value}) for name, text, value in (
+        ('once', 'true', True), ('duration', '3', 3.0), ('picture', 'a.svg', 'a.svg'),
+        ('chapters', 'measure', 'measure'))),
+    ('two_pose', 'com_calibrator', {'postures': 'c;b'}, {'postures': ['c', 'b']}),
+    ('two_pose', 'com_calibrator', {'directory': '/results'}, {'directory': '/results'}),
+    *((file, executable, {'robot': 'talos'}, {'robot': 'talos'})
+      for file in ('gazebo', 'gazebo_gravity')
+      for executable in ('suite', 'gravity_compensation', 'com_estimator')),
     *((file, 'gravity_compensation', given, expected)
       for file in ('gravity_simulation', 'gait_simulation') for given, expected in (
           ({'trajectory_rate': '50'}, {'trajectory_rate': 50.0}),
@@ -278,16 +297,90 @@ SIMULATIONS = ('simulation', 'demo', 'torso_demo', 'gait_simulation', 'gravity_s
           ({'distribution': 'measured'}, {'distribution': 'measured'}),
           ({'active': 'true'}, {'autostart': True}))),
     ('bringup', 'gravity_compensation', {'gravity': 'active'}, {'autostart': True}),
-    ('simulation', 'gravity_compensation', {'gravity': 'active'}, {'autostart': True})])
-def test_a_given_argument_wins_over_the_users_file(
-        tmp_path, users_file, file, executable, given, expected):
+    *((file, 'gravity_compensation', {'gravity': 'active'}, {'autostart': True})
+      for file in ('simulation', 'gazebo'))]
+
+
+def params_directory(tmp_path, monkeypatch, file):
+    """Return a directory for the parameter files of a plan; make Gazebo's packages if needed."""
+    if file.startswith('gazebo'):
+        return install_gazebo(tmp_path, monkeypatch)
     (directory := tmp_path / 'params').mkdir()
+    return directory
+
+
+@pytest.mark.parametrize(('file', 'executable', 'given', 'expected'), GIVEN)
+def test_a_given_argument_wins_over_the_users_file(
+        tmp_path, monkeypatch, users_file, file, executable, given, expected):
+    directory = params_directory(tmp_path, monkeypatch, file)
     names = [argument.name for argument in declared_arguments(
         load(LAUNCH / f'{file}.launch.xml'), Context({}))]
     files = {name: str(users_file) for name in names if FILE_ARGUMENT.fullmatch(name)}
     command = commands(directory, file, **files, **EVERYTHING.get(file, {}), **given)[executable]
-    parameters, _ = declared(executable, command)
-    assert {name: getattr(parameters, name) for name in expected} == expected
+    for node in NODES_OF_SUITE if executable == 'suite' else (executable,):
+        parameters, _ = declared(node, command)
+        assert {name: getattr(parameters, name) for name in expected} == expected
+
+
+#: Arguments that are no parameters of nodes: what is started, and how.
+SWITCHES = {'autostart_default', 'composed', 'gui', 'joy', 'keys', 'log_level', 'namespace',
+            'respawn', 'simulation', 'torso', 'tour', 'view', 'viewer'}
+#: Topics that are remapped.
+REMAPS = {'commands', 'commands_topic', 'joint_states', 'low_state_topic', 'tendon_commands',
+          'torso_joint_states', 'trajectory_topic'}
+#: What changes in the files that are made for Gazebo: (argument, given, file).
+IN_GAZEBO = (
+    ('hidden', {'hidden': 'masses'}, 'robot.urdf'),
+    ('seed', {'hidden': 'masses', 'seed': '3'}, 'robot.urdf'),
+    ('load', {'load': 'l_hand 0.5 0 0 0'}, 'robot.urdf'),
+    ('urdf', {'urdf': '{urdf}'}, 'description.yaml'),
+    ('height', {'height': '2.5'}, 'create.yaml'),
+    ('bridge', {'bridge': '{bridge}'}, 'bridge.yaml'),
+    ('command', {'command': 'effort'}, 'controllers.yaml'))
+#: Of Gazebo itself.
+OF_GAZEBO = {'world'}
+
+
+def test_every_argument_of_every_launch_file_is_tested():
+    """By the generated cases, by a row of the tables here, or named as no parameter."""
+    tested = {(file, argument) for file, _, _, node in NODES
+              for name, argument in launched_parameters(file)
+              if name == 'launch.use_sim_time'
+              or name.removeprefix('launch.') in parameter_fields(parameters_class(node))}
+    tested |= {(file, argument) for file, _, given, _ in GIVEN for argument in given}
+    tested |= {(file, argument) for file in ('gazebo', 'gazebo_gravity')
+               for argument, *_ in IN_GAZEBO}
+    unexplained = SWITCHES | REMAPS | OF_GAZEBO
+    # Its own: those of included files are tested there.
+    declared_ones = {(file, argument.get('name')) for file in ALL if file != 'view'
+                     for argument in ElementTree.parse(
+                         LAUNCH / f'{file}.launch.xml').getroot().findall('arg')}
+    assert {pair for pair in declared_ones - tested
+            if not FILE_ARGUMENT.fullmatch(pair[1]) and pair[1] not in unexplained} == set()
+    assert unexplained <= {argument for _, argument in declared_ones}
+
+
+def files_for_gazebo(directory, file, **given):
+    """Return the text of each file that a launch file makes, without their directory."""
+    made = Path(given_parameters(list(commands(directory, file, **given)['create']))['file']).parent
+    return {path.name: path.read_text().replace(str(made), '') for path in made.iterdir()}
+
+
+@pytest.mark.parametrize('file', ['gazebo', 'gazebo_gravity'])
+def test_arguments_reach_the_files_for_gazebo(tmp_path, monkeypatch, file):
+    directory = install_gazebo(tmp_path, monkeypatch)
+    values = {'urdf': tmp_path / 'other.urdf', 'bridge': tmp_path / 'bridge.yaml'}
+    urdf = load_urdf(load_robot_config('biped'))
+    values['urdf'].write_text(urdf.replace('<mass value="', '<mass value="1', 1))
+    values['bridge'].write_text('- {ros_topic_name: mine}\n')
+    names = {argument.name for argument in declared_arguments(
+        load(LAUNCH / f'{file}.launch.xml'), Context({}))}
+    for argument, given, changed in IN_GAZEBO:
+        if argument in names:
+            given = {name: text.format(**values) for name, text in given.items()}
+            without = {name: text for name, text in given.items() if name != argument}
+            assert (files_for_gazebo(directory, file, **given)[changed]
+                    != files_for_gazebo(directory, file, **without)[changed]), argument
 
 
 @pytest.mark.parametrize(('file', 'expected'), [

@@ -27,6 +27,8 @@ from support.reliability.system import busy_cores, NODES, Simulator, System
 _Context = Callable[[], AbstractContextManager[object]]
 #: So long an input fails, s: longer than holding and ramping to zero.
 _FAILS = 2.0
+#: So long one that diagnostics have to name, which come once a second, later on a busy computer, s.
+_NAMED_FAILS = 4.0
 #: For so long there is no controller when one is restarted, s.
 _LOADING = 0.5
 #: A respawned process runs again after this time, on a busy computer, s.
@@ -69,16 +71,27 @@ def sensor_faults(robot: FaultyStandingRobot) -> list[Fault]:
         clock(3600.0), clock(-3600.0), clock(0.05)]
 
 
-def lost(robot: FaultyStandingRobot, sensor: str, revives: str = '') -> Fault:
-    """Return the loss of a sensor that efforts do not depend on, which a node has to name."""
-    @contextmanager
-    def inject() -> Iterator[None]:
-        robot.faults[sensor] = SensorFault('lost')
-        yield
-        del robot.faults[sensor]
-    words = {'tendon_states': 'tendon states', 'odom': 'odometry'}[sensor]
-    return Fault(f'{words} lost', inject, _FAILS, (KEPT,), revives=revives,
-                 named=f'/{sensor}: no valid message')
+#: Sensors that efforts do not depend on, in words.
+_WORDS = {'tendon_states': 'tendon states', 'odom': 'odometry'}
+
+
+def faults_of_bystander(robot: FaultyStandingRobot, sensor: str, revives: str = '') -> list[Fault]:
+    """Return faults of a sensor that efforts do not depend on; its loss has to be named."""
+    topic = robot.model.config.wrench_sensors.get(sensor)
+    named = f'/{topic.topic if topic else sensor}: no valid message'
+
+    def fault(kind: str, value: float = 0.0) -> Fault:
+        @contextmanager
+        def inject() -> Iterator[None]:
+            robot.faults[sensor] = SensorFault(kind, value)
+            yield
+            del robot.faults[sensor]
+        words = f'{_WORDS.get(sensor, "a hand sensor")} {kind}'
+        return Fault(words + (f' by {value:g} s' if value else ''), inject,
+                     _NAMED_FAILS if kind == 'lost' else _FAILS, (KEPT,), revives=revives,
+                     named=named if kind == 'lost' else '')
+
+    return [fault('lost'), fault('frozen'), fault('late', 0.3)]
 
 
 def suite_faults(system: System) -> list[Fault]:

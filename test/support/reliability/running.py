@@ -18,14 +18,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, ExitStack
 import os
+from pathlib import Path
+import tempfile
 
 from support.reliability.bench import Fault, FaultBench, KEPT
 from support.reliability.faults import (
-    lost, node_faults, process_faults, sensor_faults, simulator_faults, suite_faults)
+    faults_of_bystander, node_faults, process_faults, sensor_faults, simulator_faults,
+    suite_faults)
 from support.reliability.robot import FaultyStandingRobot, NodeObserver
 from support.reliability.system import OTHERS, Simulator, System
 
 ROBOT = 'biped'
+#: The same with sensors in its hands, which hold nothing.
+HANDS = """
+extends: biped
+hands:
+  left: {frame: l_gripper, wrench_sensors: [left_hand]}
+  right: {frame: r_gripper, wrench_sensors: [right_hand]}
+wrench_sensors:
+  left_hand: {frame: l_gripper, topic: left_hand/wrench}
+  right_hand: {frame: r_gripper, topic: right_hand/wrench}
+"""
 
 
 @contextmanager
@@ -53,10 +66,27 @@ def running_composed(robot: str = ROBOT) -> Iterator[tuple[FaultBench, list[Faul
     try:
         bench = FaultBench(standing)
         bench.until_running()
-        yield bench, [lost(standing, 'odom', 'com_estimator'), *suite_faults(system)]
+        yield bench, [*faults_of_bystander(standing, 'odom', 'com_estimator'),
+                      *suite_faults(system)]
     finally:
         system.close()
         standing.close()
+
+
+@contextmanager
+def running_with_hands() -> Iterator[tuple[FaultBench, list[Fault]]]:
+    """Run a system whose robot measures the wrenches on its hands."""
+    namespace = f'reliability_hands_{os.getpid()}'
+    with ExitStack() as stack:
+        directory = stack.enter_context(tempfile.TemporaryDirectory(prefix='reliability_'))
+        robot = Path(directory) / 'with_hands.yaml'
+        robot.write_text(HANDS)
+        standing = FaultyStandingRobot(namespace, str(robot))
+        stack.callback(standing.close)
+        stack.callback(System(namespace, str(robot)).close)
+        bench = FaultBench(standing)
+        bench.until_running()
+        yield bench, faults_of_bystander(standing, 'left_hand', 'zmp_monitor')
 
 
 @contextmanager
@@ -67,7 +97,7 @@ def running_with_others(robot: str = ROBOT) -> Iterator[tuple[FaultBench, list[F
         standing = FaultyStandingRobot(namespace, robot)
         stack.callback(standing.close)
         stack.callback(System(namespace, robot).close)
-        faults = [lost(standing, 'tendon_states', 'torso_controller')]
+        faults = faults_of_bystander(standing, 'tendon_states', 'torso_controller')
         for node, (file, arguments) in OTHERS.items():
             system = System(namespace, robot, file=file, more=arguments)
             stack.callback(system.close)

@@ -194,3 +194,27 @@ def test_a_comparison_as_a_table_shows_brackets_as_they_are():
     console.print(comparison_table(COMPARISON))
     text = console.export_text()
     assert 'joints [all]' in text and 'better [by far]' in text and '0.02 mm' in text
+
+
+LONG = '/home/somebody/a_directory/with_a_name/' + 'and_a_longer_one_' * 6 + '/report.html'
+
+
+@pytest.mark.parametrize('width', [60, 100])
+def test_a_long_path_is_never_cut(width):
+    """A reader copies it; with an ellipsis it would open nothing."""
+    found = Comparison(('file', 'x'), [(f'results {LONG}', LONG, '1')], f'see {LONG}', LONG)
+    for shown in (table(*2 * (snapshot(activity=LONG, health=(1, LONG), waiting=[LONG]),), LONG),
+                  table(*2 * (snapshot(activity=LONG, health=(1, LONG)),), LONG),
+                  comparison_table(found)):
+        console = Console(width=width, record=True, file=open('/dev/null', 'w'))
+        console.print(shown)
+        text = console.export_text()
+        assert '\N{HORIZONTAL ELLIPSIS}' not in text
+        assert LONG[-12:] in text
+
+
+def test_the_path_of_a_report_stays_in_one_piece_below_the_table():
+    """Over several lines of a narrow terminal, and with nothing in between."""
+    console = Console(width=60, record=True, file=open('/dev/null', 'w'))
+    console.print(comparison_table(Comparison(('x',), [('row', '1')], f'results in {LONG}')))
+    assert LONG in console.export_text().replace('\n', '')

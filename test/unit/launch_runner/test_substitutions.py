@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 import sys
 
 from biped_com_ros.core.model.resources import package_share
@@ -66,6 +67,24 @@ def test_performs(context: Context, text: str, result: str) -> None:
 
 def test_finds_our_own_package(context: Context) -> None:
     assert perform('$(find-pkg-share biped_com_ros)', context, WHERE) == str(package_share())
+
+
+def test_finds_packages_by_the_variables_of_the_launch_file(
+        context: Context, tmp_path: Path) -> None:
+    (tmp_path / 'share' / 'theirs').mkdir(parents=True)
+    with pytest.raises(LaunchFileError, match='theirs'):
+        perform('$(find-pkg-share theirs)', context, WHERE)
+    context.environment['AMENT_PREFIX_PATH'] = str(tmp_path)
+    assert perform('$(find-pkg-share theirs)', context, WHERE) == str(tmp_path / 'share/theirs')
+
+
+def test_a_command_that_is_not_run_may_be_part_of_an_expression(context: Context) -> None:
+    """As in gazebo.launch.xml, which --dry-run refused."""
+    context.runs_commands = False
+    context.configurations['files'] = perform(r"$(command 'ls \'a b\'')", context, WHERE)
+    assert context.configurations['files'] == '$(command ls a b)'
+    text = '$(eval "\'$(var files)/file\' == \'other\'")'
+    assert perform(text, context, WHERE) == 'False'
 
 
 def test_takes_what_a_command_prints(context: Context) -> None:
