@@ -400,7 +400,7 @@ def test_a_process_that_cannot_start_reports_why():
     assert "did you mean 'biped'" in output and 'Traceback' not in output
 
 
-def test_a_hand_holds_on_and_lets_go(rig):
+def test_a_hand_grips_until_it_is_released(rig):
     """A chest that is held by 60 N stays where a push of 60 N would move it; else it moves."""
     grips, pushes = (rig.publisher(WrenchStamped, f'simulator/{k}') for k in ('grip', 'push'))
     velocity = rig.collect(Vector3Stamped, 'simulator/truth/com_velocity')

@@ -33,7 +33,7 @@ from collections.abc import Sequence
 
 from biped_com_ros.core.errors import InputError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.legs.keyframes import joints_above, LegChain, LimbChain, minimum_jerk
+from biped_com_ros.core.legs.keyframes import LegChain, LimbChain, minimum_jerk
 from biped_com_ros.core.model.robot import position_limits, RobotModel
 import numpy as np
 import pinocchio as pin
@@ -400,8 +400,9 @@ def _arms_of(model: RobotModel, hands: Sequence[str]) -> list[_Arm]:
             raise UnknownNameError('hand', hand, model.config.hands, model.config.name)
     frames = model.frames([hand.frame for hand in model.config.hands.values()])
     ends = (*model.soles.joints.tolist(), *frames.joints.tolist())
-    used = Counter(name for joint in ends for name in set(joints_above(model.pin_model, joint)))
-    shared = {name for name, count in used.items() if count > 1}
+    pin_model = model.pin_model
+    used = Counter(joint for end in ends for joint in pin_model.supports[end])
+    shared = {pin_model.names[joint] for joint, count in used.items() if count > 1}
     return [_Arm(model, frames, list(model.config.hands).index(hand), shared) for hand in hands]
 
 

@@ -65,7 +65,8 @@ class LimbChain:
         self._joint = int(frames.joints[index])
         pose = frames.poses_in_joint()[index]
         self._in_joint = pin.SE3(pose.rotation, pose.position)
-        actuated = [name for name in joints_above(pin_model, self._joint)
+        chain = [pin_model.names[i] for i in pin_model.supports[self._joint]]
+        actuated = [name for name in chain
                     if name in model.actuated_joint_names and name not in excluded]
         if not actuated:
             raise ConfigurationError(f"no motor moves '{self.name}' of {model.config.name}")
@@ -107,11 +108,6 @@ class LegChain(LimbChain):
 
     def __init__(self, model: RobotModel, foot: int) -> None:
         super().__init__(model, model.soles, foot)
-
-
-def joints_above(pin_model: pin.Model, joint: int) -> list[str]:
-    """Return the names of all joints that move one, and of itself, from the root on."""
-    return [pin_model.names[i] for i in pin_model.supports[joint]]
 
 
 Offset = tuple[float, float, float]
