@@ -63,9 +63,9 @@ def lean(model: RobotModel, hands: Sequence[str]) -> Lean:
     for hand in hands:
         plant.grip(model.config.hands[hand].frame, largest)
     shift = ComShift(model, model.posture('arms_forward'), holding=hands)
-    foot, (x, y, _) = 'left', shift.com_in_sole('left')
+    foot, sideways = 'left', shift.com_in_sole('left')[1]
     toes = max(corner[0] for corner in model.config.feet[foot].polygon)
-    path = shift.path(foot, 400, (toes + OVERHANG, y))
+    path = shift.path(foot, 400, (toes + OVERHANG, sideways))
     moved = model.joint_index(plant.actuated_joint_names)
     rows: list[tuple[float, float, float]] = []
     while (time := plant.data.time) < LEANING + STAYING and not plant.has_fallen:

@@ -25,18 +25,23 @@ _DISCOVERY = 0.1
 
 
 @pytest.fixture(scope='module', autouse=True)
-def ros():
+def ros(request):
     """
     Have rclpy ready for the tests of a file.
 
     The participant of the process is deleted with its last node. One node stays until the end of
-    the file: Fast DDS 2.14 hangs if other participants of the process discover it just then.
+    the file: Fast DDS 2.14 hangs if other participants of the process discover it just then. Not
+    in a file with ``PARTICIPANT_PER_TEST``, whose tests kill processes: a participant that has
+    discovered those counts their nodes for 20 s more.
     """
     rclpy.init()
-    last = Node('last', start_parameter_services=False, enable_rosout=False)
-    yield
-    time.sleep(_DISCOVERY)
-    last.destroy_node()
+    if getattr(request.module, 'PARTICIPANT_PER_TEST', False):
+        yield
+    else:
+        last = Node('last', start_parameter_services=False, enable_rosout=False)
+        yield
+        time.sleep(_DISCOVERY)
+        last.destroy_node()
     rclpy.shutdown()
 
 

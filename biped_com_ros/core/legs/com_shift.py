@@ -387,7 +387,7 @@ class _Arm(_Limb):
 
 
 def _damped_inverse(J: Array) -> Array:
-    """Return J^+ (joints, rows), damped where J is nearly singular."""
+    """Return the pseudo-inverse of J, (joints, rows), damped where J is nearly singular."""
     least = float(np.linalg.svd(J, compute_uv=False)[-1])
     damping = 1e-12 + (0.0 if least > _SINGULAR else 0.02 * (1.0 - least / _SINGULAR)) ** 2
     return np.asarray(J.T @ np.linalg.inv(J @ J.T + damping * np.eye(len(J))), dtype=float)

@@ -24,6 +24,8 @@ from biped_com_ros.nodes.gravity_compensation.command_record import CommandRecor
 import numpy as np
 import pytest
 
+PARTICIPANT_PER_TEST = True  # see conftest.py
+
 JOINTS = ('hip', 'knee', 'ankle')
 EFFORTS = np.array([1.5, -2.25, 0.0])
 CONTROLLER, OTHER = bytes(range(16)), bytes(range(100, 116))

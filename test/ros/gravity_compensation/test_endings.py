@@ -25,6 +25,8 @@ from std_msgs.msg import Float64MultiArray
 from support.gravity_rig import MAX_STEP, RATE
 from support.node_process import start_node
 
+PARTICIPANT_PER_TEST = True  # see conftest.py
+
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_process_ramps_to_zero_first(make, number):

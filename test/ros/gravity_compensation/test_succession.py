@@ -25,6 +25,8 @@ from std_msgs.msg import Float64MultiArray
 from support.gravity_rig import largest_step, RATE
 from support.node_process import start_node
 
+PARTICIPANT_PER_TEST = True  # see conftest.py
+
 PARAMETERS = ('robot:=talos', f'effort_rate:={RATE}', 'start_time:=0.3', 'stop_time:=0.6',
               'effort_clamp:=0.8', 'input_timeout:=0.5')
 

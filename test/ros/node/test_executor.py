@@ -36,6 +36,8 @@ from std_msgs.msg import Float64, String
 from std_srvs.srv import Trigger
 from support import faulty_nodes
 
+PARTICIPANT_PER_TEST = True  # see conftest.py
+
 SCRIPT = faulty_nodes.__file__
 
 
