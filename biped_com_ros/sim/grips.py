@@ -22,8 +22,8 @@ from biped_com_ros.sim.description import Array
 import numpy as np
 
 PLAY, DAMPING_TIME = 0.004, 0.004
-"""Default motion of a hand at which it holds with all of its force, m; time constant of its damping,
-s. Hands are light: with less play their forces chatter."""
+"""Default motion of a hand at which it holds with all of its force, m; time constant of its
+damping, s. Hands are light: with less play their forces chatter."""
 
 
 class Grips:
