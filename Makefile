@@ -27,7 +27,7 @@ bounded = -o faulthandler_exit_on_timeout=true -o faulthandler_timeout
 # Names the slowest, so that one that became slow is noticed.
 slowest = --durations=12 --durations-min=5
 # Of the system's tests those that start no robot.
-light = $(addprefix test/system/test_,environment.py gazebo.py package.py)
+light = $(addprefix test/system/test_,environment.py gazebo.py make.py package.py)
 chapters = $(or $(CHAPTERS),$(DEMO))
 # Simulated robots publish on the topics of real ones: never on the network, unless asked.
 isolated = $(if $(NETWORK),,--isolated)

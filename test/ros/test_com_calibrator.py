@@ -42,6 +42,7 @@ from std_msgs.msg import String
 from support.messages import imu, joint_state, wrench_stamped
 from support.ros_rig import NodeRig
 from support.statics_data import NOISE, TrueRobot
+from support.written_files import written_files
 from trajectory_msgs.msg import JointTrajectory
 import yaml
 
@@ -163,6 +164,28 @@ def test_by_hand_from_captures_to_results(robot, tmp_path):
     robot.rig.peer.create_subscription(String, 'robot_description', messages.append, LATCHED)
     robot.rig.until(lambda: messages, what='robot_description')
     assert RobotModel(model.config, messages[0].data).mass == pytest.approx(found.mass)
+
+
+def test_services_write_below_their_directory_only(tmp_path):
+    """As SECURITY.md promises."""
+    directory = tmp_path / 'results'
+    robot = CalibratorRig(directory, automatic=False)
+    try:
+        robot.wait_for_plan()
+        with written_files() as written:
+            for i, feet in enumerate(3 * (('left',), ('right',), ('left', 'right'))):
+                take(robot, feet, str(i))
+            assert robot.trigger('solve').success
+            robot.rig.until(lambda: robot.session.identification is not None, 30.0, 'results')
+            robot.rig.until(lambda: (directory / 'sabian' / 'report.html').exists(), 30.0,
+                            'the report')
+            for name in ('publish', 'skip', 'reset'):
+                robot.trigger(name)
+    finally:
+        robot.close()
+    names = {path.name for path in written}
+    assert {'captures.json', 'calibrated.urdf', 'report.html', 'captures.1.json'} <= names
+    assert [path for path in written if directory not in (path, *path.parents)] == []
 
 
 def test_captures_survive_a_restart(tmp_path):

@@ -362,7 +362,8 @@ def test_every_argument_of_every_launch_file_is_tested():
 
 def files_for_gazebo(directory, file, **given):
     """Return the text of each file that a launch file makes, without their directory."""
-    made = Path(given_parameters(list(commands(directory, file, **given)['create']))['file']).parent
+    create = given_parameters(list(commands(directory, file, **given)['create']))
+    made = Path(create['file']).parent
     return {path.name: path.read_text().replace(str(made), '') for path in made.iterdir()}
 
 

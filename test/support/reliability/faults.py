@@ -27,7 +27,7 @@ from support.reliability.system import busy_cores, NODES, Simulator, System
 _Context = Callable[[], AbstractContextManager[object]]
 #: So long an input fails, s: longer than holding and ramping to zero.
 _FAILS = 2.0
-#: So long one that diagnostics have to name, which come once a second, later on a busy computer, s.
+#: So long one that diagnostics have to name: they come once a second, on a busy computer later, s.
 _NAMED_FAILS = 4.0
 #: For so long there is no controller when one is restarted, s.
 _LOADING = 0.5
