@@ -340,7 +340,7 @@ class _Limb(LimbChain):
         return f"the leg of foot '{self.name}'"
 
     def inverse(self, data: pin.Data) -> Array:
-        """Return the damped inverse of the end's twist at its origin in base axes: joints by rows."""
+        """Return the damped inverse of the end's twist at its origin, base axes: joints, rows."""
         return _damped_inverse(self.jacobian(data)[self.rows])
 
     def least_singular_value(self, data: pin.Data) -> float:
