@@ -35,6 +35,8 @@ from std_srvs.srv import Trigger
 SERVICE_TIMEOUT = 15.0
 #: Joints with a smaller error are not moved, rad (or m).
 _TOLERANCE = 1e-6
+#: Longer steps of the stamps are jumps of a clock, s.
+_LONGEST_STEP = 1.0
 Commands = Generator['Array | None', None, Any]
 
 
@@ -61,8 +63,10 @@ class Stage:
     ----------
     positions, velocities
         Of the joints as measured, (n,), in the order of ``model.joint_names``.
-    time, stamp_ns
-        Simulated, of the last joint state; s and ns.
+    time
+        Simulated, since the beginning, s.
+    stamp_ns
+        Of the last joint state, ns.
     commanded
         Last commanded positions (n,); None while another node commands.
     shared
@@ -87,6 +91,12 @@ class Stage:
     def set_activity(self, activity: str) -> None:
         """Show what the robot does from now on."""
         self.activity = activity
+
+    def advance_to(self, stamp_ns: int) -> None:
+        """Use the stamp of joint states; when a clock jumps, no time has passed."""
+        step = 1e-9 * (stamp_ns - self.stamp_ns)
+        self.time += step if 0.0 < step <= _LONGEST_STEP else 0.0
+        self.stamp_ns = stamp_ns
 
     # -- the robot
 

@@ -131,6 +131,15 @@ def wait_for(rig, *services):
         rig.until(client.service_is_ready, what=name)
 
 
+def test_a_jump_of_the_clock_is_no_time_that_has_passed(stage):
+    """A wait for a time in the far future would never have ended."""
+    second = 10 ** 9
+    for stamp, time in ((100.0, 0.0), (100.5, 0.5), (1e9, 0.5), (1e9 + 0.25, 0.75), (101.0, 0.75),
+                        (101.25, 1.0)):
+        stage.advance_to(round(stamp * second))
+        assert stage.time == pytest.approx(time) and stage.stamp_ns == round(stamp * second)
+
+
 def happy(stage):
     stage.set_activity('works')
     yield from stage.wait(0.1)

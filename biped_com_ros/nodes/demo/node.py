@@ -109,6 +109,7 @@ class Demo(Node):
         self._chapters = chosen_chapters(self.params.chapters)
         self.stage: Stage | None = None
         self._health, self._published = Health(self, _EXPECTED), ''
+        self._page = ''
         self._story_out = self.create_publisher(String, '~/story', LATCHED)
         self._shown = _empty_snapshot(['the robot description'])
         self._screen: Screen = make_screen(self.params.display, _title(self.params))
@@ -118,7 +119,10 @@ class Demo(Node):
         self.create_timer(self.params.period, self._show, clock=steady_clock())
 
     def _on_url(self, message: String) -> None:
-        self._screen.show_message(f'Page for the browser: {printable(message.data)}')
+        text = f'Page for the browser: {printable(message.data)}'
+        if text != self._page:
+            self._page = text
+            self._screen.show_message(text)
 
     def _on_robot(self, model: RobotModel) -> None:
         self._actuated = model.joint_index(model.actuated_joint_names)
@@ -129,7 +133,7 @@ class Demo(Node):
         self.stage = Stage(self, model, measurements, self.params.hidden)
         self.story = Story(self._chapters, self.stage, self._screen)
         self._commands: Iterator[Array | None] | None = None
-        self._begin_ns = self._next_ns = 0
+        self._begin_time, self._next_ns = 0.0, 0
         self._joints = JointStateInput(self, model.joint_names, self._on_joints, max_age=0.0,
                                        **model.corrections_of(model.joint_names))
 
@@ -137,18 +141,20 @@ class Demo(Node):
 
     def _on_joints(self, stamp_ns: int, positions: Array, velocities: Array, _: Array) -> None:
         stage = self.stage
-        if stage is None or self.finished or stamp_ns < self._next_ns:
+        period_ns = nanoseconds(1.0 / self.params.command_rate)
+        # A next stamp that is further away is of a clock that was set back since.
+        if stage is None or self.finished or 0 < self._next_ns - stamp_ns <= period_ns:
             return
         stage.measurements.now_ns = stamp_ns
-        stage.stamp_ns, stage.time = stamp_ns, 1e-9 * stamp_ns
+        stage.advance_to(stamp_ns)
         stage.positions, stage.velocities = positions.copy(), velocities.copy()
         if self._commands is None:
             if self._missing():
                 return
             self._begin(stage, stamp_ns)
-        self._next_ns = stamp_ns + nanoseconds(1.0 / self.params.command_rate)
+        self._next_ns = stamp_ns + period_ns
         self._step(stage)
-        ended = 0.0 < self.params.duration <= 1e-9 * (stamp_ns - self._begin_ns)
+        ended = 0.0 < self.params.duration <= stage.time - self._begin_time
         if ended or (self.params.once and self.story.is_over):
             self.finished = True
             self.context.try_shutdown()
@@ -156,8 +162,8 @@ class Demo(Node):
     def _begin(self, stage: Stage, stamp_ns: int) -> None:
         """Start the chapters, and the measurements once the robot has settled."""
         self._commands = self.story.run(self.params.settle)
-        self._begin_ns = stamp_ns + nanoseconds(self.params.settle)
-        stage.measurements.start(self._begin_ns)
+        self._begin_time = stage.time + self.params.settle
+        stage.measurements.start(stamp_ns + nanoseconds(self.params.settle))
 
     def _step(self, stage: Stage) -> None:
         assert self._commands is not None
