@@ -444,23 +444,30 @@ def load_robot_config(name_or_path: str | Path) -> RobotConfig:
     return robot_config_from_mapping(_read_robot(path), where=path.name)
 
 
-def _read_robot(path: Path, extending: tuple[Path, ...] = ()) -> Mapping[str, Any]:
-    """Return what a robot's YAML holds, on top of the robot that it extends."""
-    values = dict(read_yaml(path))
+def _read_robot(path: Path) -> Mapping[str, Any]:
+    """Return what a robot's YAML holds; a URDF beside it by its absolute path."""
+    values = read_yaml(path)
     urdf = values.get('urdf')
     if isinstance(urdf, str) and urdf and (path.parent / urdf).is_file():
-        values['urdf'] = str((path.parent / urdf).resolve())
-    if 'extends' not in values:
+        return {**values, 'urdf': str((path.parent / urdf).resolve())}
+    return values
+
+
+def _on_base(values: Mapping[str, Any], where: str, chain: tuple[Path, ...] = ()
+             ) -> Mapping[str, Any]:
+    """Return mappings of a robot on top of those of the robot that it extends, if any."""
+    if not isinstance(values, Mapping) or 'extends' not in values:
         return values
-    name, chain = values.pop('extends'), (*extending, path)
+    name = values['extends']
     base = robot_file(str(name))
     if name not in robot_names() and not base.is_absolute():
-        raise ConfigurationError(f"{path.name}: extends is '{name}'; give the name of a robot of "
-                                 'the package, or the absolute path of a robot YAML')
-    if base.resolve() in [file.resolve() for file in chain]:
-        raise ConfigurationError(f'{path.name} extends itself: '
+        raise ConfigurationError(f"{where}: extends is '{name}'; give the name of a robot of the "
+                                 'package, or the absolute path of a robot YAML')
+    if base.resolve() in chain:
+        raise ConfigurationError(f'{base.name} extends itself: '
                                  f'{" -> ".join(file.name for file in (*chain, base))}')
-    return _merged(_read_robot(base, chain), values)
+    below = _on_base(_read_robot(base), base.name, (*chain, base.resolve()))
+    return _merged(below, {key: value for key, value in values.items() if key != 'extends'})
 
 
 def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -473,7 +480,7 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> Mapping[str, 
 
 def robot_config_from_mapping(values: Mapping[str, Any], where: str = 'robot') -> RobotConfig:
     """Build a :class:`RobotConfig` from nested mappings, strictly; `where` begins messages."""
-    config = convert(RobotConfig, values, where)
+    config = convert(RobotConfig, _on_base(values, where), where)
     assert isinstance(config, RobotConfig)
     return config
 

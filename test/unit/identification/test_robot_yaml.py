@@ -140,6 +140,21 @@ def test_friction_replaces_the_old_one_where_it_was_estimated(model, tmp_path):
     assert '# ' in path.read_text()  # comments of the user stay
 
 
+def test_a_robot_that_extends_another_is_written_with_what_it_differs_in(model, tmp_path):
+    robot = tmp_path / 'robot' / 'mine.yaml'
+    robot.parent.mkdir()
+    robot.write_text('extends: biped  # and hands\nhands: {left: {source: virtual}}\n')
+    (tmp_path / 'calibrated.urdf').write_text(model.urdf)
+    known = RobotModel(load_robot_config(robot), model.urdf)
+    errors = random_errors(model, np.random.default_rng(4))
+    path = write_calibrated_robot(tmp_path, str(robot), known, errors)
+    found = load_robot_config(path)
+    assert found.hands['left'].is_virtual and found.feet == known.config.feet
+    assert found.urdf == str(tmp_path / 'calibrated.urdf')
+    assert found.instruments == corrections_after(known.config, model.joint_names, errors)
+    assert 'extends: biped  # and hands' in path.read_text()
+
+
 def test_the_bias_of_a_tare_is_included(model):
     errors = random_errors(model, np.random.default_rng(3))
     tare = np.arange(12.0).reshape(2, 6)
