@@ -42,7 +42,10 @@ OVERHANG, HOLD_SHARE = 0.018, 0.3
 """Of the centre of mass beyond the toes, m; largest force of a hand over the weight."""
 
 LEANING, STAYING, STEP = 4.0, 2.0, 0.05
-"""Times of leaning, of staying there, and between two samples, s."""
+"""Times of leaning, of staying there, and between two of what is drawn, s."""
+
+SAMPLES = 400
+"""Of the commanded path."""
 
 
 class Lean(NamedTuple):
@@ -63,13 +66,12 @@ def lean(model: RobotModel, hands: Sequence[str]) -> Lean:
     for hand in hands:
         plant.grip(model.config.hands[hand].frame, largest)
     shift = ComShift(model, model.posture('arms_forward'), holding=hands)
-    foot, sideways = 'left', shift.com_in_sole('left')[1]
-    toes = max(corner[0] for corner in model.config.feet[foot].polygon)
-    path = shift.path(foot, 400, (toes + OVERHANG, sideways))
+    path = shift.path_beyond_toes(OVERHANG, SAMPLES)
+    toes = max(x for x, _ in next(iter(model.config.feet.values())).polygon)
     moved = model.joint_index(plant.actuated_joint_names)
     rows: list[tuple[float, float, float]] = []
     while (time := plant.data.time) < LEANING + STAYING and not plant.has_fallen:
-        command.position[:] = path[min(int(400 * time / LEANING), 399)][moved]
+        command.position[:] = path[min(int(SAMPLES * time / LEANING), SAMPLES - 1)][moved]
         if time >= len(rows) * STEP:
             rows.append((time, *_measure(plant, model, hands, toes, largest)))
         plant.step(command)

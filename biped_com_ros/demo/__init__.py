@@ -32,5 +32,5 @@ CHAPTERS = {
     'push': 'biped_com_ros.demo.push:Push',
 }
 
-#: Chapters that 'all' leaves out: slope is in slow motion, rail needs hands that measure.
+#: Chapters that 'all' leaves out: slope is in slow motion, rail needs hands with wrenches.
 SEPARATE = frozenset({'slope', 'rail'})

@@ -76,6 +76,8 @@ class Rail(Chapter):
         share = yield from stage.get_parameter('zmp_monitor', 'hand_force')
         rows = [(yield from self._lean(stage, reports, forces, ()))]
         yield from stage.return_to_stand()
+        yield from stage.wait_until(
+            lambda: not reports.has_fallen, 'report of zmp_monitor that it stands again', 10.0)
         frames = [stage.model.config.hands[hand].frame for hand in hands]
         grips = [wrench_publisher(stage.node, 'simulator/grip', frame) for frame in frames]
         try:
@@ -154,13 +156,10 @@ def lean(model: RobotModel, hands: Sequence[str]) -> tuple[Array, float]:
         If a joint would leave its limits, with the joint.
 
     """
-    shift = ComShift(model, model.posture(POSTURE), holding=hands)
-    foot, config = next(iter(model.config.feet.items()))
-    forward = [x for x, _ in config.polygon]
+    forward = [x for x, _ in next(iter(model.config.feet.values())).polygon]
     overhang = OVERHANG * (max(forward) - min(forward))
-    sideways = shift.com_in_sole(foot)[1]
-    path = shift.path(foot, _SAMPLES, (max(forward) + overhang, sideways))
-    return path, overhang
+    shift = ComShift(model, model.posture(POSTURE), holding=hands)
+    return shift.path_beyond_toes(overhang, _SAMPLES), overhang
 
 
 def hold(grips: Sequence[TemplatePublisher], force: float, stamp_ns: int) -> None:

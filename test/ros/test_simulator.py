@@ -401,7 +401,7 @@ def test_a_process_that_cannot_start_reports_why():
 
 
 def test_a_hand_grips_until_it_is_released(rig):
-    """A chest that is held by 60 N stays where a push of 60 N would move it; else it moves."""
+    """A chest that is held by up to 200 N is moved less by a push of 60 N than a free one."""
     grips, pushes = (rig.publisher(WrenchStamped, f'simulator/{k}') for k in ('grip', 'push'))
     velocity = rig.collect(Vector3Stamped, 'simulator/truth/com_velocity')
     rig.node.set_parameters([Parameter('push_duration', value=0.05)])

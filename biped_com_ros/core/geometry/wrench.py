@@ -86,6 +86,25 @@ def set_wrench_adjoint(out: Array, R_A_B: Array, p_B_in_A: Array) -> Array:
     return out
 
 
+def set_twist_adjoint(out: Array, placements: Array) -> Array:
+    """
+    Write what takes twists at the origin of a base to frames to `out` (..., 6, 6).
+
+    Wrenches move from the frame to that origin by an adjoint, twists back by its transpose.
+
+    Parameters
+    ----------
+    out
+        All zero or written before.
+    placements
+        Axes of the frames in the base, and their origins, (..., 4, 3), m.
+
+    """
+    axes, origins = placements[..., :3, :], placements[..., 3, :]
+    set_wrench_adjoint(out.swapaxes(-1, -2), axes.swapaxes(-1, -2), origins)
+    return out
+
+
 def inverse_wrench_adjoint(X_A_B: Array) -> Array:
     """Return X_B_A, (..., 6, 6): each block of :func:`wrench_adjoint` is transposed."""
     inverse = np.zeros_like(X_A_B)

@@ -48,7 +48,7 @@ _LOWER_BY = 0.005
 _SINGULAR = 0.02
 _TOLERANCE = 1e-7
 _MAX_STEPS = 200
-_REMEDY = 'bend the knees, or move less'
+_REMEDY = 'begin with more bent knees and elbows, or move less'
 #: Lower and upper, (n,) each.
 Limits = tuple[Array, Array]
 
@@ -128,9 +128,13 @@ class ComShift:
         ------
         UnknownNameError
             If there is no such foot, and no such hand holds on.
+        InputError
+            If there is a point for a hand.
 
         """
         if contact in self._arms:
+            if point is not None:
+                raise InputError(f"'{contact}' is a hand; only soles have points")
             offset = self._arms[contact].end(self._data).translation - self._data.com[0]
             return np.asarray(offset - offset @ self._normal * self._normal, dtype=float)
         sole, in_sole = self._sole(contact), self.com_in_sole(contact)
@@ -207,7 +211,7 @@ class ComShift:
             self._advance(offset * min(1.0, _LARGEST_STEP / distance))
         raise InputError(
             f'the centre of mass of {self._model.config.name} cannot be moved over '
-            f"'{contact}': it stays {distance:.4f} m away; bend the knees, or move less")
+            f"'{contact}': it stays {distance:.4f} m away; {_REMEDY}")
 
     def path(self, contact: str, count: int, point: tuple[float, float] | None = None,
              share: float = 1.0) -> Array:
@@ -242,6 +246,27 @@ class ComShift:
             rows[i] = self.positions
         self.lowered += down
         return rows
+
+    def path_beyond_toes(self, distance: float, count: int) -> Array:
+        """
+        Return positions (count, n) of leaning until the centre of mass is beyond the toes.
+
+        Parameters
+        ----------
+        distance
+            From the front edge of the first sole, m.
+        count
+            Number of positions.
+
+        Raises
+        ------
+        InputError
+            If it cannot get there.
+
+        """
+        foot, config = next(iter(self._model.config.feet.items()))
+        toes = max(x for x, _ in config.polygon)
+        return self.path(foot, count, (toes + distance, float(self.com_in_sole(foot)[1])))
 
     # -- inside
 

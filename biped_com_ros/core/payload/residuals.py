@@ -33,7 +33,7 @@ from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import check_positive, ConfigurationError
 from biped_com_ros.core.geometry.pose import Array, BoolArray
 from biped_com_ros.core.geometry.wrench import sum_wrenches, wrench_adjoint
-from biped_com_ros.core.model.robot import effort_limits, RobotModel, RobotState
+from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.wrench.dynamics import by_joint, ExternalForces
 import numpy as np
 
@@ -221,10 +221,7 @@ class PayloadResiduals:
     def _set_deviations(self, settings: ResidualSettings) -> None:
         model, names = self._model, self._forces.names
         weight = model.mass * settings.gravity
-        limits = dict(zip(model.joint_names, effort_limits(model).tolist()))
-        of_joints = np.array([limits.get(name, np.inf) for name in names])
-        # Without a limit: as much as a tenth of the weight, 0.1 m away.
-        of_joints = np.where(np.isfinite(of_joints), of_joints, 0.01 * weight)
+        of_joints = self._forces.effort_limits
         friction = by_joint(model.config.drives.friction, model.config.groups, names)
         force, moment = settings.hand_deviation, 0.1 * settings.hand_deviation
         self.deviations = np.concatenate((

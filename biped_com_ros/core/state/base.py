@@ -99,10 +99,10 @@ class LocatedState:
         Environment on each foot in its sole frame, F times six numbers, N and N m; None if not
         measured.
     wrench_covariance
-        Of all wrenches of the feet, foot by foot, (6 F, 6 F); None if not known, as
-        with sensors.
+        Of all wrenches of the feet, foot by foot, (6 F, 6 F); None if not known, as with sensors.
     hand_wrenches
-        Environment on each hand that has sensors, in its frame; None for one that is not measured.
+        Environment on each hand whose wrench is known, in its frame; None for one that is not
+        measured.
     restarted
         Whether the position does not continue that of the instant before.
     filtered

@@ -29,10 +29,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 import math
 
+from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Array, cross, IndexArray
 from biped_com_ros.core.model.config import DrivesConfig
 from biped_com_ros.core.model.frames import FrameSet, ROOT
-from biped_com_ros.core.model.robot import RobotModel, RobotState
+from biped_com_ros.core.model.robot import effort_limits, RobotModel, RobotState
 import numpy as np
 import pinocchio as pin
 
@@ -181,6 +182,27 @@ class ExternalForces:
         wrench = -pin.bodyRegressor(data.v[joint], data.a_gf[joint])[:, :4]
         J = pin.getJointJacobian(self._dynamics, data, joint, pin.ReferenceFrame.LOCAL)
         return wrench, J.T.take(self.rows, axis=0).dot(wrench)
+
+    def moves(self, frames: FrameSet) -> Array:
+        """Return 1.0 where a row moves a frame, else 0.0, (frames, m)."""
+        pin_model, rows = self._model.pin_model, self.rows.tolist()
+        moved = [{pin_model.joints[int(i)].idx_v for i in pin_model.supports[int(joint)]}
+                 for joint in frames.joints]
+        found: Array = np.array(
+            [[row < 6 or row in joints for row in rows] for joints in moved], dtype=float)
+        return found.reshape(len(frames.names), len(rows))
+
+    @property
+    def effort_limits(self) -> Array:
+        """
+        Limits of the torques of the limbs' joints, (m - 6,), N m or N.
+
+        Where there is none, as much as a tenth of the weight, 0.1 m away.
+        """
+        model = self._model
+        limits = dict(zip(model.joint_names, effort_limits(model).tolist()))
+        of_joints = np.array([limits.get(name, np.inf) for name in self.names])
+        return np.where(np.isfinite(of_joints), of_joints, 0.01 * model.mass * GRAVITY)
 
     def of_masses(self) -> Array:
         """

@@ -27,8 +27,7 @@ from dataclasses import dataclass
 
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Array, IndexArray
-from biped_com_ros.core.model.robot import (
-    effort_limits, position_limits, RobotModel, RobotState)
+from biped_com_ros.core.model.robot import position_limits, RobotModel, RobotState
 from biped_com_ros.core.wrench.dynamics import by_joint, ExternalForces
 import numpy as np
 
@@ -88,10 +87,7 @@ class RowErrors:
                  settings: RowErrorSettings) -> None:
         self._model, self._external = model, external
         names, weight = external.names, model.mass * settings.gravity
-        limits = dict(zip(model.joint_names, effort_limits(model).tolist()))
-        of_joints = np.array([limits.get(name, np.inf) for name in names])
-        # Without a limit: as much as a tenth of the weight, 0.1 m away.
-        self._limits = np.where(np.isfinite(of_joints), of_joints, 0.01 * weight)
+        self._limits = external.effort_limits
         drives, groups = model.config.drives, model.config.groups
         self.deviations = np.concatenate((
             [settings.contact_force * weight] * 3, [settings.contact_lever * weight] * 3,

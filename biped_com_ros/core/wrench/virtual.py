@@ -38,7 +38,7 @@ import math
 from biped_com_ros.core.constants import GRAVITY, LONGEST_STEP_NS
 from biped_com_ros.core.errors import check_positive, ConfigurationError
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.geometry.wrench import set_wrench_adjoint
+from biped_com_ros.core.geometry.wrench import set_twist_adjoint
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.wrench.dynamics import ExternalForces
 from biped_com_ros.core.wrench.joint_friction import LearnedFriction
@@ -246,12 +246,7 @@ class VirtualFootWrenches:
         self._centres = [((c.max(0) + c.min(0)) / 2).tolist() for c in corners]
         self._halves = [((c.max(0) - c.min(0)) / 2).tolist() for c in corners]
         self._per_tilt = 1.0 / math.sin(self._settings.edge_tilt)
-        carries = np.zeros((self._feet, len(rows)))
-        for foot, joint in enumerate(model.soles.joints):
-            moved_by = {model.pin_model.joints[int(i)].idx_v
-                        for i in model.pin_model.supports[int(joint)]}
-            carries[foot] = [row < 6 or row in moved_by for row in rows.tolist()]
-        self._carries = np.repeat(carries, 6, axis=0)
+        self._carries = np.repeat(self.forces.moves(model.soles), 6, axis=0)
         self._columns = np.zeros((len(rows), 3))
         self._information = np.zeros((6 * self._feet, 6 * self._feet))
         self._filled = np.concatenate([
@@ -278,10 +273,8 @@ class VirtualFootWrenches:
         placements = state.placements_in_base(self._model.stance_frames)
         count = self._feet
         jacobian = self.forces.jacobian(state.q)
-        # Wrenches move by an adjoint from the sole to the base's origin, twists by its transpose.
-        blocks, axes = self._twists_to_soles, placements[:count, :3]
-        set_wrench_adjoint(blocks.transpose(0, 2, 1), axes.transpose(0, 2, 1),
-                           placements[:count, 3])
+        axes = placements[:count, :3]
+        set_twist_adjoint(self._twists_to_soles, placements[:count])
         rows = self._twists_to_soles.reshape(6 * count, 6).dot(jacobian)
         rows *= self._carries
         R_world_base = R_world_imu.dot(placements[-1, :3])

@@ -41,8 +41,7 @@ import math
 from biped_com_ros.core.constants import LONGEST_STEP_NS
 from biped_com_ros.core.errors import check_positive, ConfigurationError
 from biped_com_ros.core.geometry.pose import Array, IndexArray
-from biped_com_ros.core.geometry.wrench import set_wrench_adjoint
-from biped_com_ros.core.model.frames import FrameSet
+from biped_com_ros.core.geometry.wrench import set_twist_adjoint
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.wrench.contact import ContactDetector, ContactThresholds
 from biped_com_ros.core.wrench.dynamics import ExternalForces
@@ -142,7 +141,7 @@ class VirtualHandForces:
                 f"no hand of '{config.name}' is virtual; give hands.<name>.source: virtual")
         self._frames = model.frames(config.hands[name].frame for name in self.names)
         self.external = ExternalForces(model, settings.cutoff, self._frames)
-        moves_hands = self._moved(self._frames)
+        moves_hands = self.external.moves(self._frames)
         self._check_arms(moves_hands)
         self._moves_axes = np.repeat(moves_hands, 3, axis=0)
         self._arrange_rows()
@@ -251,15 +250,6 @@ class VirtualHandForces:
 
     # -- set-up
 
-    def _moved(self, frames: FrameSet) -> Array:
-        """Return 1.0 where a row moves a frame, (frames, m)."""
-        pin_model, rows = self._model.pin_model, self.external.rows.tolist()
-        moved = [{pin_model.joints[int(i)].idx_v for i in pin_model.supports[int(joint)]}
-                 for joint in frames.joints]
-        found: Array = np.array(
-            [[row < 6 or row in joints for row in rows] for joints in moved], dtype=float)
-        return found.reshape(len(frames.names), len(rows))
-
     def _check_arms(self, moves_hands: Array) -> None:
         for name, moved in zip(self.names, moves_hands):
             if not (self.external.measured & (moved > 0.0))[6:].any():
@@ -276,7 +266,7 @@ class VirtualHandForces:
         frames = model.frames(hand.frame for hand in hands.values())
         self._other_frames = model.soles + frames if self.uses_feet else frames
         self.others = (*config.feet, *hands) if self.uses_feet else tuple(hands)
-        self._moves_others = self._moved(self._other_frames)
+        self._moves_others = self.external.moves(self._other_frames)
         is_shared = self._moves_others.any(axis=0)
         is_root = np.arange(len(self.external.rows)) < 6
         measured = self.external.measured
@@ -292,7 +282,8 @@ class VirtualHandForces:
     def _of_others(self, state: RobotState, jacobian: Array,
                    wrenches: Sequence[Sequence[float]]) -> Array:
         """Return what measured contacts contribute to the rows, (m,)."""
-        twists = _twists_to(state, self._other_frames, self._twists_to_others)
+        twists = set_twist_adjoint(
+            self._twists_to_others, state.placements_in_base(self._other_frames))
         at_base = np.matmul(np.asarray(wrenches)[:, np.newaxis], twists)[:, 0]
         known: Array = (at_base.dot(jacobian) * self._moves_others).sum(axis=0)
         return known
@@ -319,7 +310,8 @@ class VirtualHandForces:
 
     def _place_hands(self, state: RobotState, jacobian: Array) -> None:
         """Compute the Jacobian of the hands' velocities, transposed: (3 H, m)."""
-        linear = _twists_to(state, self._frames, self._twists_to_hands)[:, :3].reshape(-1, 6)
+        twists = set_twist_adjoint(self._twists_to_hands, state.placements_in_base(self._frames))
+        linear = twists[:, :3].reshape(-1, 6)
         self.rows = linear.dot(jacobian)
         self.rows *= self._moves_axes
 
@@ -405,12 +397,3 @@ class VirtualHandForces:
             touches = detector.update(size - _TOUCHES * deviation, stamp_ns)
             self.touching[hand] = touches
             self.forces[hand] = force if touches else 0.0
-
-
-def _twists_to(state: RobotState, frames: FrameSet, out: Array) -> Array:
-    """Write the matrices (frames, 6, 6) that take twists from the base to frames to `out`."""
-    placements = state.placements_in_base(frames)
-    # Wrenches move by an adjoint from the frame to the base's origin, twists by its transpose.
-    set_wrench_adjoint(out.transpose(0, 2, 1), placements[:, :3].transpose(0, 2, 1),
-                       placements[:, 3])
-    return out

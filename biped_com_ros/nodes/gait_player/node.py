@@ -262,7 +262,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         """Begin a planned shift, unless it has become impossible."""
         self._require_ready('shift the centre of mass')
         motion, joints = planned.motion, planned.joints
-        self._trajectories.require_moves(joints, 'shift_holding')
+        self._trajectories.require_moves(joints)
         moved = np.abs(motion.positions[0] - self.joints.positions)[joints].max()
         if not moved <= self.params.posture_tolerance:
             raise InputError(f'cannot shift the centre of mass: the joints moved by {moved:.2f} '

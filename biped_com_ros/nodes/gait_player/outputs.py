@@ -64,21 +64,21 @@ class TrajectoryPublisher:
             qos_overriding_options=overridable())
         self.topic: str = self._publisher.topic_name
 
-    def require_moves(self, joints: IndexArray, parameter: str) -> None:
+    def require_moves(self, joints: IndexArray) -> None:
         """
         Check that the controller moves joints that a motion needs.
 
         Raises
         ------
         InputError
-            If it does not, with the joints and the parameter that needs them.
+            If it does not, with the joints.
 
         """
         missing = sorted(set(joints.tolist()).difference(self._index.tolist()))
         if missing:
             names = ', '.join(self._names[i] for i in missing)
-            raise InputError(f"parameter '{parameter}': {names} would have to move; add them to "
-                             "'joints', with a controller that moves them, too")
+            raise InputError(f"{names} would have to move; add them to the parameter 'joints', "
+                             'with a controller that moves them, too')
 
     @property
     def has_subscribers(self) -> bool:

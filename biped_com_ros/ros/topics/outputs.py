@@ -42,6 +42,9 @@ from std_msgs.msg import (
 
 _CHECK_PERIOD = 0.1  # s
 
+LINEAR = np.arange(36).reshape(6, 6)[:3, :3].ravel()
+"""Indices of the (3, 3) block of positions or velocities in a flattened (6, 6) covariance."""
+
 
 class TemplatePublisher:
     """
@@ -229,10 +232,6 @@ def float_array_publisher(node: Node, topic: str, n: int, labels: Sequence[str] 
         dim=[MultiArrayDimension(label=label, size=1, stride=1) for label in labels])
     prototype = Float64MultiArray(layout=layout, data=[0.0] * n)
     return TemplatePublisher(node, topic, prototype, {'data': 'data'} if n else {}, **options)
-
-
-#: Indices of the (3, 3) block of positions or linear velocities in a flattened (6, 6) covariance.
-LINEAR = np.arange(36).reshape(6, 6)[:3, :3].ravel()
 
 
 class StampedArrayPublisher(TemplatePublisher):

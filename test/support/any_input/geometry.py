@@ -77,6 +77,8 @@ add(wrench.cop_on_sole, st.tuples(_wrenches, v.positive).map(
     lambda drawn: (*drawn[0][:2], drawn[1], *drawn[0][3:])))
 add(wrench.inverse_wrench_adjoint, st.builds(wrench.wrench_adjoint, v.rotations, v.vectors()))
 add(wrench.set_wrench_adjoint, st.builds(np.zeros, st.just((6, 6))), v.rotations, v.vectors())
+add(wrench.set_twist_adjoint, st.builds(np.zeros, st.just((6, 6))), st.builds(
+    lambda R, p: np.vstack((R.T, p)), v.rotations, v.vectors()))
 add(wrench.com_line, v.vectors(6, v.anything), st.none() | v.vectors(3, v.anything), calls=40)
 add(wrench.weight_matrix, v.positive, v.vectors())
 add(wrench.set_weight_matrix, st.builds(np.zeros, st.just((6, 3))), v.positive, v.vectors())

@@ -72,8 +72,9 @@ def test_a_hand_that_holds_on_stays_where_it_is(robot):
     start, (holding, free) = model.posture(), model.config.hands
     reach = max(x for x, _ in model.config.feet['left'].polygon)
     shift = ComShift(model, start, holding=[holding])
-    path = shift.path('left', 30, (reach + 0.01, com_in_sole(model, start, 0)[1]))
-    assert com_in_sole(model, path[-1], 0)[0] == pytest.approx(reach + 0.01, abs=1e-5)
+    path = shift.path_beyond_toes(0.01, 30)
+    expected = reach + 0.01, com_in_sole(model, start, 0)[1]
+    assert com_in_sole(model, path[-1], 0)[:2] == pytest.approx(expected, abs=1e-5)
     before, after = (hands_in_first_sole(model, p) for p in (start, path[-1]))
     for positions in path:
         assert hands_in_first_sole(model, positions)[0] == pytest.approx(before[0], abs=1e-8)
@@ -119,6 +120,8 @@ def test_hands_that_do_not_exist_or_do_not_hold_on_are_named():
         ComShift(model, model.posture(), holding=['lft'])
     with pytest.raises(UnknownNameError, match="hand 'right_hand'.*valid: left, left_hand"):
         ComShift(model, model.posture(), holding=['left']).over('right_hand')
+    with pytest.raises(InputError, match="'left_hand' is a hand; only soles have points"):
+        ComShift(model, model.posture(), holding=['left']).over('left_hand', (0.0, 0.0))
     with pytest.raises(InputError, match="the arm of 'l_gripper'|joint 'l_"):
         ComShift(model, model.posture(), holding=['left']).over('left_hand')
 
