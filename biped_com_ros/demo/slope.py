@@ -103,8 +103,10 @@ class Slope(Chapter):
         result = yield from walks.walk(
             'walk', pattern='preview', steps=STEPS, feedback=feedback)
         done = f'{result.steps} of {STEPS}' + ('' if result.has_ended else ', then fell')
-        if feedback and (result.steps < STEPS or not result.has_ended):
-            self._problem = f'{how}: {done} steps; the reason is in the log of gait_player'
+        # Without feedback it may fall, but not be refused a walk or stopped.
+        if result.steps < STEPS and result.has_ended or feedback and not result.has_ended:
+            self._problem = self._problem or (
+                f'{how}: {done} steps; the reason is in the log of gait_player')
         return f'{degrees} down, {how}', done, *result.cells
 
 

@@ -69,7 +69,7 @@ class WalkResult(NamedTuple):
     def cells(self) -> tuple[str, str]:
         """Return ZMP error and margin for a table."""
         margin = self.least_margin
-        return f'{1e3 * self.zmp_rms:.1f} mm', (
+        return 'unknown' if math.isnan(self.zmp_rms) else f'{1e3 * self.zmp_rms:.1f} mm', (
             'unknown' if math.isinf(margin) else f'{round(1e3 * margin)} mm')  # never -0 mm
 
 

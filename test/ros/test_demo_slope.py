@@ -66,6 +66,15 @@ def test_a_fall_is_shown_and_a_problem_only_with_feedback(feedback):
     assert stage.on_floor == FLOOR and stage.gravity == 'unconfigured'
 
 
+@pytest.mark.parametrize('stop', (0, 3))
+def test_a_walk_that_is_refused_or_stopped_is_a_problem(stop):
+    stage = SlopedStage(stop=stop)
+    table = play(Slope(), stage)
+    assert [row[1] for row in table.rows] == [f'{stop} of {STEPS}'] * 2
+    assert table.problem.startswith('without feedback')
+    assert stage.on_floor == FLOOR and stage.gravity == 'unconfigured'
+
+
 def test_after_a_failure_the_floor_is_as_before():
     stage = SlopedStage()
     stage.wait_until = _fail

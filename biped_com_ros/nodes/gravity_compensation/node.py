@@ -169,6 +169,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
             # In any frame, as zmp_monitor, so that nodes of a process share the subscription.
             self._inputs[name] = self.keep(WrenchInput(
                 self, topic, '', partial(self._on_wrench, i, name, frame),
+                noisy=contact not in map(model.config.hand_label, model.config.virtual_hands),
                 largest=largest_credible_load(model.mass), required=is_auto, **options))
         #: The shares that a gait plans; no diagnostics of it, since usually no gait is played.
         self._plan: Input | None = None

@@ -101,8 +101,15 @@ class SensorInput(VectorInput):
     A sensor, which has one publisher, and noise in the last digits of its values.
 
     Both are checked when diagnostics are published, so that messages take no more time.
+
+    Attributes
+    ----------
+    noisy
+        Whether there is such noise: not if what is computed from sensors is exactly zero at rest.
+
     """
 
+    noisy = True
     _since, _from, _before = 0.0, 0, b''
 
     def report(self) -> Report:
@@ -115,7 +122,7 @@ class SensorInput(VectorInput):
         now, latest = time.monotonic(), self.values.tobytes()
         if latest != self._before:
             self._since, self._from, self._before = now, self.count, latest
-        if now - self._since < _FROZEN_AFTER or self.count - self._from < _FROZEN_COUNT:
+        if not self.noisy or now - self._since < _FROZEN_AFTER or self.count - self._from < _FROZEN_COUNT:
             return ''
         return (f"'{self.topic}': messages are received, but their values have not changed for "
                 f'{now - self._since:.0f} s: the sensor or its driver hangs; restart it')
@@ -130,7 +137,8 @@ class WrenchInput(SensorInput):
     """WrenchStamped; calls back with (stamp in ns, wrench (6,)), force first, in its frame."""
 
     def __init__(self, node: Node, topic: str, frame_id: str, callback: OneArray,
-                 **options: Any) -> None:
+                 noisy: bool = True, **options: Any) -> None:
+        self.noisy = noisy
         fields = _fields('wrench.force') + _fields('wrench.torque')
         super().__init__(node, WrenchStamped, topic, fields, callback, frame_id, **options)
 

@@ -155,8 +155,9 @@ class StateInputs:
             self.wrenches.append(source)
         options['required'] = False
         for index, (name, topic) in enumerate(hands.items(), len(topics)):
-            source = WrenchInput(
-                self._node, topic, '', partial(self._on_wrench, index), **options)
+            source = WrenchInput(  # a virtual hand that touches nothing is exactly zero
+                self._node, topic, '', partial(self._on_wrench, index),
+                noisy=not self._model.config.hands[name].is_virtual, **options)
             self.inputs[f'wrench of the {name} hand'] = source
             self.wrenches.append(source)
         if probabilities:

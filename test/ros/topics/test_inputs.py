@@ -361,6 +361,10 @@ def test_a_sensor_that_hangs_is_reported_until_it_sends_again(rig, monkeypatch):
     level, words = play(0.0)
     assert level == WARN and 'their values have not changed' in words
     assert play(1e-9)[0] == OK
+    play(0.0)
+    assert play(0.0)[0] == WARN
+    source.noisy = False
+    assert play(0.0)[0] == OK
 
 
 def test_two_publishers_of_a_sensor_are_reported(rig):

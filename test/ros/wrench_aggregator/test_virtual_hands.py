@@ -22,6 +22,7 @@ from biped_com_ros.core.model.resources import package_share
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.wrench_aggregator.node import WrenchAggregator
 from biped_com_ros.nodes.zmp_monitor.node import ZmpMonitor
+from biped_com_ros.ros.topics import inputs
 from biped_com_ros.sim.interface import PlantOptions
 from biped_com_ros.sim.plant import Plant
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
@@ -90,7 +91,7 @@ class HandsRig(NodeRig):
     def _diagnose(self, array):
         for status in array.status:
             node, _, line = status.name.rpartition('/')[2].partition(': ')
-            self.health[node, line] = status.level, status.message
+            self.health[node, line] = self.health[status.name] = status.level, status.message
 
     def play(self, instants):
         """Let the robot stand, and its drivers publish."""
@@ -182,6 +183,17 @@ def test_an_idle_hand_publishes_exactly_zero(rig):
     rig.until(lambda: rig.play(5) or ('wrench_aggregator', 'virtual hands') in rig.health)
     assert rig.health['wrench_aggregator', 'virtual hands'] == (
         DiagnosticStatus.OK, 'no hand touches')
+
+
+def test_an_idle_hand_is_no_sensor_that_hangs(rig, monkeypatch):
+    monkeypatch.setattr(inputs, '_FROZEN_AFTER', 1.0)
+    monkeypatch.setattr(inputs, '_FROZEN_COUNT', 10)
+    end = time.monotonic() + 4.0
+    while time.monotonic() < end:
+        rig.play(5)
+    (level, text), = (status for name, status in rig.health.items() if isinstance(name, str)
+                      and 'zmp_monitor: input' in name and name.endswith('left_hand/wrench'))
+    assert level == DiagnosticStatus.OK, text
 
 
 def test_a_hand_that_holds_on_is_in_total_zmp_and_support(rig):
