@@ -104,7 +104,8 @@ class Slope(Chapter):
             'walk', pattern='preview', steps=STEPS, feedback=feedback)
         done = f'{result.steps} of {STEPS}' + ('' if result.has_ended else ', then fell')
         # Without feedback it may fall, but not be refused a walk or stopped.
-        if result.steps < STEPS and result.has_ended or feedback and not result.has_ended:
+        is_done = result.steps == STEPS if result.has_ended else not feedback
+        if not is_done:
             self._problem = self._problem or (
                 f'{how}: {done} steps; the reason is in the log of gait_player')
         return f'{degrees} down, {how}', done, *result.cells

@@ -122,7 +122,8 @@ class SensorInput(VectorInput):
         now, latest = time.monotonic(), self.values.tobytes()
         if latest != self._before:
             self._since, self._from, self._before = now, self.count, latest
-        if not self.noisy or now - self._since < _FROZEN_AFTER or self.count - self._from < _FROZEN_COUNT:
+        if not self.noisy or (now - self._since < _FROZEN_AFTER
+                              or self.count - self._from < _FROZEN_COUNT):
             return ''
         return (f"'{self.topic}': messages are received, but their values have not changed for "
                 f'{now - self._since:.0f} s: the sensor or its driver hangs; restart it')
