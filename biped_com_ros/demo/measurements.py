@@ -15,35 +15,64 @@
 Measurements in the demo's table: errors of the estimates, rates, diagnostics.
 
 Not measured are a robot without contact, whose height and weight cannot be estimated, and one that
-has fallen.
+has fallen. The centre of mass is compared relative to the base, since its place in the world also
+has the drift of leg odometry, above all after a hoist, which is shown by itself.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 import math
 import sys
 import time
+from typing import Any
 
 from biped_com_ros.core.constants import GRAVITY
+from biped_com_ros.core.geometry.pose import Array, Pose, rotation_about, yaw_of
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.wrench.weight_check import weight_below_sensors
 from biped_com_ros.demo.terminal import Mean, Period, Snapshot
 from biped_com_ros.ros.node.diagnostics import is_in_namespace, node_of
-from biped_com_ros.ros.topics.inputs import BoolInput, Input, PointInput, WrenchInput
+from biped_com_ros.ros.topics.frames import frame_prefix
+from biped_com_ros.ros.topics.inputs import (
+    BoolInput, Input, OdometryInput, PointInput, WrenchInput)
 from biped_com_ros.ros.topics.qos import STATE_OUTPUT
+from biped_com_ros.ros.topics.stamp import ns_of_msg
+from biped_com_ros.ros.topics.tf import pose_from_transform, transform_message_type
+from biped_com_ros.ros.topics.whole_messages import subscribe
 from diagnostic_msgs.msg import DiagnosticArray
 import numpy as np
 from rclpy.node import Node
 
-_KEPT = 2000  # true CoMs kept until the estimate of the same stamp has arrived
+_KEPT = 2000  # instants kept until both estimate and truth have arrived
 _DIAGNOSTICS_TIMEOUT = 6.0  # s
 _OLD = 2.0  # s after which a value is stale
 _STARTING = 15.0  # s, for a node until its first diagnostics
 #: The robot has fallen when its centre of mass is below this share of its initial height.
 _FALLEN = 0.75
+
+
+@dataclass
+class _Instant:
+    """Estimated and true centre of mass (3,), m, and pose of the base, each None until known."""
+
+    com: Array | None = None
+    base: Pose | None = None
+    true_com: Array | None = None
+    true_base: Pose | None = None
+
+    def errors(self) -> tuple[Array, float] | None:
+        """Return the CoM's error relative to the base, and the base's distance, m."""
+        if (self.com is None or self.base is None or self.true_com is None
+                or self.true_base is None):
+            return None
+        turn = rotation_about(2, yaw_of(self.base.rotation @ self.true_base.rotation.T))
+        true = turn @ (self.true_com - self.true_base.position)
+        drift = self.base.position - self.true_base.position
+        return self.com - self.base.position - true, float(np.linalg.norm(drift))
 
 
 class Measurements:
@@ -64,7 +93,7 @@ class Measurements:
     def __init__(self, node: Node, model: RobotModel, exact_sensors: bool) -> None:
         self._exact_sensors, self._is_calibrated = exact_sensors, False
         self._weigh(model)
-        self._truths: OrderedDict[int, np.ndarray] = OrderedDict()
+        self._instants: OrderedDict[int, _Instant] = OrderedDict()
         self._period, self._all = Period(), Period()
         self._contacts = dict.fromkeys(model.config.feet, (math.nan, False))
         self._received_at: dict[str, float] = {}
@@ -79,6 +108,13 @@ class Measurements:
                 node, 'simulator/truth/com', '', self.on_truth, max_age=0.0),
             'com (com_estimator)': PointInput(
                 node, 'com_estimator/com', '', self.on_com, max_age=0.0)}
+        self._odometry = OdometryInput(
+            node, 'odom', self.on_true_base, child_frame_id=model.config.base_link, max_age=0.0)
+        # com_estimator broadcasts the root link; the base is fixed to it.
+        self._root = frame_prefix(node) + model.frame_names[0]
+        self._pose_root_base = model.state(
+            model.positions({})).pose_in_base(model.frame_names[0]).inverse()
+        subscribe(node, transform_message_type(), '/tf', self._on_transforms, STATE_OUTPUT)
         if model.config.has_foot_wrenches:
             self.inputs['wrench (wrench_aggregator)'] = WrenchInput(
                 node, 'wrench_aggregator/wrench', '', lambda stamp, wrench: None, max_age=0.0)
@@ -144,6 +180,7 @@ class Measurements:
         return Snapshot(
             time=max(self._time(), 0.0), activity=activity, com_error=period.com_error.mean,
             com_error_largest=period.com_error.largest,
+            base_drift=float(period.base_drift.mean[0]),
             weight=period.weight(len(self._feet)), model_weight=self._weight,
             gravity=GRAVITY, contacts=dict(self._contacts), rates=rates,
             real_time_factor=factor, health=health, waiting=missing,
@@ -156,19 +193,47 @@ class Measurements:
     def _counts(self, stamp_ns: int) -> bool:
         return stamp_ns >= self._start_ns and not (self._is_in_air or self.has_fallen)
 
-    def on_truth(self, stamp_ns: int, point: np.ndarray) -> None:
-        """Store the true centre of mass (3,), m, of an instant."""
-        self._truths[stamp_ns] = self.truth = point.copy()
-        if len(self._truths) > _KEPT:
-            self._truths.popitem(last=False)
+    def on_truth(self, stamp_ns: int, point: Array) -> None:
+        """Use the true centre of mass (3,), m, of an instant."""
+        self.truth = point.copy()
+        self._at(stamp_ns).true_com = self.truth
+        self._compare(stamp_ns)
 
-    def on_com(self, stamp_ns: int, point: np.ndarray) -> None:
-        """Compare an estimated centre of mass (3,), m, with the truth of its instant."""
+    def on_com(self, stamp_ns: int, point: Array) -> None:
+        """Use the estimated centre of mass (3,), m, of an instant."""
         self._received_at['com'] = time.monotonic()
-        truth = self._truths.get(stamp_ns)
-        if truth is not None and self._counts(stamp_ns):
-            for period in (self._period, self._all):
-                period.com_error.add(point - truth)
+        self._at(stamp_ns).com = point.copy()
+        self._compare(stamp_ns)
+
+    def on_true_base(self, stamp_ns: int, position: Array, quaternion: Array, _: Array) -> None:
+        """Use the true pose of the base: position (3,), m, and quaternion (4,), xyzw."""
+        self._at(stamp_ns).true_base = Pose.from_quaternion(quaternion, position.copy())
+        self._compare(stamp_ns)
+
+    def on_root(self, stamp_ns: int, root: Pose) -> None:
+        """Use the estimated pose of the root link in the world."""
+        self._at(stamp_ns).base = root @ self._pose_root_base
+        self._compare(stamp_ns)
+
+    def _on_transforms(self, message: Any) -> None:
+        for transform in message.transforms:
+            if transform.child_frame_id == self._root:
+                self.on_root(ns_of_msg(transform.header.stamp), pose_from_transform(transform))
+
+    def _at(self, stamp_ns: int) -> _Instant:
+        instant = self._instants.setdefault(stamp_ns, _Instant())
+        if len(self._instants) > _KEPT:
+            self._instants.popitem(last=False)
+        return instant
+
+    def _compare(self, stamp_ns: int) -> None:
+        errors = self._instants[stamp_ns].errors()
+        if errors is None or not self._counts(stamp_ns):
+            return
+        del self._instants[stamp_ns]
+        for period in (self._period, self._all):
+            period.com_error.add(errors[0])
+            period.base_drift.add(errors[1])
 
     def on_foot(self, foot: str, stamp_ns: int, wrench: np.ndarray) -> None:
         """Use the wrench (6,) of a foot, N and N m."""

@@ -72,13 +72,16 @@ class Period:
     Attributes
     ----------
     com_error
-        Estimated minus true CoM, in the world, m.
+        Estimated minus true CoM, relative to the base, in world axes, m.
+    base_drift
+        Distance of the base by leg odometry from the true one, m.
     vertical_forces
         Measured, by foot, N.
 
     """
 
     com_error: Mean = field(default_factory=lambda: Mean(3))
+    base_drift: Mean = field(default_factory=lambda: Mean(1))
     vertical_forces: dict[str, Mean] = field(default_factory=dict)
 
     def weight(self, feet: int) -> float:
@@ -102,6 +105,8 @@ class Snapshot:
         Mean of the CoM's error (3,), m.
     com_error_largest
         Largest norm of it, m.
+    base_drift
+        Mean distance of the base by leg odometry from the true one, m.
     weight, model_weight
         Measured and by the URDF, N; both with `unmeasured`.
     unmeasured
@@ -134,6 +139,7 @@ class Snapshot:
     activity: str
     com_error: Array
     com_error_largest: float
+    base_drift: float
     weight: float
     model_weight: float
     gravity: float
@@ -247,7 +253,8 @@ def line(shot: Snapshot) -> str:
         f'{name}={round(force, 1) + 0.0:.1f}N'  # + 0.0: no -0.0
         f'{"" if contact else "(free)"}' for name, (force, contact) in shot.contacts.items())
     rates = ' '.join(f'{name}={rate:.0f}Hz' for name, rate in shot.rates.items())
-    return (f't={shot.time:.1f}s {shot.activity}: CoM off by {_millimetres(shot.com_error)}; '
+    return (f't={shot.time:.1f}s {shot.activity}: CoM off by {_millimetres(shot.com_error)}, '
+            f'base by leg odometry off by {1e3 * shot.base_drift:.1f} mm; '
             f'{_weighed(shot)} {_weight(shot)}; {feet}; {rates}; '
             f'real time x{shot.real_time_factor:.2f}; {shot.health[1]}')
 
@@ -263,6 +270,7 @@ def summary(shot: Snapshot) -> str:
         f'Over {shot.time:.1f} s of simulated time (x{shot.real_time_factor:.2f} real time):',
         f'  CoM off by {_millimetres(shot.com_error)}, at most '
         f'{1e3 * shot.com_error_largest:.2f} mm',
+        f'  base by leg odometry off by {1e3 * shot.base_drift:.1f} mm, not counted in that',
         f'  {_weighed(shot)} {_weight(shot)}',
         f'  {shot.verdict}'))
 
@@ -298,6 +306,7 @@ def _rows(shot: Snapshot, whole: Snapshot) -> list[tuple[str, str, str]]:
         return [*rows, ('', f'[{BAD}]{FALLEN}[/]', '')]
     if not math.isnan(whole.com_distance):
         rows += [('error of the CoM', _coloured_com(shot), _coloured_com(whole)),
+                 ('leg odometry', _drift(shot), _drift(whole)),
                  (_weighed(shot), _coloured_weight(shot), _coloured_weight(whole))]
     elif 'com' in shot.ages:
         rows.append(('error of the CoM', f'[{QUIET}]- {_ago(shot.ages["com"])}[/]', ''))
@@ -322,6 +331,11 @@ def _coloured_com(shot: Snapshot) -> str:
     colour = GOOD if shot.com_distance < COM_LIMIT else BAD
     return (f'[{colour}]{1e3 * shot.com_distance:.2f} mm[/]\n'
             f'x {x:+.2f}  y {y:+.2f}  z {z:+.2f}')
+
+
+def _drift(shot: Snapshot) -> str:
+    drift = 1e3 * shot.base_drift
+    return '-' if math.isnan(drift) else f'{drift:.1f} mm off'
 
 
 def _coloured_weight(shot: Snapshot) -> str:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import time
 
+from biped_com_ros.core.geometry.pose import Pose, quaternion_from_rotation
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.measurements import Health, Measurements
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
@@ -35,6 +36,13 @@ def measurements():
     node.destroy_node()
 
 
+def locate(found, ns, base=Pose.identity(), true_base=Pose.identity()):
+    """Receive an instant's pose of the root link, which is the base, and of the true base."""
+    found.on_root(ns, base)
+    found.on_true_base(ns, true_base.position, quaternion_from_rotation(true_base.rotation),
+                       np.zeros(6))
+
+
 def measure(found, instants, error, force, contact=None):
     """Receive some instants with an error of the CoM and a force at each foot."""
     for foot in CONFIG.feet if contact is not None else ():
@@ -42,6 +50,7 @@ def measure(found, instants, error, force, contact=None):
     for ns in instants:
         for foot in CONFIG.feet:
             found.on_foot(foot, ns, np.array((0.0, 0.0, force, 0.0, 0.0, 0.0)))
+        locate(found, ns)
         found.on_truth(ns, np.array((0.1, 0.2, 0.9)))
         found.on_com(ns, np.array((0.1, 0.2, 0.9 + error)))
 
@@ -76,6 +85,21 @@ def test_a_pause_clears_and_measures_nothing_until_the_next_start(measurements):
     measure(measurements, range(15, 30), 0.003, 100.0)
     shot = measurements.whole_snapshot(500.0, (0, ''), ())
     assert shot.com_error_largest == pytest.approx(0.003)
+
+
+def test_drift_of_leg_odometry_is_no_error_of_the_centre_of_mass(measurements):
+    """Put down elsewhere and turned, the robot is still as heavy where it was."""
+    drift = Pose.from_rpy((0.0, 0.0, 0.3), (0.03, -0.04, 0.0))
+    true_base = Pose.from_rpy((0.02, 0.01, -0.1), (0.5, 0.1, 0.9))
+    true_com, error = true_base.apply(np.array((0.02, 0.01, 0.1))), np.array((0.0, 0.0, 0.003))
+    for ns in range(10):
+        measurements.on_com(ns, drift.apply(true_com) + error)
+        locate(measurements, ns, drift @ true_base, true_base)
+        measurements.on_truth(ns, true_com)
+    shot = snapshot(measurements)
+    np.testing.assert_allclose(shot.com_error, error, atol=1e-12)
+    moved = drift.apply(true_base.position) - true_base.position
+    assert shot.base_drift == pytest.approx(np.linalg.norm(moved))
 
 
 def test_values_have_an_age_when_none_arrive(measurements, monkeypatch):
@@ -169,6 +193,7 @@ def test_a_fallen_robot_is_not_measured_until_it_stands_again(measurements):
     for ns in range(10, 20):
         measurements.on_truth(ns, np.array((0.5, 0.2, 0.1)))
         assert measurements.has_fallen
+        locate(measurements, ns)
         measurements.on_com(ns, np.array((0.1, 0.2, 0.9)))
     measure(measurements, range(20, 30), 0.003, 100.0)
     assert not measurements.has_fallen

@@ -27,6 +27,8 @@ com_estimator/com           geometry_msgs/          in; the estimate
                             PointStamped
 simulator/truth/com         geometry_msgs/          in; the truth, compared stamp by stamp
                             PointStamped
+/tf, odom                   tf2_msgs/TFMessage,     in; the base by com_estimator, and the true
+                            nav_msgs/Odometry       one, relative to which the CoMs are compared
 wrench_aggregator/          geometry_msgs/          in; the z forces add up to the weight
 <foot>/wrench               WrenchStamped
 wrench_aggregator/          std_msgs/Bool           in
@@ -233,8 +235,8 @@ def _title(params: DemoParameters) -> str:
 def _empty_snapshot(missing: Sequence[str]) -> Snapshot:
     nan = math.nan
     return Snapshot(
-        time=0.0, activity='', com_error=np.full(3, nan), com_error_largest=nan, weight=nan,
-        model_weight=nan, gravity=GRAVITY, contacts={}, rates={}, real_time_factor=nan,
+        time=0.0, activity='', com_error=np.full(3, nan), com_error_largest=nan, base_drift=nan,
+        weight=nan, model_weight=nan, gravity=GRAVITY, contacts={}, rates={}, real_time_factor=nan,
         health=(1, 'no diagnostics yet'), waiting=missing)
 
 

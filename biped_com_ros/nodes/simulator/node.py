@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 import math
+import os
 import sys
 from typing import Any
 
@@ -49,6 +50,8 @@ from std_msgs.msg import String
 
 SETTLING = 0.5
 """Until uneven soles all carry the robot, s; leg odometry begins with those that do."""
+
+_NICENESS = 10
 
 
 class Simulator(RobotNode[SimulatorParameters]):
@@ -244,7 +247,10 @@ class Simulator(RobotNode[SimulatorParameters]):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the node."""
+    """Run the node; where the processors are busy, the others of the suite go first."""
+    # Simulated time can wait. The nodes that it feeds would fall behind by seconds and miss
+    # messages if all had the same priority: on two busy cores 25 % of the messages of 6 sensors.
+    os.nice(_NICENESS)
     return run(Simulator, argv)
 
 

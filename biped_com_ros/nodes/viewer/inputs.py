@@ -35,6 +35,7 @@ from biped_com_ros.ros.topics.inputs import (
     JointStateInput, OdometryInput, PointInput, VectorInput, WrenchInput)
 from biped_com_ros.ros.topics.qos import LATCHED, STATE_OUTPUT
 from biped_com_ros.ros.topics.state_inputs import hand_wrench_topics
+from biped_com_ros.ros.topics.tf import pose_from_transform
 from biped_com_ros.viz.view import FootView, HAND, HandView, HealthLine, POINT, View
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import PolygonStamped, PoseArray, Vector3Stamped
@@ -269,9 +270,7 @@ class PageInputs:
             parent, child = (name.removeprefix(self._frame_prefix) for name in (
                 transform.header.frame_id, transform.child_frame_id))
             if child == self._model.config.base_link and parent not in self._links:
-                p, q = transform.transform.translation, transform.transform.rotation
-                self.view.base = Pose.from_quaternion(
-                    np.array((q.x, q.y, q.z, q.w)), np.array((p.x, p.y, p.z)))
+                self.view.base = pose_from_transform(transform)
                 self._set('', base_from='tf')
 
     def _assume_base(self) -> None:

@@ -48,7 +48,7 @@ OneArray = Callable[[int, np.ndarray], None]
 ThreeArrays = Callable[[int, np.ndarray, np.ndarray, np.ndarray], None]
 
 #: Time, s, and number of messages without any change of the values after which they are a fault.
-_FROZEN_AFTER, _FROZEN_COUNT = 5.0, 50
+FROZEN_AFTER, FROZEN_COUNT = 5.0, 50
 
 
 def _fields(prefix: str, names: str = 'xyz') -> tuple[str, ...]:
@@ -122,8 +122,8 @@ class SensorInput(VectorInput):
         now, latest = time.monotonic(), self.values.tobytes()
         if latest != self._before:
             self._since, self._from, self._before = now, self.count, latest
-        if not self.noisy or (now - self._since < _FROZEN_AFTER
-                              or self.count - self._from < _FROZEN_COUNT):
+        if not self.noisy or (now - self._since < FROZEN_AFTER
+                              or self.count - self._from < FROZEN_COUNT):
             return ''
         return (f"'{self.topic}': messages are received, but their values have not changed for "
                 f'{now - self._since:.0f} s: the sensor or its driver hangs; restart it')

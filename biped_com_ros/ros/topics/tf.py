@@ -45,7 +45,16 @@ _TF_QOS = QoSProfile(depth=100)
 _SET_BACK_NS = nanoseconds(1.0)
 
 
-def _tf_message_type() -> Any:
+def transform_message_type() -> Any:
+    """
+    Return the class of messages on ``/tf``.
+
+    Raises
+    ------
+    ConfigurationError
+        If tf2_msgs is not installed; names the package to install.
+
+    """
     try:
         from tf2_msgs.msg import TFMessage
     except ImportError:
@@ -54,6 +63,12 @@ def _tf_message_type() -> Any:
             f'transforms need tf2_msgs: install ros-{distribution}-tf2-msgs (apt); where ROS 2 '
             'comes from PyPI, `make setup` builds it') from None
     return TFMessage
+
+
+def pose_from_transform(stamped: TransformStamped) -> Pose:
+    """Return the pose of the child frame in its parent."""
+    q, p = stamped.transform.rotation, stamped.transform.translation
+    return Pose.from_quaternion(np.array((q.x, q.y, q.z, q.w)), np.array((p.x, p.y, p.z)))
 
 
 class TransformOutput(TemplatePublisher):
@@ -72,7 +87,7 @@ class TransformOutput(TemplatePublisher):
     """
 
     def __init__(self, node: Node, pairs: Sequence[tuple[str, str]], **options: Any) -> None:
-        super().__init__(node, '/tf', _tf_message_type()(transforms=[
+        super().__init__(node, '/tf', transform_message_type()(transforms=[
             TransformStamped(header=Header(frame_id=parent), child_frame_id=child,
                              transform=Transform(rotation=Quaternion(w=1.0)))
             for parent, child in pairs]), _FIELDS, _TF_QOS, **options)
@@ -103,7 +118,7 @@ def publish_static_transforms(node: Node, stamp_ns: int,
         (parent, child, pose of the child in the parent).
 
     """
-    message, prefix = _tf_message_type()(), frame_prefix(node)
+    message, prefix = transform_message_type()(), frame_prefix(node)
     for parent, child, pose in poses:
         transform = TransformStamped(
             header=Header(frame_id=prefix + parent, stamp=stamp_to_msg(stamp_ns)),
@@ -172,5 +187,4 @@ class TransformLookup:
         except self._tf2_ros.TransformException as error:
             raise InputError(f"no transform from '{source}' to '{target}' at the time of the "
                              f'joint states: {error}') from None
-        q, p = found.transform.rotation, found.transform.translation
-        return Pose.from_quaternion(np.array([q.x, q.y, q.z, q.w]), np.array([p.x, p.y, p.z]))
+        return pose_from_transform(found)

@@ -344,14 +344,14 @@ def test_diagnostics_follow_a_sensor_from_start_to_end(rig):
 
 
 def test_a_sensor_that_hangs_is_reported_until_it_sends_again(rig, monkeypatch):
-    monkeypatch.setattr(inputs, '_FROZEN_AFTER', 0.3)
+    monkeypatch.setattr(inputs, 'FROZEN_AFTER', 0.3)
     source = WrenchInput(rig.node, 'wrench', 'foot', lambda *a: None)
     feed = Feed(rig, source, WrenchStamped, [])
     message = WrenchStamped(header=Header(frame_id='foot'))
 
     def play(step):
         source.report()
-        for _ in range(inputs._FROZEN_COUNT + 1):
+        for _ in range(inputs.FROZEN_COUNT + 1):
             message.wrench.force.z += step
             feed.send(message)
             rig.spin(0.007)

@@ -186,8 +186,8 @@ def test_an_idle_hand_publishes_exactly_zero(rig):
 
 
 def test_an_idle_hand_is_no_sensor_that_hangs(rig, monkeypatch):
-    monkeypatch.setattr(inputs, '_FROZEN_AFTER', 1.0)
-    monkeypatch.setattr(inputs, '_FROZEN_COUNT', 10)
+    monkeypatch.setattr(inputs, 'FROZEN_AFTER', 1.0)
+    monkeypatch.setattr(inputs, 'FROZEN_COUNT', 10)
     end = time.monotonic() + 4.0
     while time.monotonic() < end:
         rig.play(5)

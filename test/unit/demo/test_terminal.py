@@ -30,7 +30,8 @@ def snapshot(**changes):
     values = {
         'time': 12.34, 'activity': 'sways to the left',
         'com_error': np.array([3e-3, -4e-3, 12e-3]),
-        'com_error_largest': 0.0141, 'weight': 36.0, 'model_weight': 35.316, 'gravity': 9.81,
+        'com_error_largest': 0.0141, 'base_drift': 0.033, 'weight': 36.0, 'model_weight': 35.316,
+        'gravity': 9.81,
         'contacts': {'left': (20.5, True), 'right': (0.4, False)},
         'rates': {'joint_states': 500.0, 'com': 0.0}, 'real_time_factor': 0.98,
         'health': (0, 'all 12 checks well')}
@@ -137,6 +138,13 @@ def test_weight_that_no_sensor_measures_is_left_out():
     """3 N of feet: what the sensors weigh is 33 N, where the URDF says 32.316."""
     text = summary(snapshot(unmeasured=3.0))
     assert 'weight above the feet 33.00 N measured, 32.32 N by the URDF: +2.12 %, +0.070' in text
+
+
+def test_the_drift_of_leg_odometry_is_shown_by_itself():
+    assert 'base by leg odometry off by 33.0 mm' in line(snapshot())
+    assert 'leg odometry off by 33.0 mm' in summary(snapshot())
+    assert '33.0 mm off' in rendered(snapshot())
+    assert '-' in rendered(snapshot(base_drift=math.nan)).split('leg odometry')[1].split('\n')[0]
 
 
 def test_a_weight_that_nothing_measures_is_no_number():
