@@ -56,7 +56,7 @@ _FALLEN = 0.75
 
 
 @dataclass
-class _Instant:
+class _ComparedInstant:
     """Estimated and true centre of mass (3,), m, and pose of the base, each None until known."""
 
     com: Array | None = None
@@ -93,7 +93,7 @@ class Measurements:
     def __init__(self, node: Node, model: RobotModel, exact_sensors: bool) -> None:
         self._exact_sensors, self._is_calibrated = exact_sensors, False
         self._weigh(model)
-        self._instants: OrderedDict[int, _Instant] = OrderedDict()
+        self._instants: OrderedDict[int, _ComparedInstant] = OrderedDict()
         self._period, self._all = Period(), Period()
         self._contacts = dict.fromkeys(model.config.feet, (math.nan, False))
         self._received_at: dict[str, float] = {}
@@ -220,8 +220,8 @@ class Measurements:
             if transform.child_frame_id == self._root:
                 self.on_root(ns_of_msg(transform.header.stamp), pose_from_transform(transform))
 
-    def _at(self, stamp_ns: int) -> _Instant:
-        instant = self._instants.setdefault(stamp_ns, _Instant())
+    def _at(self, stamp_ns: int) -> _ComparedInstant:
+        instant = self._instants.setdefault(stamp_ns, _ComparedInstant())
         if len(self._instants) > _KEPT:
             self._instants.popitem(last=False)
         return instant

@@ -36,7 +36,10 @@ def measurements():
     node.destroy_node()
 
 
-def locate(found, ns, base=Pose.identity(), true_base=Pose.identity()):
+ORIGIN = Pose.identity()
+
+
+def locate(found, ns, base=ORIGIN, true_base=ORIGIN):
     """Receive an instant's pose of the root link, which is the base, and of the true base."""
     found.on_root(ns, base)
     found.on_true_base(ns, true_base.position, quaternion_from_rotation(true_base.rotation),

@@ -242,7 +242,7 @@ class Simulator(RobotNode[SimulatorParameters]):
         if pacer.achieved < 0.95 * pacer.factor:
             return WARN, (f'{pacer.achieved:.2f} of real time instead of {pacer.factor:g}: the '
                           'computer is too slow or too busy; close what else runs, or set a lower '
-                          'real_time_factor'), values
+                          'rate or real_time_factor'), values
         return OK, f'{pacer.achieved:.2f} of real time', values
 
 

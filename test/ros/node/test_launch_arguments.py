@@ -95,7 +95,9 @@ def two_values(name, kind, default, info):
         return 'in_file', 'as_argument'
     if kind is int:
         return default + 5, default + 9
-    return (0.125, 0.25) if kind is float else (['l_hand 1 0 0 0'], ['r_hand 2 0 0 0'])
+    if kind is float:
+        return (default / 2.0, default / 4.0) if default else (0.125, 0.25)
+    return ['l_hand 1 0 0 0'], ['r_hand 2 0 0 0']
 
 
 def cases():
@@ -270,6 +272,7 @@ GIVEN = [
     *((file, 'simulator', {'hidden': 'real'}, {**HIDDEN, 'force_bias': 0.3})
       for file in SIMULATIONS),
     *((file, 'simulator', {'seed': '7'}, {'seed': 7}) for file in SIMULATIONS),
+    ('demo', 'simulator', {'rate': '250'}, {'rate': 250.0}),
     ('torso_demo', 'simulator', {'load': 'torso 1 0 0 0'}, {'hidden_errors': ['torso 1 0 0 0']}),
     ('demo', 'viewer', {'port': '9000'}, {'port': 9000}),
     ('torso_demo', 'viewer', {'port': '9000'}, {'port': 9000}),
