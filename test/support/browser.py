@@ -133,9 +133,14 @@ class Browser:
         return self._driver.execute_script('return document.body.innerText')
 
     def until(self, condition, what, timeout=60.0):
-        """Wait until something holds, and return it."""
+        """Wait until something holds, and return it; not while the page is made anew."""
+        from selenium.common.exceptions import StaleElementReferenceException
+
+        def found_now():
+            with contextlib.suppress(StaleElementReferenceException):
+                return condition()
         end = time.monotonic() + timeout
-        while not (found := condition()):
+        while not (found := found_now()):
             assert time.monotonic() < end, (
                 f'waited in vain for {what}; the page says:\n{self.text}')
             time.sleep(0.1)
@@ -164,13 +169,19 @@ class Browser:
 
     def press(self, name):
         """Press a button, once it can be pressed."""
-        self.until(lambda: self.button(name), f'button {name}')
-        self._click(self._find('button', name))
+        def click():
+            if self.button(name):
+                self._click(self._find('button', name))
+                return True
+        self.until(click, f'button {name}')
 
     def tick(self, name):
         """Click a checkbox by the words before it, once it is there."""
-        self.until(lambda: self._checkbox(name), f'checkbox {name}')
-        self._click(self._checkbox(name))
+        def click():
+            if checkbox := self._checkbox(name):
+                self._click(checkbox)
+                return True
+        self.until(click, f'checkbox {name}')
 
     def slide(self, index, keys):
         """Move a slider by the keyboard; `keys` is how often right (or, negative, left)."""

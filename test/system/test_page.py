@@ -277,12 +277,15 @@ def test_a_phone_shows_the_robot_above_the_controls_and_figures_first(live):
 
 def test_words_can_be_read_light_and_dark(live):
     browser, _ = live
-    light = browser.look_of('stands on')
+    light = browser.until(lambda: browser.look_of('stands on'), 'the figures')
     assert light['ink'] < light['ground'] - 0.5
     browser.tab('Look')
     browser.tick('dark')
-    browser.until(lambda: browser.look_of('stands on')['ground'] < 0.3, 'a dark page')
-    dark = browser.look_of('stands on')
+
+    def darkened():
+        look = browser.look_of('stands on')
+        return look if look and look['ground'] < 0.3 else None
+    dark = browser.until(darkened, 'a dark page')
     assert dark['ink'] > dark['ground'] + 0.5
     browser.tick('dark')
     browser.tab('Controls')
