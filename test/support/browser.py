@@ -170,9 +170,9 @@ class Browser:
     def press(self, name):
         """Press a button, once it can be pressed."""
         def click():
-            if self.button(name):
+            if can_be_pressed := self.button(name):
                 self._click(self._find('button', name))
-                return True
+            return can_be_pressed
         self.until(click, f'button {name}')
 
     def tick(self, name):
@@ -180,7 +180,7 @@ class Browser:
         def click():
             if checkbox := self._checkbox(name):
                 self._click(checkbox)
-                return True
+            return checkbox
         self.until(click, f'checkbox {name}')
 
     def slide(self, index, keys):
