@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 from pathlib import Path
 import re
 import signal
@@ -376,7 +377,7 @@ def run_node(*arguments):
 
 
 def test_as_a_process():
-    """It starts with its defaults file and ends cleanly at ctrl-C."""
+    """It starts with its defaults file, gives way to others, and ends cleanly at ctrl-C."""
     process = run_node('-r', '__ns:=/alone', '--params-file', str(DEFAULTS),
                        '-p', f'robot:={DATA / "sim_robot.yaml"}',
                        '-p', f'urdf:={DATA / "sim_robot.urdf"}')
@@ -385,6 +386,7 @@ def test_as_a_process():
         joints = rig.collect(JointState, '/alone/joint_states')
         rig.until(lambda: len(joints) > 20, what='the process')
         rig.close()
+        assert os.getpriority(os.PRIO_PROCESS, process.pid) >= min(os.nice(0) + 10, 19)
         process.send_signal(signal.SIGINT)
         output, _ = process.communicate(timeout=5.0)
     finally:
