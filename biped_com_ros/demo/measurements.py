@@ -57,7 +57,7 @@ _FALLEN = 0.75
 
 @dataclass
 class _ComparedInstant:
-    """Estimated and true centre of mass (3,), m, and pose of the base, each None until known."""
+    """Estimated and true centre of mass (3,), m, and pose of the base link; None until known."""
 
     com: Array | None = None
     base: Pose | None = None
@@ -110,10 +110,11 @@ class Measurements:
                 node, 'com_estimator/com', '', self.on_com, max_age=0.0)}
         self._odometry = OdometryInput(
             node, 'odom', self.on_true_base, child_frame_id=model.config.base_link, max_age=0.0)
-        # com_estimator broadcasts the root link; the base is fixed to it.
-        self._root = frame_prefix(node) + model.frame_names[0]
-        self._pose_root_base = model.state(
-            model.positions({})).pose_in_base(model.frame_names[0]).inverse()
+        # com_estimator broadcasts the root link; odometry is that of the base link, fixed to it.
+        root, state = model.frame_names[0], model.state(model.positions({}))
+        self._root = frame_prefix(node) + root
+        self._pose_root_link = state.pose_in_base(root).inverse() @ state.pose_in_base(
+            model.config.base_link)
         subscribe(node, transform_message_type(), '/tf', self._on_transforms, STATE_OUTPUT)
         if model.config.has_foot_wrenches:
             self.inputs['wrench (wrench_aggregator)'] = WrenchInput(
@@ -206,13 +207,13 @@ class Measurements:
         self._compare(stamp_ns)
 
     def on_true_base(self, stamp_ns: int, position: Array, quaternion: Array, _: Array) -> None:
-        """Use the true pose of the base: position (3,), m, and quaternion (4,), xyzw."""
+        """Use the true pose of the base link: position (3,), m, and quaternion (4,), xyzw."""
         self._at(stamp_ns).true_base = Pose.from_quaternion(quaternion, position.copy())
         self._compare(stamp_ns)
 
     def on_root(self, stamp_ns: int, root: Pose) -> None:
         """Use the estimated pose of the root link in the world."""
-        self._at(stamp_ns).base = root @ self._pose_root_base
+        self._at(stamp_ns).base = root @ self._pose_root_link
         self._compare(stamp_ns)
 
     def _on_transforms(self, message: Any) -> None:
@@ -221,9 +222,11 @@ class Measurements:
                 self.on_root(ns_of_msg(transform.header.stamp), pose_from_transform(transform))
 
     def _at(self, stamp_ns: int) -> _ComparedInstant:
-        instant = self._instants.setdefault(stamp_ns, _ComparedInstant())
-        if len(self._instants) > _KEPT:
-            self._instants.popitem(last=False)
+        instant = self._instants.get(stamp_ns)
+        if instant is None:
+            if len(self._instants) >= _KEPT:
+                self._instants.popitem(last=False)
+            instant = self._instants[stamp_ns] = _ComparedInstant()
         return instant
 
     def _compare(self, stamp_ns: int) -> None:

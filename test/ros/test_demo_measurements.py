@@ -15,16 +15,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+import math
 import time
+from xml.etree import ElementTree
 
 from biped_com_ros.core.geometry.pose import Pose, quaternion_from_rotation
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.measurements import Health, Measurements
+from biped_com_ros.ros.topics.stamp import stamp_to_msg
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from geometry_msgs.msg import Quaternion, TransformStamped, Vector3
 import numpy as np
 import pytest
+from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
+from rclpy.parameter import Parameter
+from std_msgs.msg import Header
 from support.sim_robot import CONFIG, URDF
+from tf2_msgs.msg import TFMessage
 
 
 @pytest.fixture
@@ -103,6 +112,62 @@ def test_drift_of_leg_odometry_is_no_error_of_the_centre_of_mass(measurements):
     np.testing.assert_allclose(shot.com_error, error, atol=1e-12)
     moved = drift.apply(true_base.position) - true_base.position
     assert shot.base_drift == pytest.approx(np.linalg.norm(moved))
+
+
+def turned_base():
+    """Return a robot whose base link is turned from REP 103, and not the root of its URDF."""
+    urdf = ElementTree.fromstring(URDF)
+    ElementTree.SubElement(urdf, 'link', name='hull')
+    joint = ElementTree.SubElement(urdf, 'joint', name='hull_joint', type='fixed')
+    ElementTree.SubElement(joint, 'parent', link='hull')
+    ElementTree.SubElement(joint, 'child', link='base_link')
+    ElementTree.SubElement(joint, 'origin', xyz='0.1 0.05 -0.2', rpy='0.1 0.2 0.5')
+    return RobotModel(replace(CONFIG, base_rpy=(0.0, 0.0, math.pi)),
+                      ElementTree.tostring(urdf, encoding='unicode'))
+
+
+def test_the_root_link_is_taken_from_tf_also_if_it_is_not_the_base():
+    """Of the own robot only; a root's true pose is no drift and no error."""
+    node = Node('subscriber', parameter_overrides=[Parameter('frame_prefix', value='own/')])
+    node.declare_parameter('frame_prefix', '')
+    sender = node.create_publisher(TFMessage, '/tf', 10)
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    try:
+        found = Measurements(node, turned_base(), exact_sensors=True)
+        found.start(0)
+        base = Pose.from_rpy((0.05, -0.1, 0.8), (0.5, 0.1, 0.9))
+        hull = base @ Pose.from_rpy((0.1, 0.2, 0.5), (0.1, 0.05, -0.2)).inverse()
+        com = base.apply(np.array((0.04, 0.01, 0.1)))
+        ns = 7 * 10**9 + 5
+        found.on_com(ns, com)
+        found.on_truth(ns, com)
+        found.on_true_base(ns, base.position, base.quaternion, np.zeros(6))
+        message = TFMessage(transforms=[
+            transform('odom', 'own/com', Pose(np.eye(3), com), ns),
+            transform('odom', 'other/hull', Pose.identity(), ns),
+            transform('odom', 'own/hull', hull, ns)])
+        end = time.monotonic() + 10.0
+        while np.isnan(found.whole_snapshot(500.0, (0, ''), ()).com_distance):
+            assert time.monotonic() < end, 'no comparison'
+            sender.publish(message)
+            executor.spin_once(timeout_sec=0.05)
+        shot = found.whole_snapshot(500.0, (0, ''), ())
+        np.testing.assert_allclose(shot.com_error, 0.0, atol=1e-9)
+        assert shot.base_drift < 1e-9
+    finally:
+        executor.shutdown()
+        node.destroy_node()
+
+
+def transform(parent, child, pose, ns):
+    x, y, z = pose.position.tolist()
+    result = TransformStamped(header=Header(frame_id=parent, stamp=stamp_to_msg(ns)),
+                              child_frame_id=child)
+    result.transform.translation = Vector3(x=x, y=y, z=z)
+    x, y, z, w = pose.quaternion.tolist()
+    result.transform.rotation = Quaternion(x=x, y=y, z=z, w=w)
+    return result
 
 
 def test_values_have_an_age_when_none_arrive(measurements, monkeypatch):

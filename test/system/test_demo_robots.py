@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 
 from biped_com_ros.core.errors import BipedComError
@@ -54,3 +55,13 @@ def test_all_chapters_that_fit_the_robot_succeed(robot):
         reason = chapter.missing_for(model)
         expected = f'skipped: {reason}' if reason else 'shown'
         assert f'\n{chapter.name}: {expected}' in summary, output[-3000:]
+    if '\ncalibration: shown' in summary:
+        calibrated, published = calibrated_and_published(output)
+        assert published == pytest.approx(calibrated, abs=0.5), output[-3000:]
+
+
+def calibrated_and_published(output):
+    """Return how far off the calibrated URDF's CoM is, and that of com_estimator with it, mm."""
+    calibrated = re.search(r'centre of mass off by +[0-9.]+ mm +([0-9.]+) mm', output)
+    published = re.search(r'published by com_estimator +([0-9.]+) mm', output)
+    return float(calibrated[1]), float(published[1])

@@ -52,6 +52,7 @@ SETTLING = 0.5
 """Until uneven soles all carry the robot, s; leg odometry begins with those that do."""
 
 _NICENESS = 10
+"""Added to that of the process that starts it."""
 
 
 class Simulator(RobotNode[SimulatorParameters]):
