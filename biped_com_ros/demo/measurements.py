@@ -16,7 +16,7 @@ Measurements in the demo's table: errors of the estimates, rates, diagnostics.
 
 Not measured are a robot without contact, whose height and weight cannot be estimated, and one that
 has fallen. The centre of mass is compared relative to the base, since its place in the world also
-has the drift of leg odometry, above all after a hoist, which is shown by itself.
+has the drift of leg odometry, which is shown by itself.
 """
 
 from __future__ import annotations
