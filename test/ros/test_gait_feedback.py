@@ -15,7 +15,6 @@
 
 from __future__ import annotations
 
-import time
 
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import quaternion_from_rotation, rotation_about
@@ -52,10 +51,6 @@ class SlopeRig(GaitRig):
             self._level_imu.publish(imu(
                 stamp, self.model.config.imu.frame, quaternion_from_rotation(DOWNHILL)))
 
-    def pass_in_real_time(self):
-        """Let a simulated second take a second."""
-        self._time, self._begun, self._speed = self.now(), time.monotonic(), 1.0
-
     def pitches(self, trajectory):
         """Return pitches of the left sole in the base at the points of a trajectory, rad."""
         found = []
@@ -87,7 +82,7 @@ def test_feedback_turns_the_soles_to_the_slope_and_ends_where_the_plan_ends(mode
         rig.until_it_may()
         rig.request('single_step')
         rig.state_is('walking')
-        rig.pass_in_real_time()
+        rig.pace = 1.0
         if not feedback:
             rig.until(lambda: rig.progress[-1] > 0.3, what='progress')
             assert len(rig.trajectories) == 1

@@ -16,7 +16,6 @@
 from __future__ import annotations
 
 from itertools import count
-import time
 
 from biped_com_ros.nodes.gait_player.node import GaitPlayer
 from biped_com_ros.ros.node.diagnostics import status_name
@@ -37,12 +36,21 @@ from trajectory_msgs.msg import JointTrajectory
 COUNTER = count()
 #: Simulated seconds per second.
 SPEED = 4.0
+PERIOD = 0.02
 OPTIONS = {'use_sim_time': True, 'max_stamp_age': 0.0, 'input_timeout': 8.0, 'steps': 3}
 YAW = 0.6
 
 
 class GaitRig(NodeRig):
-    """The node, and a robot that follows trajectories exactly."""
+    """
+    The node, and a robot that follows trajectories exactly.
+
+    Attributes
+    ----------
+    pace
+        Simulated seconds per second.
+
+    """
 
     def __init__(self, model, **parameters):
         self.model, namespace = model, f'gait_{next(COUNTER)}'
@@ -53,7 +61,7 @@ class GaitRig(NodeRig):
         self.positions, self.silent, self.is_stuck = model.posture(), set(), False
         self.trajectories, self.states, self.references = [], [], []
         self.shares, self.progress, self.lines = [], [], {}
-        self._begun, self._time, self._speed = time.monotonic(), 100.0, SPEED
+        self._time, self.pace = 100.0, SPEED
         make, subscribe = self.peer.create_publisher, self.peer.create_subscription
         self._clock = make(Clock, '/clock', 10)
         self._joints, self._imu = make(JointState, 'joint_states', 10), make(Imu, 'imu', 10)
@@ -75,7 +83,7 @@ class GaitRig(NodeRig):
         self._services = {name: self.peer.create_client(Trigger, f'gait_player/{name}')
                           for name in ('single_step', 'walk', 'stop', 'pause', 'resume',
                                        'shift_com', 'shift_back')}
-        self.peer.create_timer(0.02, self._step)
+        self.peer.create_timer(PERIOD, self._step)
         self.peer.create_timer(0.3, self._monitor)
         self.bias = np.zeros(3)
 
@@ -85,7 +93,9 @@ class GaitRig(NodeRig):
                 self.lines[status.name.removeprefix(prefix)] = status
 
     def _step(self):
-        now = self.now()
+        # Only here, so that the robot's time does not pass while the computer stalls.
+        self._time += self.pace * PERIOD
+        now = self._time
         stamp = rclpy.time.Time(nanoseconds=round(1e9 * now)).to_msg()
         self._clock.publish(Clock(clock=stamp))
         if not self.is_stuck:
@@ -133,16 +143,16 @@ class GaitRig(NodeRig):
         return self.call(self._services[name], Trigger.Request())
 
     def now(self):
-        return self._time + self._speed * (time.monotonic() - self._begun)
+        return self._time
 
     def freeze(self, on):
         """Let simulated time stand still, or go on."""
-        self._time, self._begun = self.now(), time.monotonic()
-        self._speed = 0.0 if on else SPEED
+        self.pace = 0.0 if on else SPEED
 
     def pass_time(self, seconds):
         """Let simulated time pass."""
-        self.spin(seconds / SPEED)
+        end = self._time + seconds
+        self.until(lambda: self._time > end - 1e-9, what=f'{seconds} s to pass')
 
     def until_it_may(self):
         """Wait until nothing keeps the robot from walking."""

@@ -20,12 +20,7 @@ One browser looks at one page while, first, nothing runs, and then everything do
 from __future__ import annotations
 
 import contextlib
-import os
 import re
-import signal
-import subprocess
-import sys
-import threading
 import time
 
 import numpy as np
@@ -34,23 +29,12 @@ from support.browser import Browser, difference, require
 
 require()
 
-from biped_com_ros.core.geometry.pose import rotation_from_quaternion  # noqa: E402, I100
 from biped_com_ros.core.model.resources import package_share  # noqa: E402, I100
 from biped_com_ros.core.model.robot import RobotModel  # noqa: E402, I100
-from geometry_msgs.msg import PointStamped, Vector3Stamped, WrenchStamped  # noqa: E402
 from lifecycle_msgs.msg import State  # noqa: E402
-from lifecycle_msgs.srv import GetState  # noqa: E402
-from nav_msgs.msg import Odometry  # noqa: E402
-import rclpy  # noqa: E402
-from rclpy.context import Context  # noqa: E402
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor  # noqa: E402
-from rclpy.node import Node  # noqa: E402
-from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-from std_msgs.msg import Float64MultiArray, String  # noqa: E402
+from std_msgs.msg import Float64MultiArray  # noqa: E402
+from support.page_stage import BystanderRobot, MODEL, Processes  # noqa: E402
 
-MODEL = RobotModel.load('biped')
-LATCHED = QoSProfile(depth=5, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 COMPOSED = ('wrench_aggregator', 'com_estimator', 'zmp_monitor',
             'gravity_compensation', 'torso_controller')
 # Of motions, s: on a busy computer simulated time passes at a twentieth of the pace.
@@ -59,118 +43,6 @@ MOTION = 240.0
 # draws in software the nodes do not keep up then, and what monitors walks stops them.
 HIDDEN = ('rate:=100.0', 'real_time_factor:=1.0', 'virtual_joints:=false', 'seed:=1',
           "hidden_errors:=['torso 0.4 0.05 0.02 0.0']")
-
-
-class BystanderRobot:
-    """What a bystander with ROS 2 sees, served by a thread."""
-
-    def __init__(self):
-        self._context = Context()
-        rclpy.init(context=self._context)
-        self.node = Node('bystander', context=self._context)
-        self.last, self.all, self.joints = {}, {}, {}
-        for kind, topic, qos in (
-                (WrenchStamped, 'simulator/push', 10), (Odometry, 'odom', 10),
-                (JointState, 'joint_states', 10),
-                (Vector3Stamped, 'torso_controller/target', 10),
-                (Vector3Stamped, 'torso_controller/shape', 10),
-                (Vector3Stamped, 'simulator/truth/com_velocity', 10),
-                (PointStamped, 'simulator/truth/com', 10), (String, 'gait_player/state', LATCHED),
-                (String, 'robot_description', LATCHED),
-                (Float64MultiArray, 'wrench_aggregator/offsets', LATCHED)):
-            self.node.create_subscription(
-                kind, topic, lambda message, topic=topic: self._take(topic, message), qos)
-        self.positions = self.node.create_publisher(
-            Float64MultiArray, 'position_controller/commands', 10)
-        self._state = self.node.create_client(GetState, 'gravity_compensation/get_state')
-        self._executor = SingleThreadedExecutor(context=self._context)
-        self._executor.add_node(self.node)
-        self._thread = threading.Thread(target=self._spin, daemon=True)
-        self._thread.start()
-
-    def _take(self, topic, message):
-        self.last[topic] = message
-        if topic == 'joint_states':
-            self.joints.update(zip(message.name, message.position))
-        if topic in ('simulator/push', 'gait_player/state'):
-            self.all.setdefault(topic, []).append(message)
-
-    def _spin(self):
-        with contextlib.suppress(ExternalShutdownException):
-            self._executor.spin()
-
-    def height(self):
-        """Return how high the base is, m."""
-        return self.last['odom'].pose.pose.position.z
-
-    def com_error(self, model):
-        """Return how far from the truth a model has the centre of mass, level, m."""
-        base, true = self.last['odom'].pose.pose, self.last['simulator/truth/com'].point
-        q, p = base.orientation, base.position
-        R_world_base = rotation_from_quaternion(np.array((q.x, q.y, q.z, q.w)))
-        com = R_world_base @ model.state(np.array([
-            self.joints[name] for name in model.joint_names])).com_in_base
-        return np.hypot(com[0] + p.x - true.x, com[1] + p.y - true.y)
-
-    def position(self):
-        """Return how far ahead the base is, m."""
-        return self.last['odom'].pose.pose.position.x
-
-    def gait(self):
-        """Return what gait_player does."""
-        return self.last['gait_player/state'].data
-
-    def gaits(self):
-        """Return all that gait_player did so far."""
-        return [message.data for message in self.all['gait_player/state']]
-
-    def stands_on_level_feet(self):
-        """Tell whether the legs are as after a reset: no foot ahead of the other."""
-        legs = [*MODEL.config.groups['left_leg'], *MODEL.config.groups['right_leg']]
-        posture = MODEL.posture()[MODEL.joint_index(legs)]
-        return np.abs([self.joints[name] for name in legs] - posture).max() < 0.03
-
-    def feedforward_state(self):
-        """Ask gravity_compensation for its state."""
-        future = self._state.call_async(GetState.Request())
-        done = threading.Event()
-        future.add_done_callback(lambda _: done.set())
-        return future.result().current_state.id if done.wait(2.0) else None
-
-    def close(self):
-        """End it."""
-        self._context.shutdown()
-        self._thread.join(5.0)
-        self.node.destroy_node()
-
-
-class Processes:
-    """Nodes in processes of their own, ended by SIGINT."""
-
-    def __init__(self, directory):
-        self.directory, self._running = directory, []
-
-    def start(self, module, *arguments):
-        """Start a module of the package; return the file that gets its output."""
-        output = self.directory / f'{module}-{len(self._running)}.log'
-        self._running.append(subprocess.Popen(
-            [sys.executable, '-m', f'biped_com_ros.nodes.{module}.node', '--ros-args', *arguments],
-            stdout=output.open('w'), stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-            env={**os.environ, 'PYTHONUNBUFFERED': '1'}))
-        return output
-
-    def end(self):
-        """End all; they have to end cleanly."""
-        for process in self._running:
-            process.send_signal(signal.SIGINT)
-        codes = []
-        for process in self._running:
-            try:
-                codes.append(process.wait(20.0))
-            except subprocess.TimeoutExpired:
-                process.kill()
-                codes.append('killed')
-        return codes
 
 
 @pytest.fixture(scope='module')
