@@ -156,6 +156,7 @@ class StandingComEstimator:
 
     def _restart(self) -> None:
         self._instants.clear()
+        self._is_first = True
         self._impulse, self._begun = _NO_IMPULSE, 0.0
         self._force: Vector | None = None
         self._middle_force: Vector = _STILL
@@ -215,15 +216,15 @@ class StandingComEstimator:
             settings have all.
 
         """
-        alone = twist is None or wrenches is None or not (
-            0.0 < dt <= self.filter.settings.longest_gap)
+        follows = 0.0 < dt <= self.filter.settings.longest_gap and not self._is_first
+        alone = twist is None or wrenches is None or not follows
         if alone:
             self._update_filter()
             self._load.reset()
-        follows = 0.0 < dt <= self.filter.settings.longest_gap
         if not follows:
             self._restart()
             self._set_orientations(state.sole_placements_in_world)
+            self._is_first = False
         if wrenches is not None:
             wrenches = self._loaded(wrenches)
         # The time since what it does not follow may be infinite.

@@ -37,7 +37,7 @@ from dataclasses import dataclass
 import math
 from typing import NamedTuple
 
-from biped_com_ros.core.constants import LONGEST_STEP_NS
+from biped_com_ros.core.constants import LONGEST_STEP_NS, NEVER_NS
 from biped_com_ros.core.errors import check_positive, ConfigurationError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel
@@ -188,7 +188,7 @@ class PayloadEstimator:
         self.residuals = PayloadResiduals(model, self._settings)
         self._lifted_force = _LIFTED * self._settings.largest_mass * self._settings.gravity
         self._learned = np.zeros(len(self.residuals.value))
-        self._last_ns = 0
+        self._last_ns = NEVER_NS
         self.reset()
 
     def reset(self) -> None:

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from biped_com_ros.core.com.kinematics import com_velocity_along_base, natural_frequency
-from biped_com_ros.core.constants import GRAVITY, LONGEST_STEP_NS
+from biped_com_ros.core.constants import GRAVITY, LONGEST_STEP_NS, NEVER_NS
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.plane import Plane
 from biped_com_ros.core.geometry.polygon import Point
@@ -276,7 +276,7 @@ class StabilityMonitor:
             outlines, settings.edge_height, self._least_force, self._weight)
         self.hands = Hands(model, settings.hands, self._weight)
         self._model_wrench = ModelWrench(model, *settings.model_wrench_args)
-        self._last_ns = 0
+        self._last_ns = NEVER_NS
         self._restart()
         self.problem = ''
         self.parts: Sequence[Part] = ()

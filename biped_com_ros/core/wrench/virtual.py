@@ -35,7 +35,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 import math
 
-from biped_com_ros.core.constants import GRAVITY, LONGEST_STEP_NS
+from biped_com_ros.core.constants import GRAVITY, LONGEST_STEP_NS, NEVER_NS
 from biped_com_ros.core.errors import check_positive, ConfigurationError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.geometry.wrench import set_twist_adjoint
@@ -165,7 +165,7 @@ class VirtualFootWrenches:
         self.wrenches = np.zeros((self._feet, 6))
         self.covariance = np.zeros((6 * self._feet, 6 * self._feet))
         self._on_root, self._root_variances = np.zeros(6), np.zeros(6)
-        self._last_ns = self._count = 0
+        self._last_ns, self._count = NEVER_NS, 0
         self.reset()
 
     def reset(self) -> None:

@@ -38,7 +38,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 import math
 
-from biped_com_ros.core.constants import LONGEST_STEP_NS
+from biped_com_ros.core.constants import LONGEST_STEP_NS, NEVER_NS
 from biped_com_ros.core.errors import check_positive, ConfigurationError
 from biped_com_ros.core.geometry.pose import Array, IndexArray
 from biped_com_ros.core.geometry.wrench import set_twist_adjoint
@@ -159,7 +159,7 @@ class VirtualHandForces:
         self._detectors = [
             ContactDetector(settings.thresholds, self._weight) for _ in self.names]
         self._settling_time = _SETTLING / (2.0 * math.pi * settings.cutoff)
-        self._last_ns = 0
+        self._last_ns = NEVER_NS
         self.reset()
 
     def reset(self) -> None:

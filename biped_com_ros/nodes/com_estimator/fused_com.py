@@ -31,6 +31,7 @@ from biped_com_ros.core.com.filter import ComFilter
 from biped_com_ros.core.com.settings import ComFilterSettings
 from biped_com_ros.core.com.standing import StandingComEstimator
 from biped_com_ros.core.com.walking import WalkingComEstimator, WalkingComSettings
+from biped_com_ros.core.constants import NEVER_NS
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.payload.carried import CarriedPayload, LoadMotion, without_load
@@ -85,7 +86,8 @@ class FusedComOutput:
             node, '~/external_force', params.com_frame, later=True)
         self._node = node
         self.restart()
-        self._last_ns = self._published_updates = self._instants = 0
+        self._last_ns = NEVER_NS
+        self._published_updates = self._instants = 0
         self._last: LocatedState | None = None
         self._inputs = inputs
         inputs.estimate_synchronized(

@@ -15,7 +15,7 @@
 
 from __future__ import annotations
 
-from biped_com_ros.core.constants import SECOND_NS
+from biped_com_ros.core.constants import NEVER_NS, SECOND_NS
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.identification.captures import Capture
@@ -54,7 +54,7 @@ class TurnedSensorWatch:
         self._aggregation, self._model = aggregation, aggregation.model
         self._task: BackgroundTask[TurnedSensor | None] = BackgroundTask()
         self._regressor: StaticsRegressor | None = None
-        self._due_ns, self._last_ns = 0, 0
+        self._due_ns, self._last_ns = 0, NEVER_NS
         self._previous: str | None = None
         self.found: TurnedSensor | None = None
         self._restart()
