@@ -247,7 +247,7 @@ class GaitOptions:
 
 QUICK = GaitOptions(
     timing=StepTiming(single_support=0.6, double_support=0.3, start=1.0, stop=1.0, rest=1.0),
-    method='preview', dt=0.005)
+    method='preview')
 """Steps of 0.9 s by preview control."""
 
 

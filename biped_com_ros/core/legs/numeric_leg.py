@@ -188,7 +188,7 @@ class NumericLeg:
         damping, longest = _LEAST_DAMPING, math.inf
         for _ in range(_MAX_STEPS):
             normal = jacobian.T @ jacobian
-            normal[np.diag_indices(JOINT_COUNT)] += damping
+            normal.reshape(-1)[::JOINT_COUNT + 1] += damping
             step = np.linalg.solve(normal, jacobian.T @ error)
             longest = float(np.abs(step).max())
             step *= min(1.0, _LARGEST_TURN / max(longest, _LAST_STEP))

@@ -28,6 +28,8 @@ import numpy as np
 #: Of the centre of mass, m: small enough for smooth accelerations.
 _TOLERANCE = 1e-11
 _MAX_ITERATIONS = 30
+#: Errors below this, m, are too close to rounding to learn the gain from.
+_LEARNED_FROM = 1e-8
 #: Sine of the largest tilt of a sole in the posture to begin with.
 _LEVEL = 1e-3
 
@@ -91,10 +93,10 @@ class StanceIk:
         self.rest: Array = self._com_in_footprints() if standing is None else (
             standing.rest - standing.com_offset[:2] + self.com_offset[:2])
         self.standing_height = self.height if standing is None else standing.height
-        # Of the base from the centre of mass: last solution, and its last change.
-        self._offset, self._trend = -self.com[:2], np.zeros(2)
+        # Of the base from the centre of mass: last solution, its last change, and that one's.
+        self._offset, self._trend, self._bend = -self.com[:2], np.zeros(2), np.zeros(2)
         self._gain = np.eye(2)
-        self._gain = self._find_gain()
+        self._gain = self._first_gain = self._find_gain()
 
     def solve(self, com: Array, height: float, soles: Array) -> tuple[Array, Array]:
         """
@@ -116,14 +118,20 @@ class StanceIk:
 
         """
         yaw = 0.5 * float(soles[0, 3] + soles[1, 3]) - self._yaw_offset
-        before, self._offset = self._offset, self._offset + self._trend
+        offset, last, step = self._offset + self._trend, None, np.zeros(2)
+        if np.abs(self._bend).max() < 0.5 * np.abs(self._trend).max():  # it moves smoothly
+            offset = offset + self._bend
         for _ in range(_MAX_ITERATIONS):
-            base = np.array((*(com + self._offset), height, yaw))
+            base = np.array((*(com + offset), height, yaw))
             positions, error = self._try(com, base, soles)
             if float(np.abs(error).max()) < _TOLERANCE:
-                self._trend = self._offset - before
+                trend = offset - self._offset
+                self._offset, self._trend, self._bend = offset, trend, trend - self._trend
                 return positions, base
-            self._offset = self._offset + self._gain @ error
+            if last is not None:
+                self._learn_gain(step, last, error)
+            last, step = error, self._gain @ error
+            offset = offset + step
         raise InputError(f'{self.model.config.name} cannot bring its centre of mass over '
                          f'{np.round(com, 4).tolist()} m; step shorter or lower the hips')
 
@@ -136,6 +144,15 @@ class StanceIk:
             positions[leg.index] = leg.positions(to_base @ pose_of(sole))
         found = pose.apply(self.model.state(positions).com_in_base + self.com_offset)
         return positions, com - found[:2]
+
+    def _learn_gain(self, step: Array, before: Array, after: Array) -> None:
+        """Update the gain by a step of the base and the errors of the CoM (Broyden's method)."""
+        size, left = float(np.abs(before).max()), float(np.abs(after).max())
+        if left > 0.5 * size:
+            self._gain = self._first_gain
+        elif size > _LEARNED_FROM:
+            found = self._gain @ (before - after)
+            self._gain = self._gain + np.outer(step - found, step @ self._gain) / (step @ found)
 
     def _com_in_footprints(self) -> Array:
         """Return the centre of mass relative to the middle of the soles, (2,), m."""
