@@ -256,9 +256,10 @@ class Rig:
 
     def _estimate(self) -> None:
         observed, truth, model = self.plant.observation, self.plant.truth(), self.model
-        base = Pose.from_quaternion(truth.base_quaternion, truth.base_position)
-        base = Pose(self._tilt @ base.rotation, base.position)
-        twist = Twist(truth.base_twist[:3], truth.base_twist[3:])
+        link = Pose.from_quaternion(truth.base_quaternion, truth.base_position)
+        R_link_base = Pose.from_rpy(model.config.base_rpy, np.zeros(3)).rotation
+        base = Pose(self._tilt @ link.rotation @ R_link_base, link.position)
+        twist = Twist(*truth.base_twist.reshape(2, 3) @ R_link_base)
         state = model.state(
             observed.joint_positions + self._offsets, observed.joint_velocities).in_world(base)
         dt = observed.time - self._time if self._time >= 0.0 else 0.0
