@@ -59,8 +59,8 @@ class BiasSettings:
     force_drift, torque_drift
         Standard deviation of its drift, N/h and N m/h.
     gain
-        Standard deviation of the gains: a share of the weight of what the sensor carries cannot
-        be distinguished from a bias.
+        Standard deviation of the gains, and of the weight below the sensor: a share of that
+        weight cannot be distinguished from a bias.
     least_time
         Shortest time in the air that is used, s.
 
@@ -106,8 +106,21 @@ class BiasFilter:
         self._initial = np.repeat((settings.force, settings.torque), 3)
         self._least_ns = nanoseconds(settings.least_time)
 
-    def set_bias(self, bias: Array, deviation: Array | None = None) -> None:
-        """Start from a bias (6,) and its standard deviation; None: that of the settings."""
+    def set_bias(self, bias: Array, deviation: Array | None = None,
+                 expected: Array | None = None) -> None:
+        """
+        Start from a bias.
+
+        Parameters
+        ----------
+        bias
+            N and N m, (6,).
+        deviation
+            Its standard deviation, (6,); None: that of the settings.
+        expected
+            Reading of a perfect sensor, (6,), where it was measured; None: unknown.
+
+        """
         self._state = np.zeros((6, 2))
         self._state[:, 0] = bias
         self._reset_covariance(self._initial if deviation is None else deviation)
@@ -115,6 +128,17 @@ class BiasFilter:
         self._stamp_ns: int | None = None
         self.updates = self.rejected = 0
         self._carried = np.zeros(6)
+        # Where the bias was measured: a wrong weight below the sensor looks like a bias there, and
+        # like another one in another orientation.
+        self._measured_at = None if expected is None else expected.copy()
+        self.discard()
+
+    def use_inertials(self, change: Array) -> None:
+        """Take off the bias what the readings expected in the air have become larger, (6,)."""
+        self._state[:, 0] -= change
+        self._carried = self._carried + change
+        if self._measured_at is not None:
+            self._measured_at += change
         self.discard()
 
     def _reset_covariance(self, deviation: Array) -> None:
@@ -147,6 +171,7 @@ class BiasFilter:
         error = reading - expected
         self._sum += error
         self._squares += error * error
+        self._expected_sum += expected
         self._count += 1
         self._newest_ns, self._carried = stamp_ns, expected
 
@@ -163,12 +188,15 @@ class BiasFilter:
         count, duration_ns = self._count, self._newest_ns - self._began_ns
         total, squares, stamp_ns = self._sum, self._squares, (
             self._began_ns + self._newest_ns) // 2
+        expected = self._expected_sum / max(count, 1)
         self.discard()
         if count < 2 or duration_ns < self._least_ns:
             return False
         mean = total / count
         scatter = np.maximum(squares / count - mean * mean, 0.0)
         variance = scatter / max(1e-9 * duration_ns / _CORRELATED, 1.0)
+        if self._measured_at is not None:
+            variance += (self._settings.gain * (expected - self._measured_at)) ** 2
         self.predict(stamp_ns)
         if not self._is_credible(mean, variance):
             self.rejected += 1
@@ -176,7 +204,7 @@ class BiasFilter:
             if may_jump:
                 self._reject(mean, self._covariance[:, 0, 0] + variance)
             return True
-        self._correct(mean, variance)
+        self._correct(mean, variance, expected)
         return True
 
     def predict(self, stamp_ns: int) -> None:
@@ -197,11 +225,15 @@ class BiasFilter:
         expected = self._covariance[:, 0, 0] + variance
         return not (innovation * innovation > _GATE ** 2 * expected).any()
 
-    def _correct(self, mean: Array, variance: Array) -> None:
+    def _correct(self, mean: Array, variance: Array, expected: Array) -> None:
         innovation = mean - self._state[:, 0]
         gain = self._covariance[:, :, 0] / (self._covariance[:, 0, 0] + variance)[:, np.newaxis]
         self._state += gain * innovation[:, np.newaxis]
         self._covariance -= gain[:, :, np.newaxis] * self._covariance[:, np.newaxis, 0, :]
+        if self._measured_at is None:
+            self._measured_at = expected
+        else:
+            self._measured_at += gain[:, 0] * (expected - self._measured_at)
         self.updates += 1
         self.consecutive_rejected = self._agreeing = 0
 
@@ -217,6 +249,7 @@ class BiasFilter:
     def discard(self) -> None:
         """Discard the readings of this swing."""
         self._count, self._sum, self._squares = 0, np.zeros(6), np.zeros(6)
+        self._expected_sum = np.zeros(6)
         self._began_ns = self._newest_ns = 0
 
 

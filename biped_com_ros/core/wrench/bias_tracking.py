@@ -107,11 +107,12 @@ class BiasTracking:
         for found in self.filters.values():
             found.use(bias)
 
-    def restart(self, sensor: int, deviation: Array | None = None) -> None:
+    def restart(self, sensor: int, deviation: Array | None = None,
+                expected: Array | None = None) -> None:
         """Start from the present offset of a sensor, as after a tare; a hand's has no bias."""
         found = self.filters.get(sensor)
         if found is not None:
-            found.set_bias(self._aggregation.channels[sensor].offset, deviation)
+            found.set_bias(self._aggregation.channels[sensor].offset, deviation, expected)
 
     def update(self, stamp_ns: int) -> bool:
         """

@@ -159,6 +159,7 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
 
     def use_inertials(self) -> None:
         """Recompute the weight of what sensors carry after the masses changed."""
+        self.offsets.expect_inertials()
         self.aggregation.use_inertials()
         self._use_weights()
 

@@ -16,10 +16,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
+from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.wrench.aggregation import WrenchAggregation
 from biped_com_ros.core.wrench.bias import BiasFilter
 from biped_com_ros.core.wrench.bias_tracking import BiasTracking, SwingSettings
@@ -64,6 +66,7 @@ class SensorOffsets:
         self._recent = [RecentReadings(channel.name, params.tare_samples)
                         for channel in self._channels]
         self.tracking: BiasTracking | None = None
+        self._expected_before: Array | None = None
         if not self._channels:
             return  # virtual feet have no offsets
         self._path = Path(params.offsets_file).expanduser() if params.offsets_file else None
@@ -104,16 +107,62 @@ class SensorOffsets:
             for i, channel in enumerate(self._channels):
                 trigger_service(self._node, f'~/{channel.name}/{name}', partial(action, (i,)))
 
+    def expect_inertials(self) -> None:
+        """
+        Prepare for new masses of what is below the sensors; call it before they are in use.
+
+        An offset that was measured in the air contains the error of the weight expected there. As
+        soon as the present state has been computed with the new masses, it is corrected.
+        """
+        if self._expected_before is None and self._aggregation.is_state_current:
+            self._expected_before = np.array([self._expected(i) for i in range(
+                len(self._channels))])
+
+    def _expected(self, sensor: int) -> Array:
+        """Return the reading of a sensor without bias while what is below it hangs, (6,)."""
+        channel = self._channels[sensor]
+        return channel.correction.reading_of(self._aggregation.expected[sensor]).copy()
+
+    def _use_inertials(self, before: Array) -> None:
+        logger, changed = self._node.get_logger(), []
+        for i, channel in enumerate(self._channels):
+            change = self._expected(i) - before[i]
+            tracked = None if self.tracking is None else self.tracking.filters.get(i)
+            tared = self._offsets.get(channel.name)
+            if tared is None and (tracked is None or not tracked.updates):
+                continue  # no offset that was measured in the air
+            channel.set_offset(channel.offset - change)
+            if tared is not None:
+                self._offsets[channel.name] = replace(
+                    tared, offset=tuple((np.array(tared.offset) - change).tolist()))
+            if tracked is not None:
+                tracked.use_inertials(change)
+            changed.append(f"'{channel.name}' by {np.linalg.norm(change[:3]):.2f} N")
+        if not changed:
+            return
+        logger.info('offsets corrected for the calibrated weight below the sensors: '
+                    + ', '.join(changed))
+        if self._path is None or not self._offsets:
+            self._publish()
+            return
+        try:
+            logger.info(self._publish_and_save())
+        except ConfigurationError as error:
+            logger.error(f'corrected offsets: {error}')
+
     def track(self, stamp_ns: int) -> None:
         """Track the biases of feet in the air; call it when all feet have new wrenches."""
+        if self._expected_before is not None and self._aggregation.is_state_current:
+            before, self._expected_before = self._expected_before, None
+            self._use_inertials(before)
         if self.tracking is not None and self.tracking.update(stamp_ns):
             self._publish()
 
-    def _restart_tracking(self, sensor: int, name: str) -> None:
+    def _restart_tracking(self, sensor: int, name: str, expected: Array | None = None) -> None:
         if self.tracking is not None:
             offset = self._offsets.get(name)
             self.tracking.restart(sensor, None if offset is None else (
-                np.array(offset.standard_deviation)))
+                np.array(offset.standard_deviation)), expected)
 
     def add_reading(self, sensor: int, stamp_ns: int) -> None:
         """Add the last reading of a channel."""
@@ -136,7 +185,7 @@ class SensorOffsets:
             channel.set_offset(offset.offset)
             self._offsets[channel.name] = offset
         for sensor in sensors:
-            self._restart_tracking(sensor, self._channels[sensor].name)
+            self._restart_tracking(sensor, self._channels[sensor].name, self._expected(sensor))
         texts = [_describe(channel.name, offset) for channel, offset in offsets.items()]
         return f'{"; ".join(texts)}; {self._publish_and_save()}'
 
@@ -150,10 +199,10 @@ class SensorOffsets:
             If the robot moves or stands, or the readings are noisy or too old.
 
         """
-        aggregation, channel = self._aggregation, self._channels[sensor]
         return self._recent[sensor].estimate_offset(
-            channel.correction.reading_of(aggregation.expected[sensor]), self._stillness,
-            self._node.params.tare_limits(aggregation.body_weight), channel.config,
+            self._expected(sensor), self._stillness,
+            self._node.params.tare_limits(self._aggregation.body_weight),
+            self._channels[sensor].config,
             max(self._stillness.updated_ns, *(recent.newest_ns for recent in self._recent)))
 
     def _untare(self, sensors: Sequence[int]) -> str:

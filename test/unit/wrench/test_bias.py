@@ -55,6 +55,24 @@ def test_a_mean_that_is_not_credible_is_refused():
     assert found.rejected == 1 and not found.updates and not found.bias.any()
 
 
+def test_a_wrong_weight_of_the_foot_is_no_contradiction_in_another_posture():
+    """What hangs below a sensor is 8 % lighter than in the URDF: that turns with it."""
+    found, upright = BiasFilter(BiasSettings()), np.array((0.0, 0.0, -15.0, 0.0, 0.0, 0.0))
+    tilted = 15.0 * np.array((np.sin(0.5), 0.0, -np.cos(0.5), 0.0, 0.0, 0.0))
+    for swing in range(20):
+        expected = upright if swing < 10 else tilted
+        for i in range(100):
+            noise = 0.02 * np.sin(i)
+            found.add_in_air(0.92 * expected + noise, expected, 10 ** 9 * swing + 10 * MS * i)
+        found.finish_swing()
+        assert (np.abs(found.bias) < 1.96 * found.deviation + 0.01).all()
+    assert found.updates == 20 and not found.rejected
+    # A calibrated URDF has the true weight: no bias is left.
+    assert np.abs(found.bias).max() > 1.0
+    found.use_inertials(-0.08 * upright)
+    assert np.abs(found.bias).max() < 0.1
+
+
 @pytest.mark.parametrize(('scatter', 'is_followed'), [(0.0, True), (6.0, False)])
 def test_a_bias_that_jumped_is_followed_after_a_few_swings(scatter, is_followed):
     """A sensor that was knocked; contacts that are taken for swings scatter."""
