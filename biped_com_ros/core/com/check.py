@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 import math
 
+from biped_com_ros.core.com.estimate import ComEstimate
 from biped_com_ros.core.constants import SECOND_NS
 from biped_com_ros.core.geometry.pose import Array
 import numpy as np
@@ -30,6 +31,31 @@ SETTLING_NS = 500_000_000
 
 WINDOW_NS = SECOND_NS
 """Duration of averaging, ns."""
+
+AT_REST = 0.01
+"""Largest speed of a centre of mass that is where it was in the last mean, m/s."""
+
+LATEST_NS = 500_000_000
+"""Longest time between that mean and the centre of mass that it is compared with, ns."""
+
+
+def is_of_rest(estimate: ComEstimate, mean_ns: int) -> bool:
+    """
+    Return whether an estimate is that of the robot at rest that a mean is of.
+
+    The mean arrives when it is complete, or later: by then the robot may have set off.
+
+    Parameters
+    ----------
+    estimate
+        The estimate.
+    mean_ns
+        Time of the last reading in the mean, ns.
+
+    """
+    velocity = estimate.velocity
+    return abs(estimate.located.stamp_ns - mean_ns) <= LATEST_NS and (
+        velocity is None or math.hypot(*velocity) <= AT_REST)
 
 
 @dataclass(frozen=True)
