@@ -73,6 +73,11 @@ class SceneNode:
             self._wxyz = self.drawn.wxyz = wxyz.copy()
 
 
+def is_high(camera: Any) -> bool:
+    """Return whether a browser's page is higher than wide, as on a phone."""
+    return bool(camera.image_width < camera.image_height)
+
+
 class Scene:
     """
     The 3-D part of the page.
@@ -132,7 +137,7 @@ class Scene:
         cover the lower half.
         """
         look_at, position = _LOOK_AT, _POSITION
-        if camera.image_width < camera.image_height:
+        if is_high(camera):
             look_at, position = _LOOK_AT_HIGH, _POSITION_HIGH
         camera.fov = _FIELD_OF_VIEW
         camera.position = self.height * np.array(position)
