@@ -146,12 +146,18 @@ def _balance(model: RobotModel, posture: Array) -> Iterator[Entry]:
 
 
 def _feet(model: RobotModel, posture: Array) -> Iterator[Entry]:
+    heights = _mass_heights(model, posture)
     for foot, config in model.config.feet.items():
         name = f'foot {foot}'
         try:
             outline, height = sole_polygon(model, foot), sole_height(model, foot)
         except BipedComError as error:
             yield Entry(name, f'polygon of {_size(config.polygon)}, not compared: {error}')
+            low = -1e3 * heights[model.foot_index(foot)]
+            if low >= 0.0:
+                yield Entry(name, f'the mass of the foot is {low:.0f} mm below its sole',
+                            f'correct feet.{foot}.sole_origin, along the axes of {config.sole}: '
+                            'its z, or the sign of that; or sole_rpy')
             continue
         yield _compare(name, config.polygon, outline)
         if abs(height) > BELOW:
@@ -161,6 +167,18 @@ def _feet(model: RobotModel, posture: Array) -> Iterator[Entry]:
             yield Entry(name, f'the lowest point of its collision geometry is '
                         f'{1e3 * abs(height):.1f} mm {"above" if height > 0.0 else "below"} the '
                         'sole frame', remedy)
+
+
+def _mass_heights(model: RobotModel, posture: Array) -> Array:
+    """Return how high over each sole the centre of mass of the links fixed to it is, (F,), m."""
+    state = model.state(posture)
+    joints, coms = model.frames(model.link_names).joints, state.link_coms_in_base
+    masses, heights = np.asarray(model.link_masses), []
+    for row, joint in zip(state.placements_in_base(model.soles), model.soles.joints):
+        on_it = (joints == joint) & (masses > 0.0)
+        com = masses[on_it] @ coms[on_it] / max(masses[on_it].sum(), 1e-9)
+        heights.append(row[2].dot(com - row[3]) if on_it.any() else np.inf)
+    return np.array(heights)
 
 
 def _compare(name: str, polygon: Sequence[Point], outline: Sequence[Point]) -> Entry:
@@ -242,7 +260,7 @@ def _joints(model: RobotModel, posture: Array) -> Iterator[Entry]:
                if not (0.0 < limit < math.inf)]
     grouped = {joint for group in model.config.groups.values() for joint in group}
     loose = [name for name in model.joint_names if name not in grouped]
-    text = f'{len(model.config.groups)} groups'
+    text = f'{len(model.config.groups) or "no"} groups'
     if model.config.groups and loose:
         text += f', {len(loose)} joints in none ({_some(loose)})'
     yield Entry('joints', text)

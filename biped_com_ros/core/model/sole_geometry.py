@@ -115,7 +115,7 @@ def _read_mesh(path: Path, scale: Array) -> Triangles:
     if path.suffix.lower() not in readers:
         raise ConfigurationError(
             f"the outline of a sole cannot be read from '{path}': convert it to STL or OBJ, or "
-            'give the polygon of the foot')
+            "use the polygon of the robot's YAML")
     vertices: Array = readers[path.suffix.lower()](path) * scale
     if not len(vertices) or not np.isfinite(vertices).all():
         raise ConfigurationError(f"mesh '{path}' has no vertices, or some that are not finite")

@@ -97,6 +97,22 @@ def test_a_sole_frame_off_the_ground_is_found_with_its_sign(error):
     assert z == pytest.approx(0.0, abs=1e-3)
 
 
+@pytest.mark.parametrize('robot', ['g1', 'biped'])
+def test_a_sole_above_its_foot_is_found_without_collision_geometry(robot, monkeypatch):
+    """The sign of sole_origin is wrong: it simulates well, on soles that are too high."""
+    def unreadable(model, foot):
+        raise ConfigurationError('no STL')
+    monkeypatch.setattr('biped_com_ros.offline.robot_check.sole_polygon', unreadable)
+    config = load_robot_config(robot)
+    urdf = load_urdf(config)
+    assert first_remedy(check_robot(RobotModel(config, urdf))) == ''
+    up = 0.04 if robot == 'biped' else 0.0  # its sole frame is a link of the URDF
+    feet = {name: replace(foot, sole_origin=(*foot.sole_origin[:2], up - foot.sole_origin[2]))
+            for name, foot in config.feet.items()}
+    remedy = first_remedy(check_robot(RobotModel(replace(config, feet=feet), urdf)))
+    assert remedy.startswith('foot ') and 'sole_origin' in remedy
+
+
 def test_a_foot_that_is_not_level_is_named():
     stand = {**CONFIG.postures['stand']}
     ankle = next(name for name in stand if 'ankle' in name and name.startswith('l_'))
