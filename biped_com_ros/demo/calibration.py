@@ -87,15 +87,15 @@ class Calibration(Chapter):
              *(f'{weight_below_sensors(model):.2f} N' for model in models)),
             ('joint torques off by', *(f'{rms:.3f} N m' for rms in torque))]
         return Comparison(
-            ('by the URDF', 'calibrated'), rows, f'{stage.shared["com_gain"]}; uncertainties in '
+            ('by the URDF', 'calibrated'), rows, f'{stage.shared["com_gain"]}; report: '
             f'{path.with_name("report.html")}')
 
 
 def _gain(before: float, after: float) -> str:
     if before < _NEGLIGIBLE:
         return f'the URDF was right: the centre of mass is off by {1e3 * before:.2f} mm'
-    return (f'centre of mass off by {1e3 * before:.2f} -> {1e3 * after:.2f} mm, by the URDF -> '
-            'by the calibrated one')
+    return (f'error of the centre of mass: {1e3 * before:.2f} mm by the URDF -> '
+            f'{1e3 * after:.2f} mm calibrated')
 
 
 def _published(stage: Stage) -> str:

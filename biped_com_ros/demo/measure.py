@@ -32,7 +32,7 @@ class Measure(Chapter):
     description = (
         'The robot sways, lifts its arms and bends its knees. Its centre of mass by '
         'the URDF is compared with the true one, and its weight by the URDF with the '
-        'one that the sensors in its feet measure, which is that above them.')
+        'one that its foot sensors measure: that of everything above them.')
 
     def run(self, stage: Stage) -> ChapterRun:
         """Run the motion once."""
@@ -44,7 +44,7 @@ class Measure(Chapter):
         shot = stage.measurements.whole_snapshot(0.0, (0, ''), ())
         error = 1e3 * shot.com_error
         return Comparison(('by the URDF', 'measured', 'off by'), [
-            ('centre of mass', 'estimated', 'the truth', f'{np.linalg.norm(error):.2f} mm (x '
+            ('centre of mass', '', 'against the truth', f'{np.linalg.norm(error):.2f} mm (x '
              f'{error[0]:+.2f}, y {error[1]:+.2f}, z {error[2]:+.2f})'),
             *weight_rows(shot)], shot.verdict)
 
@@ -58,5 +58,5 @@ def weight_rows(shot: Snapshot) -> list[tuple[str, str, str, str]]:
              f'{shot.weight - shot.unmeasured:.1f} N', f'{100.0 * shot.weight_error:+.2f} %')]
     if shot.unmeasured:
         rows.append(('weight below them', f'{shot.unmeasured:.1f} N',
-                     'only in the air', 'unknown'))
+                     'only while it hangs', 'unknown'))
     return rows

@@ -63,4 +63,4 @@ class Push(Chapter):
                     break
         finally:
             out.destroy()
-        return Comparison(('least margin', 'then'), rows)
+        return Comparison(('least ZMP margin', 'then'), rows)

@@ -88,7 +88,7 @@ class Slope(Chapter):
         rows = []
         for feedback in (False, True):
             rows.append((yield from self._walk(stage, walks, degrees, feedback)))
-        return Comparison(('steps', 'ZMP error (rms)', 'least margin'), rows,
+        return Comparison(('steps', 'ZMP error (rms)', 'least ZMP margin'), rows,
                           problem=self._problem)
 
     def _walk(self, stage: Stage, walks: Walks, degrees: str,

@@ -172,17 +172,24 @@ class Snapshot:
     @property
     def verdict(self) -> str:
         """Return what the errors mean for the URDF."""
-        com_good = self.com_distance < COM_LIMIT
+        distance = self.com_distance
+        # Standing poses hardly determine the height.
+        judged = math.hypot(*self.com_error[:2]) if self.is_calibrated else distance
+        com_good = judged < COM_LIMIT
         weight_good = not abs(self.weight_error) >= WEIGHT_LIMIT  # also if it is not measured
         if self.has_fallen:
             return FALLEN
         if com_good and weight_good:
-            return f'the {self.urdf} describes this robot'
+            height = '' if distance < COM_LIMIT else (
+                f', but for {1e3 * abs(self.com_error[2]):.1f} mm of height, which standing poses '
+                'hardly determine')
+            return f'the {self.urdf} describes this robot{height}'
         wrong = ' and '.join(name for name, good in (
             ('the centre of mass', com_good), ('the weight', weight_good)) if not good)
         if self.is_calibrated:
             return (f'still wrong after the calibration: {wrong} (limits: {1e3 * COM_LIMIT:g} mm, '
-                    f'{100 * WEIGHT_LIMIT:g} %); take more poses')
+                    f'{100 * WEIGHT_LIMIT:g} %); '
+                    f'{"tare the sensors in the air" if com_good else "take more poses"}')
         if self.exact_sensors:
             return f'wrong in the URDF: {wrong}; calibrate it'
         return f'wrong: {wrong}; tare the sensors, or calibrate the URDF'

@@ -100,12 +100,12 @@ def parser() -> argparse.ArgumentParser:
                         metavar='N', help='largest deviation of forces in this time '
                         '(default: %(default)g)')
     result.add_argument('--noise-at-mass', type=float, default=0.0, metavar='KG',
-                        help='errors in N and Nm below are those of a robot of this mass, and are '
-                        'scaled to this robot, as by the parameter noise_at_mass of '
+                        help='errors in N and N m below are those of a robot of this mass, and '
+                        'are scaled to this robot, as by the parameter noise_at_mass of '
                         'com_calibrator (64 for the simulated ones; default: 0, not scaled)')
     for name, default, unit, what in (
-            ('force', 0.5, 'N', 'forces'), ('moment', 0.02, 'Nm', 'moments'),
-            ('torque', 0.3, 'Nm', 'joint torques'),
+            ('force', 0.5, 'N', 'forces'), ('moment', 0.02, 'N m', 'moments'),
+            ('torque', 0.3, 'N m', 'joint torques'),
             ('encoder', math.radians(0.1), 'RAD', 'joint positions'),
             ('tilt', 0.0009, 'RAD', 'the direction of gravity')):
         result.add_argument(f'--{name}-noise', type=float, default=default, metavar=unit,

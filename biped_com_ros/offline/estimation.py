@@ -40,14 +40,14 @@ from rich.console import Console
 from rich.progress import Progress
 
 INSTRUMENTS = (
-    ('force_bias', 'N', 'the bias of forces'), ('moment_bias', 'Nm', 'the bias of moments'),
+    ('force_bias', 'N', 'the bias of forces'), ('moment_bias', 'N m', 'the bias of moments'),
     ('force_drift', 'N', 'the change of the bias of forces over the recording'),
-    ('moment_drift', 'Nm', 'the change of the bias of moments'),
+    ('moment_drift', 'N m', 'the change of the bias of moments'),
     ('wrench_gain', 'SHARE', 'the gains of wrench sensors'),
     ('cross_talk', 'SHARE', 'the cross-talk of wrench sensors'),
     ('sensor_shift', 'M', "the places of wrench sensors' frames"),
     ('sensor_turn', 'RAD', "the axes of wrench sensors' frames"),
-    ('torque_bias', 'Nm', 'the bias of joint torques'),
+    ('torque_bias', 'N m', 'the bias of joint torques'),
     ('torque_gain', 'SHARE', 'the torque constants'),
     ('friction', 'SHARE', "the joints' friction over their effort limit"),
     ('encoder_offset', 'RAD', 'the offsets of joint positions'),
@@ -128,7 +128,7 @@ def find_captures(options: argparse.Namespace, model: RobotModel,
                                 description=f'reading, {len(finder.captures)} poses')
     captures = finder.require_captures()
     for problem, count in finder.rejected.items():
-        console.print(f'left out of the recording ({count} x): {problem}', style='yellow',
+        console.print(f'not used of the recording ({count} x): {problem}', style='yellow',
                       markup=False)
     return captures
 

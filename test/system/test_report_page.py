@@ -59,5 +59,5 @@ def test_a_wide_screen_shows_no_sideways_scroll_bar_either(browser):
 def test_a_small_window_shows_all_columns_of_the_results(browser):
     with browser.phone(848):
         browser.until(lambda: browser.page_and_screen()[1] == 848, 'the small window')
-        left, _, right, _ = browser.look_of('predicted for these')['box']
+        left, _, right, _ = browser.look_of('expected there')['box']
         assert 0.5 < left < right < 1.0

@@ -135,7 +135,7 @@ def describe_ambiguities(ambiguities: Sequence[Ambiguity]) -> str:
     helping = [a for a in ambiguities if a.posture is not None and a.posture.is_worthwhile]
     best = max(helping, key=lambda a: a.posture.share if a.posture else 0.0, default=None)
     advice = 'no known posture helps' if best is None or best.posture is None else (
-        f'most helps {best.posture.posture}, which reduces the variance of '
+        f'the most useful further pose is {best.posture.posture}: it reduces the variance of '
         f'{best.unknowns[0].name} by {100.0 * best.posture.share:.0f} %')
     return (f'{len(found)} errors of instruments cannot be separated from others by these poses; '
             f'worst: {worst}; {advice}')

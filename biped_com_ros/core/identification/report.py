@@ -98,7 +98,7 @@ def html_report(model: RobotModel, captures: Sequence[Capture], found: Identific
         + _pose_plot(found, 'mm', [
             1e3 * np.linalg.norm(r.com, axis=1) for _, r in found.residuals])
         + '<h2>Joint torques against measurement, root mean square by pose</h2>'
-        + _pose_plot(found, 'Nm', [_rows_rms(r.torque) for _, r in found.residuals])
+        + _pose_plot(found, 'N m', [_rows_rms(r.torque) for _, r in found.residuals])
         + '<h2>Shift of each centre of mass, with 95 % intervals</h2>' + _shift_plot(found)
         + f'<h2>Instruments</h2>{_instrument_table(found)}'
         f'<h2>Noise of the sensors</h2>{_noise_table(found)}'
@@ -140,12 +140,12 @@ def _rows_rms(values: Array) -> Array:
 
 def _summary_table(found: Identification) -> str:
     mass_before = sum(link.mass_before for link in found.links)
-    rows: list[tuple[str, ...]] = [('Total mass', f'{mass_before:.3f} kg',
+    rows: list[tuple[str, ...]] = [('Total mass, ± 95 %', f'{mass_before:.3f} kg',
                                    f'{found.mass:.3f} ± {1.96 * found.mass_std:.3f} kg', '', '')]
     for title, what, scale, digits, unit in (
             ('Centre of mass, rms', 'com_rms', 1e3, 2, 'mm'),
-            ('Joint torque, rms', 'torque_rms', 1.0, 3, 'Nm'),
-            ('Joint torque, largest', 'torque_max', 1.0, 3, 'Nm'),
+            ('Joint torque, rms', 'torque_rms', 1.0, 3, 'N m'),
+            ('Joint torque, largest', 'torque_max', 1.0, 3, 'N m'),
             ('Weight, mean', 'weight_mean', 1.0, 2, 'N')):
         if math.isnan(getattr(found.before, what)):
             continue  # not measured
@@ -153,8 +153,8 @@ def _summary_table(found: Identification) -> str:
         rows.append((title, *(f'{round(scale * getattr(r, what), digits) + 0.0:.{digits}f} {unit}'
                               for _, r in found.residuals),
                      f'{1e3 * found.validated_com:.2f} mm' if what == 'com_rms' else ''))
-    return _table(('Residual', 'URDF', 'calibrated', 'calibrated, poses left out',
-                   'predicted for these'), rows) + (
+    return _table(('Residual', 'URDF', 'calibrated', 'calibrated, on poses not used',
+                   'expected there'), rows) + (
         '<p>The centre of mass itself is predicted to be off by '
         f'{1e3 * found.com_error:.2f} mm rms in these poses, horizontally; residuals contain the '
         'noise of the sensors as well.</p>')

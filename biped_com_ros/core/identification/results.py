@@ -136,13 +136,13 @@ def summary(found: Identification) -> str:
         f'{1e3 * after.com_rms:.2f} mm ({1e3 * found.validated_com:.2f} predicted; its own error '
         f'is predicted to be {1e3 * found.com_error:.2f} mm), ')
     lines = [
-        f'{found.robot}: {found.mass:.3f} kg +- {found.mass_std:.3f} (URDF '
+        f'{found.robot}: {found.mass:.3f} +- {1.96 * found.mass_std:.3f} kg (95 %; URDF '
         f'{sum(link.mass_before for link in found.links):.3f})',
         f'{com}joint torques {before.torque_rms:.3g} -> '
-        f'{after.torque_rms:.3g} Nm (poses left out of the estimate)',
+        f'{after.torque_rms:.3g} N m (on poses not used for the estimate)',
         f'{report.determined} of {report.unknowns} masses and first moments are determined by the '
-        f'data, {report.prior_only} by the prior alone; poses left out are '
-        f'{found.validation_ratio:.2f} times as far off as predicted']
+        f'data, {report.prior_only} by the prior alone; errors on poses not used are '
+        f'{found.validation_ratio:.2f} times the predicted ones (1: as predicted)']
     wrong = [e for e in found.instruments.estimates if e.is_significant]
     worst = sorted(wrong, key=lambda e: -abs(e.estimate) / e.sd)[:SHOWN]
     lines += [f'{describe_instrument(e)}: {e.estimate:+.3g} +- {1.96 * e.sd:.2g} {e.unit}; '

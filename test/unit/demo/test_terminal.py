@@ -134,6 +134,18 @@ def test_the_verdict_is_on_the_urdf_in_use():
     assert 'calibrate it' not in bad
 
 
+def test_after_a_calibration_the_height_is_named_and_not_held_against_it():
+    """Standing poses hardly determine it; the weight has another remedy than the CoM."""
+    high = snapshot(com_error=np.array([3e-4, 0.0, -1.1e-3]), weight=35.316, is_calibrated=True)
+    assert 'the calibrated URDF describes this robot, but for 1.1 mm of height' in summary(high)
+    ahead = snapshot(com_error=np.array([1.1e-3, 0.0, 0.0]), weight=35.316, is_calibrated=True)
+    assert summary(ahead).endswith('take more poses')
+    heavy = snapshot(com_error=np.zeros(3), weight=36.0, is_calibrated=True)
+    assert summary(heavy).endswith('tare the sensors in the air')
+    before = snapshot(com_error=np.array([3e-4, 0.0, -1.1e-3]), weight=35.316, exact_sensors=True)
+    assert 'wrong in the URDF: the centre of mass' in summary(before)
+
+
 def test_weight_that_no_sensor_measures_is_left_out():
     """3 N of feet: what the sensors weigh is 33 N, where the URDF says 32.316."""
     text = summary(snapshot(unmeasured=3.0))

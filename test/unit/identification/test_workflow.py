@@ -171,7 +171,7 @@ def test_results(tmp_path):
     assert page.count('<figure>') == len(captures) and page.count('<polygon') == 30
     assert page.count('<circle') >= 8 * len(captures) and 'http' not in page.replace(
         'http://www.w3.org/2000/svg', '')
-    assert 'left out' in summary(found)
+    assert 'poses not used' in summary(found)
 
 
 def test_the_report_names_robot_and_date_and_folds_what_is_only_the_urdf():
