@@ -123,7 +123,7 @@ class _Robot:
         yield _dot(place(self.com), _COM, 6.0)
         for name, corners in zip(self.model.config.feet, self.soles):
             yield _text(*place(corners.mean(axis=0)), name)
-        yield _text(left, SIZE + 2.2 * GAP, f'soles from above, {1e3 * (high - low)[0]:.0f} mm x '
+        yield _text(left, SIZE + 2.2 * GAP, f'both soles from above, within {1e3 * (high - low)[0]:.0f} mm x '
                     f'{1e3 * (high - low)[1]:.0f} mm')
 
 

@@ -135,9 +135,9 @@ def test_the_errors_before_and_after_are_those_of_the_models(tmp_path):
     assert before == pytest.approx(1e3 * np.linalg.norm(shift), rel=0.5)
     assert before > 1.0 and after == 0.0
     gain = stage.shared['com_gain']
-    assert gain == (f'centre of mass off by {before:.2f} -> 0.00 mm, by the URDF -> by the '
-                    'calibrated one')
-    assert result.verdict == f'{gain}; uncertainties in {tmp_path / "report.html"}'
+    assert gain == (f'error of the centre of mass: {before:.2f} mm by the URDF -> 0.00 mm '
+                    'calibrated')
+    assert result.verdict == f'{gain}; report: {tmp_path / "report.html"}'
     assert rows['published by com_estimator'] == ('', '0.20 mm')
     assert rows['joint torques off by'] == ('0.200 N m', '0.010 N m')
     assert stage.triggered == ['com_calibrator/start', 'com_calibrator/publish']
@@ -166,8 +166,7 @@ def test_an_exact_urdf_needs_no_calibration(tmp_path):
 
 
 @pytest.mark.parametrize('hidden, last', [
-    (HIDDEN, r'Centre of mass off by \d+\.\d\d -> 0\.00 mm, by the URDF -> by the calibrated '
-     'one'),
+    (HIDDEN, r'Error of the centre of mass: \d+\.\d\d mm by the URDF -> 0\.00 mm calibrated'),
     ({}, r'The URDF was right: the centre of mass is off by 0\.00 mm')])
 def test_the_last_line_of_the_demo_is_what_the_calibration_gained(
         tmp_path, capfd, hidden, last):

@@ -115,6 +115,6 @@ def test_the_demo_shows_the_droop_and_continuous_torques(tmp_path):
     without, held = map(float, re.search(
         r'largest error of a hand +([\d.]+) mm +([\d.]+) mm', demo.stdout).groups())
     assert without > 1.0 and held < without / 500.0, demo.stdout
-    share = re.search(r'least share of the other foot +([\d.]+) %', demo.stdout)
-    step = re.search(r'largest step of a torque in 2 ms +([\d.]+) % of its limit', demo.stdout)
+    share = re.search(r'weight left on the lifted foot +([\d.]+) %', demo.stdout)
+    step = re.search(r'largest jump of a torque in 2 ms +([\d.]+) % of its limit', demo.stdout)
     assert float(share[1]) == 0.0 and 0.0 < float(step[1]) < 0.5, demo.stdout
