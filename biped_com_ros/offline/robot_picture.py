@@ -123,8 +123,9 @@ class _Robot:
         yield _dot(place(self.com), _COM, 6.0)
         for name, corners in zip(self.model.config.feet, self.soles):
             yield _text(*place(corners.mean(axis=0)), name)
-        yield _text(left, SIZE + 2.2 * GAP, f'both soles from above, within {1e3 * (high - low)[0]:.0f} mm x '
-                    f'{1e3 * (high - low)[1]:.0f} mm')
+        length, width = (1e3 * (high - low)).tolist()
+        yield _text(left, SIZE + 2.2 * GAP,
+                    f'both soles from above, within {length:.0f} mm x {width:.0f} mm')
 
 
 def _in_base(sole: Array, corners: Sequence[Sequence[float]]) -> Array:

@@ -104,6 +104,7 @@ def test_no_droop_with_feedforward_and_droop_without(robot):
     robot.until(lambda: robot.droop() < 0.005, 'feedforward again')
 
 
+@pytest.mark.timeout(420)
 def test_the_demo_shows_the_droop_and_continuous_torques(tmp_path):
     demo = subprocess.run(
         [sys.executable, '-m', 'biped_com_ros.launch_runner.launch', '--foreground', 'demo',

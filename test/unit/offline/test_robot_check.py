@@ -159,7 +159,7 @@ def test_the_command_ends_with_ready_or_the_first_thing_to_do(tmp_path, monkeypa
     assert str(picture) in '\n'.join(lines)
     drawn = ElementTree.fromstring(picture.read_text())
     bones = [e for e in drawn.iter() if e.tag.endswith('line')]
-    assert len(bones) > 40 and 'soles from above' in picture.read_text()
+    assert len(bones) > 40 and 'both soles from above, within' in picture.read_text()
 
     values = yaml.safe_load(robot_file('biped').read_text())
     values['feet']['left']['polygon'] = [[0.2, 0.04], [-0.2, 0.04], [-0.2, -0.04], [0.2, -0.04]]
