@@ -187,9 +187,10 @@ class RobotSource:
         model, logger = self.model, self._node.get_logger()
         if model is None or self._on_inertials is None or urdf == self._inertials_of:
             return urdf == self._inertials_of
-        mass = model.mass
+        before = ''  # another node of this process may have replaced them already
         try:
             if urdf != model.urdf:
+                before = f'{model.mass:.3f} -> '
                 model.use_inertials(urdf)
         except BipedComError as error:
             if str(error) != self._problem:  # a flood of them would fill the log
@@ -198,7 +199,7 @@ class RobotSource:
             return False
         self._inertials_of, self._problem = urdf, ''
         self._on_inertials()
-        logger.info(f'inertials of the calibrated URDF in use: {mass:.3f} -> {model.mass:.3f} kg')
+        logger.info(f'inertials of the calibrated URDF in use: {before}{model.mass:.3f} kg')
         return True
 
     def _finish(self, model: RobotModel) -> None:
