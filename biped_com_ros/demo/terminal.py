@@ -318,7 +318,8 @@ def _rows(shot: Snapshot, whole: Snapshot) -> list[tuple[str, str, str]]:
     elif 'com' in shot.ages:
         rows.append(('error of the CoM', f'[{QUIET}]- {_ago(shot.ages["com"])}[/]', ''))
     rows += [('contacts', _lines(_contact(foot, *contact, shot.ages.get(foot, 0.0))
-                                 for foot, contact in shot.contacts.items()), ''),
+                                 for foot, contact in shot.contacts.items()),
+              f'with {shot.unmeasured:.1f} N below the sensors' if shot.unmeasured else ''),
              ('rates', _lines(_rate(*item) for item in shot.rates.items()), ''),
              ('real time', _factor(shot.real_time_factor), _factor(whole.real_time_factor)),
              ('health', _health(*shot.health), '')]

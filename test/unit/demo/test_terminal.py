@@ -148,6 +148,8 @@ def test_after_a_calibration_the_height_is_named_and_not_held_against_it():
 
 def test_weight_that_no_sensor_measures_is_left_out():
     """3 N of feet: what the sensors weigh is 33 N, where the URDF says 32.316."""
+    assert 'with 3.0 N below the sensors' in rendered(snapshot(unmeasured=3.0))
+    assert 'below the sensors' not in rendered(snapshot())
     text = summary(snapshot(unmeasured=3.0))
     assert 'weight above the feet 33.00 N measured, 32.32 N by the URDF: +2.12 %, +0.070' in text
 
