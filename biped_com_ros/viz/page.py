@@ -28,7 +28,8 @@ from biped_com_ros.viz import palette, widgets
 from biped_com_ros.viz.clicks import Click
 from biped_com_ros.viz.controls import CommandHandler, Controls
 from biped_com_ros.viz.figures import Figures
-from biped_com_ros.viz.scene import is_high, Scene
+from biped_com_ros.viz.framing import Framing
+from biped_com_ros.viz.scene import Scene
 from biped_com_ros.viz.server import open_server, url_of
 from biped_com_ros.viz.view import View
 import numpy as np
@@ -75,11 +76,7 @@ class Page:
         self._is_clickable = False
         self._set_theme(False)
         self._make_panel(on_command)
-        #: Whether each browser's page was higher than wide when its camera was set.
-        self._framed_high: dict[int, bool] = {}
-        self._server.on_client_connect(self._connect)
-        self._server.on_client_disconnect(
-            lambda client: self._framed_high.pop(client.client_id, None))
+        self._framing = Framing(self._server)
 
     @property
     def browsers(self) -> int:
@@ -98,8 +95,7 @@ class Page:
         self._scene = Scene(self._server, model)
         self._is_clickable = False
         self._apply_looks()
-        for client in self._server.get_clients().values():
-            self._frame(client)
+        self._framing.set_scene(self._scene)
         self._waiting.visible = False
         return self._scene.looks.problems
 
@@ -148,22 +144,6 @@ class Page:
         self._server.gui.configure_theme(
             show_logo=False, show_share_button=False, dark_mode=is_dark, control_width='medium',
             brand_color=palette.FORCE)
-
-    def _connect(self, client: Any) -> None:
-        self._frame(client)
-        # The first size may be that before the layout; a phone is turned.
-        client.camera.on_update(lambda camera: self._frame_anew(client))
-
-    def _frame_anew(self, client: Any) -> None:
-        """Point the camera at the robot again if the page is no longer as wide, or as high."""
-        if self._framed_high.get(client.client_id) == (not is_high(client.camera)):
-            self._frame(client)
-
-    def _frame(self, client: Any) -> None:
-        """Point a browser's camera at the robot."""
-        if self._scene is not None:
-            self._framed_high[client.client_id] = is_high(client.camera)
-            self._scene.frame(client.camera)
 
     def _make_panel(self, on_command: CommandHandler) -> None:
         gui = self._server.gui

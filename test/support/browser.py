@@ -194,8 +194,10 @@ class Browser:
         """Have a small window, by default one that is higher than wide."""
         self._driver.execute_cdp_cmd('Emulation.setDeviceMetricsOverride', {
             'width': width, 'height': 844, 'deviceScaleFactor': 0.5, 'mobile': True})
-        yield
-        self._driver.execute_cdp_cmd('Emulation.clearDeviceMetricsOverride', {})
+        try:
+            yield
+        finally:
+            self._driver.execute_cdp_cmd('Emulation.clearDeviceMetricsOverride', {})
 
     def click_on(self, words):
         """Click on words that are no button."""

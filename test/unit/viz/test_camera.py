@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+from biped_com_ros.viz.framing import Framing
 from biped_com_ros.viz.scene import Scene
 import numpy as np
 import pytest
@@ -59,3 +60,39 @@ def test_the_whole_robot_fills_the_picture(height, size, lowest):
     top, feet = camera.row(np.array((0.0, 0.0, height))), camera.row(np.zeros(3))
     assert 0.02 < top < feet < lowest - 0.01
     assert feet - top > 0.6 * lowest
+
+
+class Server:
+    """Viser with one browser."""
+
+    def __init__(self):
+        self.updates = []
+        self.camera = SimpleNamespace(
+            image_width=1000, image_height=700, on_update=self.updates.append)
+
+    def on_client_connect(self, callback):
+        callback(SimpleNamespace(client_id=3, camera=self.camera))
+
+    def on_client_disconnect(self, callback):
+        """Never call it."""
+
+    def get_clients(self):
+        return {3: SimpleNamespace(client_id=3, camera=self.camera)}
+
+    def move_camera(self):
+        for update in self.updates:
+            update(self.camera)
+
+
+def test_a_page_that_was_not_laid_out_yet_is_framed_again():
+    """The first size may be that of a desktop; a camera that the user moves stays."""
+    server, framed = Server(), []
+    framing = Framing(server)
+    server.move_camera()  # there is no robot yet
+    framing.set_scene(SimpleNamespace(frame=lambda camera: framed.append(camera.image_width)))
+    server.move_camera()
+    assert framed == [1000]
+    server.camera.image_width, server.camera.image_height = 390, 844
+    server.move_camera()
+    server.move_camera()
+    assert framed == [1000, 390]
