@@ -32,6 +32,12 @@ SETTLING_NS = 500_000_000
 WINDOW_NS = SECOND_NS
 """Duration of averaging, ns."""
 
+CONFIRMING_NS = 400_000_000
+"""
+Time without motion after a mean before it counts, ns: a motion that begins presses on the ground,
+and so moves the centre of pressure, before its joints are fast enough to count as moving.
+"""
+
 AT_REST = 0.01
 """Largest speed of a centre of mass that is where it was in the last mean, m/s."""
 
@@ -92,6 +98,7 @@ class RestMean:
 
     def __init__(self, size: int) -> None:
         self._sum, self._count, self._began_ns = np.zeros(size), 0, 0
+        self._complete: tuple[int, Array] | None = None
 
     def add(self, values: Array, stamp_ns: int, moved_ns: int) -> Array | None:
         """
@@ -109,21 +116,27 @@ class RestMean:
         Returns
         -------
         numpy.ndarray or None
-            The mean (size,), once per :data:`WINDOW_NS` of rest.
+            The mean (size,), once per :data:`WINDOW_NS` of rest, after :data:`CONFIRMING_NS`.
 
         """
         if stamp_ns - moved_ns < SETTLING_NS:
-            self._count = 0
+            self._count, self._complete = 0, None
             return None
         if not self._count or stamp_ns < self._began_ns:
             self._sum[:], self._count, self._began_ns = 0.0, 0, stamp_ns
         self._sum += values
         self._count += 1
-        if stamp_ns - self._began_ns < WINDOW_NS:
-            return None
-        mean: Array = self._sum / self._count
-        self._count = 0
+        mean = self._confirmed(stamp_ns)
+        if stamp_ns - self._began_ns >= WINDOW_NS:
+            self._complete, self._count = (stamp_ns, self._sum / self._count), 0
         return mean
+
+    def _confirmed(self, stamp_ns: int) -> Array | None:
+        """Return the last complete mean once nothing has moved since it for long enough."""
+        if self._complete is None or 0 <= stamp_ns - self._complete[0] < CONFIRMING_NS:
+            return None
+        (completed_ns, mean), self._complete = self._complete, None
+        return mean if stamp_ns >= completed_ns else None  # else the clock was set back
 
 
 class ComCheck:

@@ -13,7 +13,8 @@
 # limitations under the License.
 """Centre of pressure against the model's centre of mass, at rest."""
 
-from biped_com_ros.core.com.check import ComCheck, RestMean, SETTLING_NS, WINDOW_NS
+from biped_com_ros.core.com.check import (
+    ComCheck, CONFIRMING_NS, RestMean, SETTLING_NS, WINDOW_NS)
 import numpy as np
 import pytest
 
@@ -54,10 +55,10 @@ def means_of(values, moved_ns, period_ns=10_000_000):
 
 
 def test_rest_is_averaged_once_per_window():
-    values = np.arange(303.0)
+    values = np.arange(303.0 + CONFIRMING_NS // 10_000_000)
     found = means_of(values, lambda ns: 0)
-    assert [ns for ns, _ in found] == [WINDOW_NS, 2 * WINDOW_NS + 10_000_000,
-                                       3 * WINDOW_NS + 20_000_000]
+    assert [ns - CONFIRMING_NS for ns, _ in found] == [
+        WINDOW_NS, 2 * WINDOW_NS + 10_000_000, 3 * WINDOW_NS + 20_000_000]
     np.testing.assert_allclose([mean for _, mean in found], [50.0, 151.0, 252.0])
 
 
@@ -65,7 +66,7 @@ def test_what_moves_or_has_just_moved_is_not_averaged():
     stopped = 10_400_000_000
     found = means_of(np.arange(250.0), lambda ns: min(ns, stopped))
     first = (stopped - 10_000_000_000 + SETTLING_NS) // 10_000_000
-    assert found == [(first * 10_000_000 + WINDOW_NS, first + 50.0)]
+    assert found == [(first * 10_000_000 + WINDOW_NS + CONFIRMING_NS, first + 50.0)]
     assert not means_of(np.arange(250.0), lambda ns: ns - SETTLING_NS // 2)
 
 
@@ -73,4 +74,13 @@ def test_a_clock_that_is_set_back_begins_a_new_window():
     mean, one = RestMean(1), np.ones(1)
     assert mean.add(5.0 * one, 9 * WINDOW_NS, -WINDOW_NS) is None
     assert mean.add(one, WINDOW_NS, -WINDOW_NS) is None
-    assert mean.add(one, 2 * WINDOW_NS, -WINDOW_NS) == pytest.approx(1.0)
+    assert mean.add(one, 2 * WINDOW_NS, -WINDOW_NS) is None
+    assert mean.add(one, 2 * WINDOW_NS + CONFIRMING_NS, -WINDOW_NS) == pytest.approx(1.0)
+
+
+def test_a_mean_after_which_something_moves_is_dropped():
+    """What begins to move accelerates the robot before its joints count as moving."""
+    begins = 10_000_000_000 + WINDOW_NS + CONFIRMING_NS // 2
+    assert not means_of(np.arange(250.0), lambda ns: ns if ns >= begins else 0)
+    late = begins + CONFIRMING_NS
+    assert len(means_of(np.arange(250.0), lambda ns: ns if ns >= late else 0)) == 1
