@@ -29,6 +29,9 @@ slowest = --durations=12 --durations-min=5
 # Of the system's tests those that start no robot.
 light = $(addprefix test/system/test_,environment.py gazebo.py make.py package.py)
 chapters = $(or $(CHAPTERS),$(DEMO))
+ifneq ($(findstring ',$(ROBOT)$(chapters)),)
+$(error ROBOT and CHAPTERS must not contain an apostrophe: rename the file)
+endif
 # Simulated robots publish on the topics of real ones: never on the network, unless asked.
 isolated = $(if $(NETWORK),,--isolated)
 launch = --block-interrupt -- python -m biped_com_ros.launch_runner.launch

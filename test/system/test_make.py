@@ -44,6 +44,13 @@ def test_a_robot_file_with_a_space_is_one_argument_of_check() -> None:
     assert found[found.index('biped_com_ros.offline.check') + 1] == 'a b'
 
 
+@pytest.mark.parametrize('argument', ["ROBOT=it's", "CHAPTERS=it's"])
+def test_an_apostrophe_is_refused_before_it_confuses_the_shell(argument: str) -> None:
+    with pytest.raises(subprocess.CalledProcessError) as raised:
+        words('demo', argument)
+    assert 'must not contain an apostrophe' in raised.value.stderr
+
+
 def test_chapters_with_spaces_are_one_argument() -> None:
     assert 'chapters:=measure, push' in words('demo', 'CHAPTERS=measure, push')
 
