@@ -42,26 +42,7 @@ AT_REST = 0.01
 """Largest speed of a centre of mass that is where it was in the last mean, m/s."""
 
 LATEST_NS = 500_000_000
-"""Longest time between that mean and the centre of mass that it is compared with, ns."""
-
-
-def is_of_rest(estimate: ComEstimate, mean_ns: int) -> bool:
-    """
-    Return whether an estimate is that of the robot at rest that a mean is of.
-
-    The mean arrives when it is complete, or later: by then the robot may have set off.
-
-    Parameters
-    ----------
-    estimate
-        The estimate.
-    mean_ns
-        Time of the last reading in the mean, ns.
-
-    """
-    velocity = estimate.velocity
-    return abs(estimate.located.stamp_ns - mean_ns) <= LATEST_NS and (
-        velocity is None or math.hypot(*velocity) <= AT_REST)
+"""Longest time between the mean and the centre of mass that it is compared with, ns."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +137,25 @@ class ComCheck:
 
     def __init__(self, body_weight: float, tolerance: float) -> None:
         self._weight, self.tolerance = body_weight, tolerance
+
+    @staticmethod
+    def is_of_rest(estimate: ComEstimate, mean_ns: int) -> bool:
+        """
+        Return whether an estimate is that of the robot at rest that a mean is of.
+
+        The mean arrives when it is complete, or later: by then the robot may have set off.
+
+        Parameters
+        ----------
+        estimate
+            The estimate.
+        mean_ns
+            Time of the mean, ns.
+
+        """
+        velocity = estimate.velocity
+        return abs(estimate.located.stamp_ns - mean_ns) <= LATEST_NS and (
+            velocity is None or math.hypot(*velocity) <= AT_REST)
 
     def verdict(self, total: Array, com: Array) -> ComVerdict:
         """

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from biped_com_ros.core.com.check import ComCheck, is_of_rest
+from biped_com_ros.core.com.check import ComCheck
 from biped_com_ros.core.com.estimate import ComEstimate
 from biped_com_ros.core.geometry.pose import Array, footprint_pose
 from biped_com_ros.core.wrench.weight_check import UPRIGHT, WeightCheck
@@ -80,7 +80,7 @@ class ModelCheck:
     def _on_rest(self, stamp_ns: int, total: Array) -> None:
         """Compare the mean total of the last second, in ``base_footprint``, with the model."""
         estimate = self._latest()
-        if estimate is None or not is_of_rest(estimate, stamp_ns):
+        if estimate is None or not self._com_check.is_of_rest(estimate, stamp_ns):
             return
         located, load = estimate.located, estimate.load
         self._weight_check.body_weight = self._node.params.gravity * (

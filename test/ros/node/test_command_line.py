@@ -113,7 +113,7 @@ def test_an_interrupt_of_a_tool_while_starting_leaves_no_traceback(delay, tmp_pa
 
 def test_an_interrupt_of_a_tool_in_the_middle_of_its_work_leaves_no_traceback(tmp_path):
     with started_calibration(tmp_path) as process:
-        assert any('left out of the recording' in line for line in process.stderr)
+        assert any('not used of the recording' in line for line in process.stderr)
         check_interrupted(process)
 
 
