@@ -32,10 +32,11 @@ SETTLING_NS = 500_000_000
 WINDOW_NS = SECOND_NS
 """Duration of averaging, ns."""
 
-CONFIRMING_NS = 400_000_000
+CONFIRMING_NS = 900_000_000
 """
-Time without motion after a mean before it counts, ns: a motion that begins presses on the ground,
-and so moves the centre of pressure, before its joints are fast enough to count as moving.
+Time without motion after a mean before it counts, ns, less than the next mean takes. A motion that
+begins moves the centre of pressure before its joints are fast enough to count as moving: slow ones
+take half a second and more.
 """
 
 AT_REST = 0.01

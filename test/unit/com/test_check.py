@@ -64,7 +64,7 @@ def test_rest_is_averaged_once_per_window():
 
 def test_what_moves_or_has_just_moved_is_not_averaged():
     stopped = 10_400_000_000
-    found = means_of(np.arange(250.0), lambda ns: min(ns, stopped))
+    found = means_of(np.arange(300.0), lambda ns: min(ns, stopped))
     first = (stopped - 10_000_000_000 + SETTLING_NS) // 10_000_000
     assert found == [(first * 10_000_000 + WINDOW_NS + CONFIRMING_NS, first + 50.0)]
     assert not means_of(np.arange(250.0), lambda ns: ns - SETTLING_NS // 2)
