@@ -77,8 +77,8 @@ class Gravity(Chapter):
         yield from ramp_down(stage)
         last = [''] * (len(sags) - 1)
         return Comparison(tuple(sags), [
-            ('largest joint error', *(f'{degrees:.2f} deg' for degrees, _ in sags.values())),
-            ('largest error of a hand', *(f'{mm:.2f} mm' for _, mm in sags.values())),
+            ('largest joint error', *(f'{degrees:.3f} deg' for degrees, _ in sags.values())),
+            ('largest error of a hand', *(f'{mm:.3f} mm' for _, mm in sags.values())),
             ('weight left on the lifted foot', *last, f'{100.0 * torques.least_share:.1f} %'),
             ('largest jump of a torque in 2 ms', *last,
              f'{100.0 * torques.largest_step:.2f} % of its limit')])

@@ -29,16 +29,11 @@ class Framing:
     server
         Of viser.
 
-    Attributes
-    ----------
-    scene
-        The robot; None: not known yet.
-
     """
 
     def __init__(self, server: Any) -> None:
         self._server = server
-        self.scene: Scene | None = None
+        self._scene: Scene | None = None
         #: Whether each browser's page was higher than wide when its camera was set.
         self._was_high: dict[int, bool] = {}
         server.on_client_connect(self._connect)
@@ -46,7 +41,7 @@ class Framing:
 
     def set_scene(self, scene: Scene) -> None:
         """Look at a robot, from now on, also in browsers that were there before it."""
-        self.scene = scene
+        self._scene = scene
         for client in self._server.get_clients().values():
             self._frame(client)
 
@@ -62,6 +57,6 @@ class Framing:
             self._frame(client)
 
     def _frame(self, client: Any) -> None:
-        if self.scene is not None:
+        if self._scene is not None:
             self._was_high[client.client_id] = is_high(client.camera)
-            self.scene.frame(client.camera)
+            self._scene.frame(client.camera)

@@ -67,6 +67,8 @@ class SensorOffsets:
                         for channel in self._channels]
         self.tracking: BiasTracking | None = None
         self._expected_before: Array | None = None
+        #: Names of sensors tared by this process: which URDF those of a file are of is unknown.
+        self._tared: set[str] = set()
         if not self._channels:
             return  # virtual feet have no offsets
         self._path = Path(params.offsets_file).expanduser() if params.offsets_file else None
@@ -112,7 +114,8 @@ class SensorOffsets:
         Prepare for new masses of what is below the sensors; call it before they are in use.
 
         An offset that was measured in the air contains the error of the weight expected there. As
-        soon as the present state has been computed with the new masses, it is corrected.
+        soon as the present state has been computed with the new masses, it is corrected. Offsets
+        from a file stay: they may have been corrected, and saved, before a restart.
         """
         if self._expected_before is None and self._aggregation.is_state_current:
             self._expected_before = np.array([self._expected(i) for i in range(
@@ -128,9 +131,9 @@ class SensorOffsets:
         for i, channel in enumerate(self._channels):
             change = self._expected(i) - before[i]
             tracked = None if self.tracking is None else self.tracking.filters.get(i)
+            if channel.name not in self._tared and (tracked is None or not tracked.updates):
+                continue  # it was not measured with the masses that were in use until now
             tared = self._offsets.get(channel.name)
-            if tared is None and (tracked is None or not tracked.updates):
-                continue  # no offset that was measured in the air
             channel.set_offset(channel.offset - change)
             if tared is not None:
                 self._offsets[channel.name] = replace(
@@ -184,6 +187,7 @@ class SensorOffsets:
         for channel, offset in offsets.items():
             channel.set_offset(offset.offset)
             self._offsets[channel.name] = offset
+            self._tared.add(channel.name)
         for sensor in sensors:
             self._restart_tracking(sensor, self._channels[sensor].name, self._expected(sensor))
         texts = [_describe(channel.name, offset) for channel, offset in offsets.items()]
@@ -211,6 +215,7 @@ class SensorOffsets:
         for channel in channels:
             channel.set_offset(channel.correction.bias)
             self._offsets.pop(channel.name, None)
+            self._tared.discard(channel.name)
         for i in sensors:
             self._restart_tracking(i, self._channels[i].name)
         names = ', '.join(f"'{channel.name}'" for channel in channels)

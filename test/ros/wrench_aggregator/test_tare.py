@@ -129,26 +129,40 @@ def test_a_restart_loads_the_offsets(own_rig, tmp_path):
     assert yaml.safe_load(Path(path).read_text())['sensors'] == {}
 
 
+def calibrate(rig, robot):
+    """Publish a URDF with the robot's true links, and wait until it is in use."""
+    model = rig.node.model
+    before = model.mass
+    rig.peer.create_publisher(String, 'calibrated_description', LATCHED).publish(String(
+        data=with_inertials(model.urdf, {
+            link: NewInertial(mass, com) for link, (mass, com) in robot.links.items()})))
+    rig.until(lambda: model.mass != before, what='calibrated inertials')
+
+
 def test_calibrated_weights_are_taken_off_the_offsets_that_were_measured_with_others(
         own_rig, tmp_path):
     """In the air the URDF's error in what is below a sensor looks like an offset."""
     path = tmp_path / 'offsets.yaml'
     rig = own_rig(offsets_file=str(path))
-    robot, model = rig.robot, rig.node.model
+    robot = rig.robot
     robot.links = {link: (1.2 * mass, com + 0.01) for link, (mass, com) in robot.links.items()}
     hang(rig, noise=0.0)
     assert rig.tare('right_foot/tare').success
     channel = rig.node.aggregation.channels[2]
     error = np.abs(channel.offset - OFFSETS['right_foot'])
     assert error[:3].max() > 0.2 and error[3:].max() > 0.01
-    rig.peer.create_publisher(String, 'calibrated_description', LATCHED).publish(String(
-        data=with_inertials(model.urdf, {
-            link: NewInertial(mass, com) for link, (mass, com) in robot.links.items()})))
+    calibrate(rig, robot)
     rig.until(lambda: rig.play(5) and np.allclose(
         channel.offset, OFFSETS['right_foot'], atol=1e-6), what='corrected offsets')
     saved = yaml.safe_load(path.read_text())['sensors']
     np.testing.assert_allclose(saved['right_foot']['offset'], OFFSETS['right_foot'], atol=1e-6)
     assert not rig.node.aggregation.channels[0].offset.any(), 'it was not tared'
+    restarted = own_rig(offsets_file=str(path))
+    calibrate(restarted, robot)
+    restarted.robot.links, restarted.offsets = robot.links, {'right_foot': OFFSETS['right_foot']}
+    restarted.play(20)
+    np.testing.assert_allclose(
+        restarted.node.aggregation.channels[2].offset, OFFSETS['right_foot'], atol=1e-6)
     rig.clear()
     rig.play(5)
     np.testing.assert_allclose(wrench(rig.got['right/wrench'][-1]), 0.0, atol=1e-6)

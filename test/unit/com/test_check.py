@@ -13,8 +13,10 @@
 # limitations under the License.
 """Centre of pressure against the model's centre of mass, at rest."""
 
+from types import SimpleNamespace
+
 from biped_com_ros.core.com.check import (
-    ComCheck, CONFIRMING_NS, RestMean, SETTLING_NS, WINDOW_NS)
+    ComCheck, CONFIRMING_NS, LATEST_NS, RestMean, SETTLING_NS, WINDOW_NS)
 import numpy as np
 import pytest
 
@@ -36,6 +38,17 @@ def test_a_difference_is_reported_with_the_remedy():
     assert not verdict.plausible and verdict.distance == pytest.approx(0.02)
     assert 'forward -20.0' in verdict.message and 'tare' in verdict.message
     assert 'calibration.launch.xml' in verdict.message
+
+
+@pytest.mark.parametrize(('velocity', 'late_ns', 'is_of_rest'), [
+    ((0.0, 0.0, 0.0), 0, True), (None, 0, True), ((0.0, 0.0, 0.0), LATEST_NS, True),
+    ((0.0, -0.02, 0.0), 0, False), ((0.0, 0.0, 0.0), LATEST_NS + 1, False),
+    ((0.0, 0.0, 0.0), -LATEST_NS - 1, False)])
+def test_who_moves_or_is_of_another_time_is_not_compared(velocity, late_ns, is_of_rest):
+    mean_ns = 10 ** 18
+    estimate = SimpleNamespace(
+        velocity=velocity, located=SimpleNamespace(stamp_ns=mean_ns + late_ns))
+    assert ComCheck.is_of_rest(estimate, mean_ns) == is_of_rest
 
 
 def test_a_hanging_robot_is_not_compared():
