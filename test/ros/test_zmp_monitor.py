@@ -194,7 +194,7 @@ def test_a_fall_is_announced_and_the_event_is_latched(robot, falling):
     assert 'stability lost' in kinds
     lost = rig.latched['event'][kinds.index('stability lost')]
     assert lost.status[0].level == ERROR
-    assert 'the DCM is outside the support' in lost.status[0].message
+    assert 'outside the edge of the support' in lost.status[0].message
     assert callback_errors(rig.node).count == 0
     changes = [(s.ns, s.report.change) for s in samples if s.report.change is not None]
     assert len(events) == len(changes)

@@ -276,16 +276,18 @@ def _pose_plot(found: Identification, unit: str, series: Sequence[Array]) -> str
     if not len(known):
         return '<p>Not measured.</p>'
     top, count, width, height = _round_top(float(known.max())), values.shape[1], 900.0, 240.0
-    parts = [_axis(top, unit, width, height)]
+    parts = [_axis(top, unit, width, height), _pose_numbers(count, width, height)]
     radii = (3.0, 4.5, 2.5)  # dots of left-out poses are usually on top of fitted ones
     for name, colour, radius, row in zip(names, colours, radii, values):
         for i, value in enumerate(row):
             if np.isfinite(value):
-                x = 50.0 + (width - 60.0) * (i + 0.5) / count
+                x = _pose_x(i, count, width)
                 y = height - 20.0 - (height - 40.0) * value / top
                 parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius}" fill="{colour}">'
                              f'<title>pose {i + 1}, {name}: {value:.3g} {unit}</title></circle>')
-    return _legend(list(zip(names, colours))) + _svg(width, height, parts)
+    hoisted = '' if np.isfinite(values).any(axis=0).all() else (
+        '<p>Poses without a dot: hoisted, where the feet measure no centre of mass.</p>')
+    return _legend(list(zip(names, colours))) + hoisted + _svg(width, height, parts)
 
 
 def _round_top(largest: float) -> float:
@@ -304,6 +306,18 @@ def _axis(top: float, unit: str, width: float, height: float) -> str:
         lines.append(f'<line x1="50" x2="{width}" y1="{y:.1f}" y2="{y:.1f}" stroke="#e5e7eb"/>'
                      f'<text x="0" y="{y + 4:.1f}">{top * share:.3g} {unit}</text>')
     return ''.join(lines)
+
+
+def _pose_x(i: int, count: int, width: float) -> float:
+    return 50.0 + (width - 60.0) * (i + 0.5) / count
+
+
+def _pose_numbers(count: int, width: float, height: float) -> str:
+    """Return the numbers of the poses below their dots; of many, some."""
+    step = -(-count // 20)
+    return f'<text x="0" y="{height - 3:.1f}">pose</text>' + ''.join(
+        f'<text x="{_pose_x(i, count, width):.1f}" y="{height - 3:.1f}" '
+        f'text-anchor="middle">{i + 1}</text>' for i in range(0, count, step))
 
 
 def _shift_plot(found: Identification) -> str:

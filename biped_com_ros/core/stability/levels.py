@@ -250,11 +250,11 @@ class FallWatch:
         limits = self.thresholds
         causes = (
             (zmp and zmp_margin is not None,
-             f'the ZMP is {_millimetres(zmp_margin)} from the edge of the support'),
+             f'the ZMP is {_from_edge(zmp_margin)}'),
             (dcm and not outside and dcm_margin is not None,
-             f'the DCM is {_millimetres(dcm_margin)} from the edge of the support'),
+             f'the DCM is {_from_edge(dcm_margin)}'),
             (outside, 'the DCM left the support' if dcm_margin is None else
-             f'the DCM is outside the support ({_millimetres(dcm_margin)})'),
+             f'the DCM is {_from_edge(dcm_margin)}'),
             (leaning, f'the base leans by {_degrees(tilt)}'),
             (falling and lean is not None and lean > limits.lean - limits.tilt_hysteresis,
              f'the base turns so fast that it leans by {_degrees(lean)} in '
@@ -300,8 +300,11 @@ def lean_of(R_world_base: Array, angular_velocity_in_base: Array, time: float) -
     return math.hypot(xz + time * (xx * y - xy * x), yz + time * (yx * y - yy * x))
 
 
-def _millimetres(value: float | None) -> str:
-    return 'an unknown distance' if value is None else f'{1e3 * value:.1f} mm'
+def _from_edge(margin: float | None) -> str:
+    if margin is None:
+        return 'at an unknown distance from the edge of the support'
+    side = 'inside' if margin >= 0.0 else 'outside'
+    return f'{1e3 * abs(margin):.1f} mm {side} the edge of the support'
 
 
 def _degrees(value: float | None) -> str:

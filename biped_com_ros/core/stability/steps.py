@@ -19,6 +19,8 @@ from biped_com_ros.core.constants import nanoseconds, NEVER_NS
 
 #: Shortest time in the air of a step.
 _SHORTEST_SWING_NS = nanoseconds(0.1)
+#: Longest time in the air of a step that has yet to catch.
+_LONGEST_SWING_NS = nanoseconds(0.8)
 #: Time on all feet after which the robot stands.
 _STANDS_NS = nanoseconds(0.3)
 
@@ -30,7 +32,8 @@ class StepWatch:
     In learned and other fast gaits the DCM is outside the support most of the time: each foot
     lands where it catches the fall. Slow steps, whose DCM stays inside, do not count. A robot
     whose DCM is outside at the first instant counts as walking, too: it may be in the midst of a
-    step.
+    step. So does one whose foot left the ground before the DCM left the support, for as long as a
+    step takes: the first step of a gait has yet to land.
 
     Parameters
     ----------
@@ -45,7 +48,7 @@ class StepWatch:
         self._in_contact: tuple[bool, ...] = ()
         #: Since when each foot is on the ground, or in the air.
         self._since_ns: list[int] = []
-        self._step_ns, self._outside_ns = NEVER_NS, NEVER_NS
+        self._step_ns, self._outside_ns, self._began_ns = NEVER_NS, NEVER_NS, NEVER_NS
 
     def set_timeout(self, timeout: float) -> None:
         """Use another timeout, s."""
@@ -70,6 +73,8 @@ class StepWatch:
             self._change(ns, in_contact, is_outside)
         if is_outside:
             self._outside_ns = ns
+            if not all(in_contact) and ns - self._began_ns < _LONGEST_SWING_NS:
+                return True
         if all(in_contact) and ns - max(self._since_ns) >= _STANDS_NS:
             return False
         return ns - self._step_ns < self._timeout_ns
@@ -86,5 +91,7 @@ class StepWatch:
             if touches and not touched and ns - since >= _SHORTEST_SWING_NS and (
                     self._outside_ns >= since):
                 self._step_ns = ns
+            if touched and not touches and not is_outside:
+                self._began_ns = ns
         self._since_ns = [since if touches == touched else ns for touches, touched, since in zip(
             in_contact, before, since_ns)]

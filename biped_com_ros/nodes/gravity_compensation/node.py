@@ -36,7 +36,7 @@ from biped_com_ros.core.constants import nanoseconds, SECOND_NS
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.geometry.wrench import largest_credible_load
-from biped_com_ros.core.gravity.arbitration import CommandArbiter
+from biped_com_ros.core.gravity.arbitration import CommandArbiter, RESTARTING
 from biped_com_ros.core.gravity.compensation import AUTO, GravityCompensator
 from biped_com_ros.core.gravity.supervisor import EffortSupervisor, JOINT_STATES
 from biped_com_ros.core.model.config import RobotConfig
@@ -342,7 +342,10 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         if not refusal and supervisor.is_idle:
             succession.end()
         if (reaction := self._reaction()) and self._may_log():
-            self.get_logger().error(f'{reaction}: {self.supervisor.problem}')
+            if supervisor.problem == RESTARTING:
+                self.get_logger().warning(RESTARTING)
+            else:
+                self.get_logger().error(f'{reaction}: {supervisor.problem}')
 
     def _reaction(self) -> str:
         """Return what is done about a problem; '' if there is none, or nothing is commanded."""

@@ -14,6 +14,7 @@
 """The estimate against the truth: accuracy, uncertainty, and warnings about bad data."""
 
 from dataclasses import replace
+import re
 from xml.etree import ElementTree
 
 from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
@@ -230,7 +231,11 @@ def test_a_hoisted_robot_weighs_its_feet():
     assert after.mass_std < 0.5 * before.mass_std
     assert after.mass == pytest.approx(true.static.mass, abs=0.15)
     assert np.isnan(after.before.com[-1]).all() and np.isfinite(after.validated.com_rms)
-    assert 'hoisted' in html_report(true.model, [*both, air], after)
+    page = html_report(true.model, [*both, air], after)
+    assert 'hoisted, where the feet measure no centre of mass' in page
+    assert 'without a dot' not in html_report(true.model, both, before)
+    numbers = re.findall(r'text-anchor="middle">(\d+)<', page)
+    assert numbers[:3] == ['1', '2', '3']  # one for each pose, below its dots
 
 
 def test_a_dead_torque_sensor_is_named_and_left_out():

@@ -37,7 +37,7 @@ def test_levels_come_at_once_and_go_after_recovery():
     assert not feed(watch, 0, 100, *WELL)
     (ms, change), = feed(watch, 100, 200, 0.005, 0.05, 0.0)
     assert (ms, change.before, change.now) == (110, Level.STABLE, Level.MARGINAL)
-    assert change.reasons == ('the ZMP is 5.0 mm from the edge of the support',)
+    assert change.reasons == ('the ZMP is 5.0 mm inside the edge of the support',)
     assert not change.is_loss
     (ms, change), = feed(watch, 200, 900, *WELL)
     assert (ms, change.now, change.reasons) == (500, Level.STABLE, ())
@@ -64,7 +64,7 @@ def test_dcm_outside_is_a_loss_of_stability():
     changes = feed(watch, 0, 100, 0.02, -0.004, 0.1)
     assert [change.now for _, change in changes] == [Level.UNSTABLE]
     assert changes[0][1].is_loss
-    assert changes[0][1].reasons == ('the DCM is outside the support (-4.0 mm)',)
+    assert changes[0][1].reasons == ('the DCM is 4.0 mm outside the edge of the support',)
 
 
 def test_tilt_ends_in_a_fall():

@@ -48,6 +48,20 @@ def test_slow_steps_whose_dcm_stays_inside_are_no_walk():
     assert not feed(watch, 0, phases + [(100, BOTH, INSIDE)])[1]
 
 
+def test_the_first_step_of_a_gait_has_the_time_of_a_step_to_catch_the_dcm():
+    watch = StepWatch(1.0)
+    end, walks = feed(watch, 0, [(500, BOTH, INSIDE), (100, LEFT, INSIDE)])
+    assert not walks
+    end, walks = feed(watch, end, [(600, LEFT, OUTSIDE)])
+    assert walks  # the foot left the ground 0.7 s ago, before the DCM left the support
+    assert not feed(watch, end, [(150, LEFT, OUTSIDE)])[1]
+
+
+def test_who_is_pushed_on_both_feet_makes_no_first_step():
+    watch = StepWatch(1.0)
+    assert not feed(watch, 0, [(500, BOTH, INSIDE), (10, BOTH, OUTSIDE), (10, LEFT, OUTSIDE)])[1]
+
+
 def test_a_foot_that_bounces_has_made_no_step():
     watch = StepWatch(1.0)
     end, _ = feed(watch, 0, [(500, BOTH, INSIDE), (60, LEFT, OUTSIDE)])
