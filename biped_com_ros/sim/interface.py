@@ -22,6 +22,9 @@ from biped_com_ros.sim.description import Array
 from biped_com_ros.sim.hidden import LinkError
 from biped_com_ros.sim.mjcf import WorldOptions
 
+#: Temperature of the sensors when they are switched on, deg C.
+ROOM_TEMPERATURE = 20.0
+
 
 @dataclass(frozen=True, kw_only=True)
 class SensorOptions:
@@ -224,6 +227,8 @@ class Observation:
         acceleration at rest is +g.
     tendon_lengths, tendon_tensions
         Shape (tendons,), m and N (positive pulls).
+    temperature
+        Of the force-torque sensors, deg C.
 
     """
 
@@ -237,6 +242,7 @@ class Observation:
     linear_accelerations: Array
     tendon_lengths: Array
     tendon_tensions: Array
+    temperature: float = ROOM_TEMPERATURE
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,8 @@ from biped_com_ros.core.model.config import RobotConfig
 from biped_com_ros.sim.description import Array
 from biped_com_ros.sim.faults import WrenchFaults
 from biped_com_ros.sim.instruments import ErrorSource, ImuMounting, WrenchErrors
-from biped_com_ros.sim.interface import Observation, PlantOptions, SensorOptions
+from biped_com_ros.sim.interface import (
+    Observation, PlantOptions, ROOM_TEMPERATURE, SensorOptions)
 from biped_com_ros.sim.sensors import DelayedSensors, steps_of
 import numpy as np
 
@@ -93,6 +94,7 @@ class Readings:
         """
         joints = self._read_joints()
         self._count += 1
+        observation.temperature = ROOM_TEMPERATURE + self._wrench_errors.warmth(self._time)
         observation.joint_positions[real] = joints[0]
         observation.joint_velocities[real] = joints[1]
         observation.joint_efforts[real] = joints[2]
@@ -110,11 +112,16 @@ class Readings:
         joints[2] *= self._effort_gains
         return self._joints.read()
 
+    @property
+    def _time(self) -> float:
+        """Time since the sensors were switched on, s."""
+        return (self._count - 1) * self._dt
+
     def _read_wrenches(self) -> Array:
         wrenches = self._wrenches.values
         self._data.sensordata.take(self._wrench_slots, out=wrenches)
         wrenches *= self._wrench_signs
-        self._wrench_errors.apply(wrenches, (self._count - 1) * self._dt)
+        self._wrench_errors.apply(wrenches, self._time)
         return self.faults.apply(self._wrench_errors.saturate(self._wrenches.read()))
 
     def _read_imus(self) -> Array:

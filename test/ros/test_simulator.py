@@ -40,7 +40,7 @@ import numpy as np
 import pytest
 from rclpy.parameter import Parameter
 from rosgraph_msgs.msg import Clock
-from sensor_msgs.msg import Imu, JointState
+from sensor_msgs.msg import Imu, JointState, Temperature
 from std_msgs.msg import Float64MultiArray, Header, String
 from std_srvs.srv import Trigger
 from support.ros_rig import NodeRig
@@ -340,6 +340,24 @@ def test_hidden_errors_and_noise_reach_the_topics():
     knee = [m.position[m.name.index('left_knee')] for m in rig.joints[-300:]]
     assert np.std(knee) == pytest.approx(1e-3, rel=0.2)
     rig.close()
+
+
+def test_a_sensor_that_warms_up_publishes_its_temperature(tmp_path):
+    robot = tmp_path / 'warm.yaml'
+    robot.write_text((DATA / 'sim_robot.yaml').read_text().replace(
+        'topic: left_foot/wrench', 'topic: left_foot/wrench, temperature_topic: left_foot/heat'))
+    rig = SimulatorRig(robot=str(robot), warming=20.0, warming_time=2.0)
+    try:
+        found = rig.collect(Temperature, 'left_foot/heat')
+        rig.until(lambda: len(found) >= 4, what='temperatures')
+        now = found[-1]
+        assert now.header.frame_id == 'left_ft'
+        assert np.diff([ns(m.header.stamp) for m in found]).min() >= 500_000_000
+        time = 1e-9 * ns(now.header.stamp)
+        assert now.temperature == pytest.approx(40.0 - 20.0 * math.exp(-0.5 * time), abs=0.1)
+        assert not rig.peer.count_publishers('right_foot/heat')
+    finally:
+        rig.close()
 
 
 @pytest.mark.parametrize('parameters, text_part', [

@@ -73,6 +73,9 @@ def choices(config: RobotConfig) -> dict[str, list[str]]:
             '<hand>': [config.hand_label(name) for name, hand in config.hands.items()
                        if hand.has_wrench],
             '<sensor topic>': [sensor.topic for sensor in config.wrench_sensors.values()],
+            '<temperature topic>': [sensor.temperature_topic
+                                    for sensor in config.wrench_sensors.values()
+                                    if sensor.temperature_topic],
             '<imu topic>': [imu.topic for imu in config.imus.values()]}
 
 

@@ -162,6 +162,9 @@ class WrenchSensorConfig:
     deviation
         By how much its forces may differ from the truth besides noise, N, and its moments, over
         0.1 m; for sources that a calibration must not trust.
+    temperature_topic
+        Relative name of the ``sensor_msgs/Temperature`` topic with its temperature, which its
+        bias follows; empty: not measured.
 
     """
 
@@ -170,6 +173,7 @@ class WrenchSensorConfig:
     link: str = ''
     sign: float = 1.0
     deviation: float = 0.0
+    temperature_topic: str = ''
 
 
 @dataclass(frozen=True)
@@ -354,7 +358,7 @@ class RobotConfig:
         _check_instruments(self)
         check_low_state(self.name, self.low_state)
         if self.low_state is not None:
-            _check_topic(self, 'low_state', self.low_state.topic)
+            _check_topic(self, 'low_state.topic', self.low_state.topic)
 
     @property
     def imu(self) -> ImuConfig:
@@ -618,7 +622,10 @@ def _check_sensors(config: RobotConfig) -> None:
             raise ConfigurationError(
                 f"wrench_sensors.{name}.sign of '{config.name}' is {sensor.sign}; use 1 for "
                 'environment on robot or -1 for robot on environment')
-        _check_topic(config, f'wrench_sensors.{name}', sensor.topic)
+        _check_topic(config, f'wrench_sensors.{name}.topic', sensor.topic)
+        if sensor.temperature_topic:
+            _check_topic(config, f'wrench_sensors.{name}.temperature_topic',
+                         sensor.temperature_topic)
     topics = [sensor.topic for sensor in config.wrench_sensors.values()]
     for name, sensor in config.wrench_sensors.items():
         if topics.count(sensor.topic) > 1:
@@ -626,7 +633,7 @@ def _check_sensors(config: RobotConfig) -> None:
                 f"wrench_sensors.{name} of '{config.name}' shares topic '{sensor.topic}' with "
                 'another sensor; every sensor publishes on its own topic')
     for name, imu in config.imus.items():
-        _check_topic(config, f'imus.{name}', imu.topic)
+        _check_topic(config, f'imus.{name}.topic', imu.topic)
 
 
 def _check_instruments(config: RobotConfig) -> None:
@@ -651,6 +658,6 @@ def _check_name(config: RobotConfig, kind: str, name: str) -> None:
 def _check_topic(config: RobotConfig, where: str, topic: str) -> None:
     if not _TOPIC.fullmatch(topic) or '__' in topic:
         raise ConfigurationError(
-            f"{where}.topic of '{config.name}' is '{topic}', which is not a valid topic name: "
+            f"{where} of '{config.name}' is '{topic}', which is not a valid topic name: "
             'use names of letters, digits and _ that do not begin with a digit, with / between '
             'them, as in left_foot/wrench')

@@ -14,10 +14,11 @@
 """
 The bias of a force-torque sensor, estimated whenever what it carries is in the air.
 
-Of each axis a Kalman filter has two states, the bias b and its drift r:
+Of each axis a Kalman filter has three states, the bias b, its drift r, and the coefficient c by
+which it follows the temperature T of the sensor, where that is known:
 
-    b' = r        r' = noise - r / 1 h
-    mean of the readings in the air = b + expected + noise
+    b' = r        r' = noise - r / 1 h        c' = 0
+    mean of the readings in the air = b + c (T - T_0) + expected + noise
 
 One swing gives one measurement, the mean over it: a foot starts and ends at rest, so that its mean
 acceleration, and with it the inertial force, nearly vanishes. The noise of that mean follows from
@@ -58,6 +59,8 @@ class BiasSettings:
         Standard deviation of the bias of a sensor that was not tared, N and N m.
     force_drift, torque_drift
         Standard deviation of its drift, N/h and N m/h.
+    force_temperature, torque_temperature
+        Standard deviation of its temperature coefficient, N/K and N m/K.
     gain
         Standard deviation of the gains, and of the weight below the sensor: a share of that
         weight cannot be distinguished from a bias.
@@ -70,6 +73,8 @@ class BiasSettings:
     torque: float = 0.2
     force_drift: float = 30.0
     torque_drift: float = 1.0
+    force_temperature: float = 0.5
+    torque_temperature: float = 0.02
     gain: float = 0.1
     least_time: float = 0.15
 
@@ -92,11 +97,17 @@ class BiasFilter:
         Number of swings whose mean was used, and was outside the gate.
     consecutive_rejected
         Number of the latter since the last mean that was used.
+    temperature
+        Last one of the sensor, deg C; NaN until it is set.
 
     """
 
     def __init__(self, settings: BiasSettings) -> None:
         self.use(settings)
+        self.temperature = self._reference = math.nan
+        self._state, self._covariance = np.zeros((6, 3)), np.zeros((6, 3, 3))
+        self._covariance[:, 2, 2] = np.repeat(
+            (settings.force_temperature, settings.torque_temperature), 3) ** 2
         self.set_bias(np.zeros(6))
 
     def use(self, settings: BiasSettings) -> None:
@@ -109,7 +120,7 @@ class BiasFilter:
     def set_bias(self, bias: Array, deviation: Array | None = None,
                  expected: Array | None = None) -> None:
         """
-        Start from a bias.
+        Start from a bias at the present temperature; what is known of its coefficient stays.
 
         Parameters
         ----------
@@ -121,7 +132,7 @@ class BiasFilter:
             Reading of a perfect sensor, (6,), where it was measured; None: unknown.
 
         """
-        self._state = np.zeros((6, 2))
+        self._reference = self.temperature
         self._state[:, 0] = bias
         self._reset_covariance(self._initial if deviation is None else deviation)
         self.consecutive_rejected, self._agreeing, self._rejected_mean = 0, 0, np.zeros(6)
@@ -141,23 +152,48 @@ class BiasFilter:
             self._measured_at += change
         self.discard()
 
+    def set_temperature(self, temperature: float) -> None:
+        """Set the present temperature of the sensor, deg C."""
+        self.temperature = temperature
+        if math.isnan(self._reference):
+            self._reference = temperature
+
+    @property
+    def _parts(self) -> Array:
+        """Return what the present bias consists of: of bias, drift and coefficient; (3,)."""
+        is_known = not math.isnan(self.temperature)
+        return np.array((1.0, 0.0, self.temperature - self._reference if is_known else 0.0))
+
     def _reset_covariance(self, deviation: Array) -> None:
         """Set the standard deviation (6,) of the bias; the drift becomes unknown."""
         self._state[:, 1] = 0.0
-        self._covariance = np.zeros((6, 2, 2))
+        of_coefficient = self._covariance[:, 2, 2].copy()
+        self._covariance = np.zeros((6, 3, 3))
         self._covariance[:, 0, 0] = deviation * deviation
         self._covariance[:, 1, 1] = self._drift ** 2
+        self._covariance[:, 2, 2] = of_coefficient
 
     @property
     def bias(self) -> Array:
-        """Bias, shape (6,), N and N m."""
-        return self._state[:, 0]
+        """Bias at the present temperature, shape (6,), N and N m."""
+        return self._state @ self._parts
+
+    @property
+    def coefficient(self) -> Array:
+        """Temperature coefficient, shape (6,), N/K and N m/K; zero without temperatures."""
+        return self._state[:, 2]
+
+    @property
+    def coefficient_deviation(self) -> Array:
+        """Return the standard deviation of the coefficient, shape (6,)."""
+        return np.sqrt(self._covariance[:, 2, 2])
 
     @property
     def deviation(self) -> Array:
         """Return the standard deviation of the bias, shape (6,), N and N m."""
         by_gain = self._settings.gain * self._carried
-        return np.sqrt(self._covariance[:, 0, 0] + by_gain * by_gain)
+        parts = self._parts
+        return np.sqrt(self._covariance @ parts @ parts + by_gain * by_gain)
 
     @property
     def drift(self) -> Array:
@@ -202,7 +238,8 @@ class BiasFilter:
             self.rejected += 1
             self.consecutive_rejected += 1
             if may_jump:
-                self._reject(mean, self._covariance[:, 0, 0] + variance)
+                parts = self._parts
+                self._reject(mean, self._covariance @ parts @ parts + variance)
             return True
         self._correct(mean, variance, expected)
         return True
@@ -221,19 +258,20 @@ class BiasFilter:
         self._covariance[:, 1, 1] += (1.0 - kept * kept) * self._drift ** 2
 
     def _is_credible(self, mean: Array, variance: Array) -> bool:
-        innovation = mean - self._state[:, 0]
-        expected = self._covariance[:, 0, 0] + variance
+        innovation, parts = mean - self.bias, self._parts
+        expected = self._covariance @ parts @ parts + variance
         return not (innovation * innovation > _GATE ** 2 * expected).any()
 
     def _correct(self, mean: Array, variance: Array, expected: Array) -> None:
-        innovation = mean - self._state[:, 0]
-        gain = self._covariance[:, :, 0] / (self._covariance[:, 0, 0] + variance)[:, np.newaxis]
-        self._state += gain * innovation[:, np.newaxis]
-        self._covariance -= gain[:, :, np.newaxis] * self._covariance[:, np.newaxis, 0, :]
+        innovation, parts = mean - self.bias, self._parts
+        with_bias = self._covariance @ parts
+        gain = with_bias / (with_bias @ parts + variance)[:, np.newaxis]
+        self._state = self._state + gain * innovation[:, np.newaxis]
+        self._covariance = self._covariance - gain[:, :, np.newaxis] * with_bias[:, np.newaxis, :]
         if self._measured_at is None:
             self._measured_at = expected
         else:
-            self._measured_at += gain[:, 0] * (expected - self._measured_at)
+            self._measured_at += gain @ parts * (expected - self._measured_at)
         self.updates += 1
         self.consecutive_rejected = self._agreeing = 0
 
@@ -254,6 +292,6 @@ class BiasFilter:
 
 
 def _transition(dt: float, forgetting: float) -> Array:
-    """Return the transition (2, 2) of bias and drift in dt, s; the drift decays."""
+    """Return the transition (3, 3) of bias, drift and coefficient in dt, s; the drift decays."""
     kept = math.exp(-dt / forgetting)
-    return np.array(((1.0, forgetting * (1.0 - kept)), (0.0, kept)))
+    return np.array(((1.0, forgetting * (1.0 - kept), 0.0), (0.0, kept, 0.0), (0.0, 0.0, 1.0)))

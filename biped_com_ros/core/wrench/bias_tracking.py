@@ -114,6 +114,12 @@ class BiasTracking:
         if found is not None:
             found.set_bias(self._aggregation.channels[sensor].offset, deviation, expected)
 
+    def set_temperature(self, sensor: int, temperature: float) -> None:
+        """Set the temperature of a sensor, deg C; a hand's has no bias."""
+        found = self.filters.get(sensor)
+        if found is not None:
+            found.set_temperature(temperature)
+
     def update(self, stamp_ns: int) -> bool:
         """
         Use the last readings of all sensors; the forces of the feet have to be of this time, ns.

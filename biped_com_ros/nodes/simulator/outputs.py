@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 
 from biped_com_ros.core.constants import SECOND_NS
+from biped_com_ros.core.signals.synchronizer import StampThrottle
 from biped_com_ros.nodes.simulator.parameters import SimulatorParameters
 from biped_com_ros.ros.topics.outputs import (
     float_array_publisher, joint_state_publisher, point_publisher, pose_array_publisher,
@@ -29,8 +30,10 @@ import numpy as np
 from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.node import Node
 from rosgraph_msgs.msg import Clock
-from sensor_msgs.msg import Imu
+from sensor_msgs.msg import Imu, Temperature
 from std_msgs.msg import Header
+
+_TEMPERATURE_RATE = 2.0  # Hz
 
 
 class ClockOutput:
@@ -65,6 +68,11 @@ class SensorOutputs:
         self._joints = joint_state_publisher(node, 'joint_states', names)
         self._wrenches = [wrench_publisher(node, sensor.topic, sensor.frame)
                           for sensor in config.wrench_sensors.values()]
+        self._temperatures = [
+            TemplatePublisher(node, sensor.temperature_topic, Temperature(
+                header=Header(frame_id=sensor.frame)), {'temperature': 'temperature'})
+            for sensor in config.wrench_sensors.values() if sensor.temperature_topic]
+        self._temperatures_due = StampThrottle(_TEMPERATURE_RATE)
         tendons = [f'tendon_{i}' for i in range(plant.tendon_count)]
         self._tendons = joint_state_publisher(
             node, 'tendon_states', tendons, ('position', 'effort')) if tendons else None
@@ -90,6 +98,9 @@ class SensorOutputs:
         for out, wrench in zip(self._wrenches, o.wrenches):
             out.fields['wrench'][...] = wrench
             out.publish(stamp_ns)
+        if self._temperatures and self._temperatures_due.is_due(stamp_ns):
+            for out in self._temperatures:
+                out.publish_value(o.temperature, stamp_ns)
         if self._tendons is not None:
             self._tendons.fields['position'][...] = o.tendon_lengths
             self._tendons.fields['effort'][...] = o.tendon_tensions

@@ -50,7 +50,8 @@ from biped_com_ros.nodes.wrench_aggregator.virtual_hands import (
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
 from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.robot_node import RobotNode
-from biped_com_ros.ros.topics.inputs import ImuInput, JointStateInput, WrenchInput
+from biped_com_ros.ros.topics.inputs import (
+    ImuInput, JointStateInput, TemperatureInput, WrenchInput)
 import numpy as np
 
 
@@ -124,10 +125,16 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
                         partial(self._on_wrench, i), largest=largest_credible_load(model.mass),
                         **options)
             for i, channel in enumerate(channels)]
+        slow = self.input_options(self.params.temperature_timeout)
+        temperatures = {
+            f'temperature of {channel.name}': TemperatureInput(
+                self, channel.config.temperature_topic,
+                partial(self.offsets.set_temperature, i), required=False, **slow)
+            for i, channel in enumerate(channels) if channel.config.temperature_topic}
         self.watch_inputs({
             'joint states': self.joints, 'orientation': self.imu,
             **{f'wrench of {channel.name}': source
-               for channel, source in zip(channels, self.sensors)}})
+               for channel, source in zip(channels, self.sensors)}, **temperatures})
 
     def check_parameters(self, params: WrenchAggregatorParameters) -> None:
         """Refuse thresholds of contact that contradict each other."""

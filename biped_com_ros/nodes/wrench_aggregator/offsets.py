@@ -167,6 +167,11 @@ class SensorOffsets:
             self.tracking.restart(sensor, None if offset is None else (
                 np.array(offset.standard_deviation)), expected)
 
+    def set_temperature(self, sensor: int, _: int, temperature: Array) -> None:
+        """Set the temperature of a sensor, (1,), deg C; its stamp does not count."""
+        if self.tracking is not None:
+            self.tracking.set_temperature(sensor, float(temperature[0]))
+
     def add_reading(self, sensor: int, stamp_ns: int) -> None:
         """Add the last reading of a channel."""
         self._recent[sensor].add(self._channels[sensor].signed, stamp_ns)
@@ -281,8 +286,19 @@ def _describe_bias(bias_filter: BiasFilter) -> str:
     return (f'({", ".join(f"{b:.3f}" for b in bias[:3])}) N, '
             f'({", ".join(f"{b:.4f}" for b in bias[3:])}) N m, standard deviation up to '
             f'{deviation[:3].max():.2g} N, {deviation[3:].max():.2g} N m; drift up to '
-            f'{drift[:3].max():.2g} N/h, {drift[3:].max():.2g} N m/h; from {bias_filter.updates} '
+            f'{drift[:3].max():.2g} N/h, {drift[3:].max():.2g} N m/h; '
+            f'{_describe_coefficient(bias_filter)}from {bias_filter.updates} '
             f'times in the air; {bias_filter.rejected} more were rejected as outliers')
+
+
+def _describe_coefficient(bias_filter: BiasFilter) -> str:
+    """Return the largest temperature coefficients; '' where none is known."""
+    values, deviations = bias_filter.coefficient, bias_filter.coefficient_deviation
+    if not values.any():
+        return ''
+    force, torque = np.abs(values[:3]).argmax(), 3 + np.abs(values[3:]).argmax()
+    return (f'with temperature up to {values[force]:.2g} +- {deviations[force]:.1g} N/K, '
+            f'{values[torque]:.2g} +- {deviations[torque]:.1g} N m/K; ')
 
 
 def _describe(sensor: str, offset: SensorOffset) -> str:

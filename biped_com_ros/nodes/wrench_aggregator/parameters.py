@@ -78,6 +78,12 @@ class WrenchAggregatorParameters(RobotNodeParameters, ContactParameters, WeightP
         30.0, 'Standard deviation of the drift of a force bias', 'N/h', 0.001, 1e4)
     bias_torque_drift: float = parameter(
         1.0, 'Standard deviation of the drift of a torque bias', 'N m/h', 0.001, 1e3)
+    bias_force_temperature: float = parameter(
+        0.5, 'Standard deviation of the temperature coefficient of a force bias, for sensors '
+        'whose temperature is measured', 'N/K', 1e-6, 1e3)
+    bias_torque_temperature: float = parameter(
+        0.02, 'Standard deviation of the temperature coefficient of a torque bias', 'N m/K', 1e-6,
+        100.0)
     bias_lift: float = parameter(
         0.01, 'Height of a sole above those that carry the robot from which on its foot swings',
         'm', 0.001, 1.0)
@@ -86,6 +92,9 @@ class WrenchAggregatorParameters(RobotNodeParameters, ContactParameters, WeightP
         'IMU data used with it', 's', 0.0, 10.0)
     sensor_timeout: float = parameter(
         0.5, 'Time without messages after which a sensor is stale', 's', 0.001, 60.0)
+    temperature_timeout: float = parameter(
+        10.0, 'Time without messages after which the temperature of a sensor is stale', 's', 0.1,
+        3600.0)
 
     virtual_cutoff: float = parameter(
         50.0, 'Cut-off frequency of the low-pass of virtual wrenches, from joint torques; see the '

@@ -36,16 +36,20 @@ from geometry_msgs.msg import PointStamped, Vector3Stamped, WrenchStamped
 from nav_msgs.msg import Odometry
 import numpy as np
 from rclpy.node import Node
-from sensor_msgs.msg import Imu, JointState
+from sensor_msgs.msg import Imu, JointState, Temperature
 from std_msgs.msg import Bool, Float64MultiArray
 
 __all__ = [
     'ArrayInput', 'BoolInput', 'ImuInput', 'Input', 'JointStateInput', 'OdometryInput',
-    'PointInput', 'StampedArrayInput', 'Vector3Input', 'VectorInput', 'WrenchInput']
+    'PointInput', 'StampedArrayInput', 'TemperatureInput', 'Vector3Input', 'VectorInput',
+    'WrenchInput']
 
 #: Callbacks with the stamp in ns and one array, or three.
 OneArray = Callable[[int, np.ndarray], None]
 ThreeArrays = Callable[[int, np.ndarray, np.ndarray, np.ndarray], None]
+
+#: Largest credible temperature of a sensor, deg C.
+HOTTEST = 200.0
 
 #: Time, s, and number of messages without any change of the values after which they are a fault.
 FROZEN_AFTER, FROZEN_COUNT = 5.0, 50
@@ -160,6 +164,14 @@ class Vector3Input(VectorInput):
                  **options: Any) -> None:
         fields = _fields('vector')
         super().__init__(node, Vector3Stamped, topic, fields, callback, frame_id, **options)
+
+
+class TemperatureInput(VectorInput):
+    """Temperature; calls back with (stamp in ns, its value, deg C, as (1,))."""
+
+    def __init__(self, node: Node, topic: str, callback: OneArray, **options: Any) -> None:
+        super().__init__(node, Temperature, topic, ('temperature',), callback,
+                         largest=HOTTEST, **options)
 
 
 class ImuInput(SensorInput):

@@ -73,6 +73,53 @@ def test_a_wrong_weight_of_the_foot_is_no_contradiction_in_another_posture():
     assert np.abs(found.bias).max() < 0.1
 
 
+COEFFICIENT = np.array((0.3, -0.2, 0.8, 0.01, -0.02, 0.005))
+"""N/K and N m/K."""
+
+
+def walk_while_warming(measured, seed=1):
+    """Return a filter after 30 swings in a minute, in which the sensor warms from 20 to 26 deg."""
+    rng, found = np.random.default_rng(seed), BiasFilter(BiasSettings())
+    for swing in range(30):
+        temperature = 20.0 + 0.2 * swing
+        if measured:
+            found.set_temperature(temperature)
+        for i in range(40):
+            noise = rng.standard_normal(6) * (0.1, 0.1, 0.1, 0.005, 0.005, 0.005)
+            found.add_in_air(1.0 + COEFFICIENT * (temperature - 20.0) + noise, np.zeros(6),
+                             2000 * MS * swing + 10 * MS * i)
+        assert found.finish_swing()
+    return found
+
+
+@pytest.mark.parametrize('seed', range(5))
+def test_a_sensor_that_stands_follows_its_temperature(seed):
+    found = walk_while_warming(measured=True, seed=seed)
+    assert (np.abs(found.coefficient - COEFFICIENT) < 3.0 * found.coefficient_deviation).all()
+    assert (found.coefficient_deviation[:3] < 0.3).all()  # of 0.5 N/K at first
+    for minute in range(1, 6):  # on both feet, up to 41 deg
+        found.set_temperature(26.0 + 3.0 * minute)
+        found.predict(round(60e9 * (1 + minute)))
+    error = np.abs(found.bias - 1.0 - 21.0 * COEFFICIENT)
+    assert (error < 3.0 * found.deviation).all()
+    blind = walk_while_warming(measured=False, seed=seed)
+    blind.predict(round(60e9 * 6))
+    assert error[2] < 0.5 * abs(blind.bias - 1.0 - 21.0 * COEFFICIENT)[2]
+    assert not blind.coefficient.any()
+
+
+def test_a_tare_keeps_the_temperature_coefficient_and_counts_from_its_own_temperature():
+    found = walk_while_warming(measured=True)
+    before, deviation = found.coefficient.copy(), found.coefficient_deviation
+    found.set_temperature(40.0)
+    found.set_bias(np.full(6, 7.0), np.full(6, 0.1))
+    np.testing.assert_array_equal(found.bias, 7.0)
+    np.testing.assert_array_equal(found.deviation, 0.1)
+    found.set_temperature(42.0)
+    np.testing.assert_allclose(found.bias, 7.0 + 2.0 * before, rtol=1e-12)
+    np.testing.assert_allclose(found.deviation ** 2, 0.01 + 4.0 * deviation ** 2, rtol=1e-12)
+
+
 @pytest.mark.parametrize(('scatter', 'is_followed'), [(0.0, True), (6.0, False)])
 def test_a_bias_that_jumped_is_followed_after_a_few_swings(scatter, is_followed):
     """A sensor that was knocked; contacts that are taken for swings scatter."""
