@@ -37,7 +37,7 @@ MAX_LAG = 0.1
 CATCH_UP_FACTOR = 2.0
 """Pace of catching up, relative to the real-time factor."""
 
-SLOWED_FACTOR, RECOVERY_FACTOR = 0.7, 1.05
+SLOWED_FACTOR, RECOVERY_FACTOR = 0.6, 1.15
 """Pace after a second that lost time, relative to what was achieved; growth in any other one."""
 
 MOST_SLOWED_FACTOR, MIN_PACE = 0.5, 0.05

@@ -123,6 +123,20 @@ def test_a_pause_slows_down_for_seconds_only():
     assert bench.pacer.pace == 1.0
 
 
+def test_bursts_of_other_programs_do_not_add_up():
+    """Each takes 2 s, of every 15; the rest of the time nothing is slow."""
+    bench = PacerBench()
+    bench.run(3.0)
+    begun, start = len(bench.steps), bench.now
+    for _ in range(20):
+        for _ in range(2):
+            bench.now += 0.9
+            bench.run(0.1)
+        bench.run(13.0)
+    achieved = (len(bench.steps) - begun) * DT / (bench.now - start)
+    assert achieved > 0.5  # of 0.87 that the bursts leave
+
+
 def test_as_fast_as_possible():
     bench = PacerBench(factor=0.0)
     assert [bench.steps_due() for _ in range(3)] == [10, 10, 10]
