@@ -15,6 +15,7 @@
 
 import ast
 import collections
+import functools
 from pathlib import Path
 import re
 
@@ -44,9 +45,15 @@ def sources():
     return sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob('*.py'))
 
 
+@functools.cache
+def nodes_of(source):
+    """Return the nodes of a source's syntax tree."""
+    return tuple(ast.walk(ast.parse(source)))
+
+
 def names_in(source):
     """Return (line, name) of all that a source defines, also arguments and attributes."""
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes_of(source):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             yield node.lineno, node.name
         elif isinstance(node, ast.arg):
@@ -64,6 +71,7 @@ def words_of(name):
     return {word.lower() for word in re.findall(r'[A-Z]+(?![a-z])|[A-Z]?[a-z]+', name)}
 
 
+@functools.cache
 def is_of_people(name):
     """Return whether a name says what people do; `order` is a sequence, unless it is called."""
     return name not in LITERAL and bool(words_of(name) & PEOPLE or PHRASES.search(name))
@@ -71,7 +79,7 @@ def is_of_people(name):
 
 def calls_order(source):
     """Return lines of functions that are named as a command to people."""
-    return [node.lineno for node in ast.walk(ast.parse(source))
+    return [node.lineno for node in nodes_of(source)
             if isinstance(node, ast.FunctionDef) and node.name == 'order']
 
 
@@ -97,7 +105,7 @@ def test_words_are_found_in_any_kind_of_name():
 def test_no_two_classes_share_a_name(folder):
     where = collections.defaultdict(list)
     for path in sorted((ROOT / folder).rglob('*.py')):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes_of(path.read_text()):
             if isinstance(node, ast.ClassDef):
                 where[node.name].append(str(path.relative_to(ROOT)))
     assert {name: found for name, found in where.items() if len(found) > 1} == {}
