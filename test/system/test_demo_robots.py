@@ -25,7 +25,7 @@ from biped_com_ros.demo.story import chosen_chapters
 import pytest
 from support.demo_run import run
 
-ROBOTS = ('biped', 'talos', 'g1', 'icub', 'romeo')
+ROBOTS = ('biped', 'talos', 'g1', 'icub', 'romeo', 'g1_as_sold')
 EVERY = 'BIPED_COM_ROS_ALL_ROBOTS'
 """Environment variable that has all robots tested."""
 
