@@ -95,7 +95,8 @@ def controller_parameters(model: RobotModel, gains: Mapping[str, ServoGains],
     """Return the parameters of the controllers and, with efforts, of gravity_compensation."""
     controller: dict[str, Any] = {
         'command_interfaces': [command], 'state_interfaces': ['position', 'velocity'],
-        'joints': list(model.joint_names)}
+        # gait_player moves the legs alone.
+        'allow_partial_joints_goal': True, 'joints': list(model.joint_names)}
     document = {
         '/**/controller_manager': _parameters({
             'update_rate': UPDATE_RATE,

@@ -41,7 +41,7 @@ from typing import Protocol
 
 from biped_com_ros.core.gravity.effort_guard import ACTIVE
 
-RESTARTING = 'the controller was restarted and applies no effort: starting again from zero'
+RESTARTING = 'the controller was restarted: starting again from zero'
 PENDING = ('the previous instance of this node was killed: waiting for the controller that still '
            'applies its last efforts')
 

@@ -317,3 +317,27 @@ class PositionReference:
             raise InputError(
                 f"position {positions[point, column]:g} of '{self._names[joint]}' is beyond its "
                 f'limits ({self._least[joint]:g} to {self._most[joint]:g})')
+
+
+def prevent_overshoot(times: Array, positions: Array, velocities: Array) -> None:
+    """
+    Reduce velocities so that cubic curves that come to rest do not pass the point of rest.
+
+    A cubic from a velocity v to rest, d further and T later, passes that point if v T > 3 d: at a
+    limit of the positions it would leave it.
+
+    Parameters
+    ----------
+    times
+        Of the points, ascending, (k,), s.
+    positions
+        Of n joints at these times, (k, n), rad or m.
+    velocities
+        The same, changed in place; the last ones are zero, rad/s or m/s.
+
+    """
+    for i in range(len(times) - 2, -1, -1):
+        step = positions[i + 1] - positions[i]
+        most = 3.0 * step / (times[i + 1] - times[i])
+        bounded = np.clip(velocities[i], np.minimum(most, 0.0), np.maximum(most, 0.0))
+        np.copyto(velocities[i], bounded, where=velocities[i + 1] == 0.0)

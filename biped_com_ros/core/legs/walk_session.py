@@ -293,7 +293,8 @@ class WalkSession:
             name = player.model.joint_names[int(player.leg_joints[errors.argmax()])]
             self.problem = (
                 f"the joints do not follow: '{name}' is {errors.max():.2f} rad off; check that "
-                'the controller is active and the robot was not moved by hand')
+                'the controller is active, that it takes trajectories of some of its joints '
+                '(allow_partial_joints_goal), and that the robot was not moved by hand')
             player.abandon()
             self._on_hold(measured)
 

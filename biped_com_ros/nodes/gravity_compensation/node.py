@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+import re
 import sys
 import time
 from typing import Any
@@ -68,6 +69,7 @@ _WATCH_PERIOD = 0.01
 #: Time for which simulated time may stand still before real time replaces it, s.
 _CLOCK_TIMEOUT = 1.0
 #: Lifetime of a gait's plan after its last message.
+_NUMBER = re.compile(r'[0-9.]+')
 _PLAN_LIFETIME_NS = nanoseconds(0.2)
 #: The name of the IMU in messages to users.
 IMU = 'the IMU'
@@ -341,7 +343,9 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         self._effort_output.publish(stamp_ns, efforts)
         if not refusal and supervisor.is_idle:
             succession.end()
-        if (reaction := self._reaction()) and self._may_log():
+        # Each reason by itself, whatever numbers are in it: one must not hide another.
+        if (reaction := self._reaction()) and self._may_log(
+                _NUMBER.sub('', supervisor.problem)):
             if supervisor.problem == RESTARTING:
                 self.get_logger().warning(RESTARTING)
             else:

@@ -28,7 +28,7 @@ from biped_com_ros.core.constants import nanoseconds, SECOND_NS
 from biped_com_ros.core.errors import BipedComError, InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.gravity.joint_trajectory import joint_trajectory, JointTrajectory
-from biped_com_ros.core.gravity.reference import Motion, PositionReference
+from biped_com_ros.core.gravity.reference import Motion, PositionReference, prevent_overshoot
 from biped_com_ros.core.model.robot import position_limits, RobotModel, velocity_limits
 from biped_com_ros.core.signals.synchronizer import StampThrottle
 from biped_com_ros.nodes.gravity_compensation.commanded_positions import CommandedPositions
@@ -101,7 +101,8 @@ class TrajectoryOutput(ControllerOutput):
 
     def _make_publisher(self) -> None:
         zeros = [0.0] * len(self.joints)
-        times = [*self._ahead.tolist(), float(self._ahead[-1]) + _BRAKE_TIME]
+        self._times = np.append(self._ahead, self._ahead[-1] + _BRAKE_TIME)
+        times = self._times.tolist()
         points = [JointTrajectoryPoint(positions=zeros, velocities=zeros, effort=zeros)
                   for _ in times]
         for point, time in zip(points, times):
@@ -257,6 +258,7 @@ class TrajectoryOutput(ControllerOutput):
         if len(self._ahead) > 1:
             positions[1:-1], velocities[1:-1] = reference.continuation(now + self._ahead)
         positions[-1] = reference.clamp(positions[-2] + 0.5 * _BRAKE_TIME * velocities[-2])
+        prevent_overshoot(self._times, positions, velocities)
         fields['efforts'][...] = efforts
 
 

@@ -142,10 +142,11 @@ class TrajectoryGoals:
             return self._type.Result(error_code=self._type.Result.INVALID_GOAL)
         await goal.ended
         result = self._type.Result(error_string=goal.check.reason)
+        was_cancelled = handle.is_cancel_requested  # no longer, once its state has changed
         if goal.outcome is Outcome.REACHED:
             handle.succeed()
             result.error_string = ''
-        elif handle.is_cancel_requested:
+        elif was_cancelled:
             handle.canceled()
         else:
             handle.abort()
@@ -153,8 +154,7 @@ class TrajectoryGoals:
         result.error_code = {
             Outcome.REACHED: result.SUCCESSFUL, Outcome.OFF_PATH: result.PATH_TOLERANCE_VIOLATED,
             Outcome.NOT_REACHED: result.GOAL_TOLERANCE_VIOLATED,
-        }.get(goal.outcome, result.SUCCESSFUL if handle.is_cancel_requested
-              else result.INVALID_GOAL)
+        }.get(goal.outcome, result.SUCCESSFUL if was_cancelled else result.INVALID_GOAL)
         return result
 
     # -- while goals are followed

@@ -322,8 +322,9 @@ class JointStateInput(Input):
         lacks = self._uses_velocities and self.count > 0 and not self.velocities_measured
         if lacks and not self._has_lacked:
             self.node.get_logger().warning(
-                f"'{self.topic}' has no velocities: differences of positions are used, which are "
-                'noisy and 10 ms late; add them to the driver if it has them')
+                f"'{self.topic}' has no velocities, or not of all joints: differences of "
+                'positions are used, which are noisy and 10 ms late; add them to the driver if it '
+                'has them')
         self._has_lacked = lacks
         if lacks:
             message += '; no velocities: differences of positions are used'

@@ -82,6 +82,7 @@ def test_a_cancelled_goal_brakes(robot, client):
     robot.rig.until(lambda: robot.at(ELBOW) < start - 0.15, 'the motion')
     result = goal.cancel()
     assert result.status == STATUS.STATUS_CANCELED
+    assert result.result.error_code == result.result.SUCCESSFUL  # as of the controller itself
     robot.rig.play(0.4)
     rest = robot.at(ELBOW)
     robot.rig.play(0.3)

@@ -20,7 +20,8 @@ from functools import cache
 from biped_com_ros.core.com import carrier, kinematics as com
 from biped_com_ros.core.geometry.polygon import area
 from biped_com_ros.core.gravity import (
-    compensation, contacts, joint_trajectory, model as gravity_model, motion_goal, support_qp)
+    compensation, contacts, joint_trajectory, model as gravity_model, motion_goal,
+    reference as motion_reference, support_qp)
 from biped_com_ros.core.legs import (
     balance, footsteps, gait, keyframes, kinematics as leg_kinematics, playback,
     robot_legs, stance_ik, step_adjustment, walk_session)
@@ -165,6 +166,11 @@ def _trajectories(draw):
 add_drawn(joint_trajectory.joint_trajectory, _trajectories(), calls=40)
 add_drawn(joint_trajectory.braking, st.integers(1, 3).flatmap(lambda n: st.tuples(
     st.just('abc'[:n]), v.vectors(n), v.vectors(n), v.anything)), calls=50)
+add_drawn(motion_reference.prevent_overshoot, st.tuples(st.integers(2, 5), st.integers(1, 3)).flatmap(
+    lambda size: st.tuples(
+        v.vectors(size[0], st.floats(0.001, 1.0)).map(np.cumsum),
+        v.vectors(size[0] * size[1]).map(lambda flat: flat.reshape(size)),
+        v.vectors(size[0] * size[1]).map(lambda flat: flat.reshape(size)))), calls=50)
 add(motion_goal.tolerances, _joints, v.anything, st.lists(st.builds(
     motion_goal.Tolerance, st.sampled_from('abcd'), v.anything, v.anything), max_size=2),
     calls=40, may_be_infinite=True)

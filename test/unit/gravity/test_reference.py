@@ -17,7 +17,7 @@ from __future__ import annotations
 from biped_com_ros.core.errors import InputError, UnknownNameError
 from biped_com_ros.core.gravity.joint_trajectory import joint_trajectory, JointTrajectory
 from biped_com_ros.core.gravity.motion_goal import GoalCheck, Outcome, Tolerance, tolerances
-from biped_com_ros.core.gravity.reference import PositionReference
+from biped_com_ros.core.gravity.reference import PositionReference, prevent_overshoot
 import numpy as np
 import pytest
 from scipy.interpolate import BPoly, CubicHermiteSpline
@@ -116,6 +116,54 @@ def test_the_continuation_keeps_the_velocity_limit_and_the_limits_of_positions()
     np.testing.assert_allclose(positions[1:, 0], 0.8)
     assert velocities[0, 0] == pytest.approx(0.5) and velocities[2, 0] == 0.0
     np.testing.assert_array_equal(ref.clamp(START + 100.0)[:3], UPPER[:3])
+
+
+def message_of(ref, now, brake=0.2):
+    """Return times, positions and velocities of the points that are sent at a time."""
+    ahead = 0.02 * np.arange(1, 6)
+    first = ref.command(now, ahead[0])
+    later = ref.continuation(now + ahead)
+    positions, velocities = (np.vstack((one, rest)) for one, rest in zip(first, later))
+    last = ref.clamp(positions[-1] + 0.5 * brake * velocities[-1])
+    return (np.append(ahead, ahead[-1] + brake), np.vstack((positions, last)),
+            np.vstack((velocities, np.zeros(4))))
+
+
+def test_curves_of_a_controller_do_not_pass_the_target_or_a_limit():
+    """A step of the reference, followed at 7 rad/s; a cubic between the points overshoots."""
+    target, farthest, in_all = 0.937, {False: -1.0, True: -1.0}, {False: -1.0, True: -1.0}
+    for prevented in farthest:
+        ref = reference(max_velocity=np.full(4, 7.0), start=np.array([-0.9, -0.2, 0.05, 3.0]))
+        ref.hold(('hip',), np.array((target,)))
+        for now in np.arange(10.01, 10.6, 0.01):
+            times, positions, velocities = message_of(ref, now)
+            if prevented:
+                prevent_overshoot(times, positions, velocities)
+            curve = CubicHermiteSpline(times, positions[:, 0], velocities[:, 0])
+            farthest[prevented] = max(
+                farthest[prevented], curve(np.linspace(times[0], times[-2], 200)).max())
+            # Without another message it brakes, maybe beyond the target, but not beyond the limit.
+            in_all[prevented] = max(
+                in_all[prevented], curve(np.linspace(times[0], times[-1], 300)).max())
+    assert farthest[False] > target + 0.002 and farthest[True] <= target + 1e-12
+    assert in_all[False] > UPPER[0] + 0.1 and in_all[True] <= UPPER[0] + 1e-12
+
+
+def test_a_motion_that_comes_to_rest_smoothly_is_left_as_it_is():
+    times = np.linspace(0.0, 1.0, 11)
+    s = times[:, np.newaxis]
+    positions = 0.4 * (10.0 * s ** 3 - 15.0 * s ** 4 + 6.0 * s ** 5) * (1.0, -1.0)
+    velocities = 0.4 * (30.0 * s ** 2 - 60.0 * s ** 3 + 30.0 * s ** 4) * (1.0, -1.0)
+    # Then a constant deceleration, as at the end of each message.
+    times, velocities[5] = np.append(times[:6], times[5] + 0.2), velocities[5]
+    positions = np.vstack((positions[:6], positions[5] + 0.1 * velocities[5]))
+    velocities = np.vstack((velocities[:6], np.zeros(2)))
+    before = velocities.copy()
+    prevent_overshoot(times, positions, velocities)
+    np.testing.assert_array_equal(velocities, before)
+    velocities[:-1] *= -1.0  # away from where it comes to rest
+    prevent_overshoot(times, positions, velocities)
+    assert not velocities[-2].any()
 
 
 def test_joints_that_a_new_trajectory_does_not_name_go_on():
