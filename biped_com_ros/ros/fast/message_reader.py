@@ -28,6 +28,7 @@ from typing import Any
 from biped_com_ros.core.constants import NEVER_NS, SECOND_NS
 from biped_com_ros.core.errors import brief
 from biped_com_ros.ros.fast import codec
+from biped_com_ros.ros.fast.backlog import BACKLOG
 from biped_com_ros.ros.node.callback_errors import log_exception
 from biped_com_ros.ros.topics.stamp import now_ns
 import numpy as np
@@ -128,6 +129,8 @@ class MessageReader:
 
     def __init__(self, spec: ReadSpec) -> None:
         self.spec, self.topic = spec, ''
+        #: Whether a newer message replaces one that was skipped.
+        self.may_skip = True
         self.inputs: tuple[Any, ...] = ()
         self.arguments: tuple[Any, ...] = ()
         self.count = 0
@@ -157,6 +160,8 @@ class MessageReader:
 
     def receive(self, raw: bytes) -> None:
         """Decode and check a message, and call the inputs back. Raises nothing."""
+        if BACKLOG.is_skipping and self.may_skip:
+            return
         try:
             stamp_ns = self._read(raw)
         except RefusedMessage as refused:

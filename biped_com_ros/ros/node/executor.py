@@ -38,6 +38,7 @@ from types import FrameType
 from typing import Any
 
 from biped_com_ros.core.errors import BipedComError
+from biped_com_ros.ros.fast.backlog import BACKLOG
 from biped_com_ros.ros.fast.compat import is_events_executor, make_executor, wrap_callbacks
 from biped_com_ros.ros.node.callback_errors import log_exception
 from biped_com_ros.ros.node.command_line import complaint, help_text, needs_help
@@ -127,6 +128,8 @@ def _spin(nodes: Sequence[Node]) -> None:
     for node in nodes:
         guard_callbacks(node)
         executor.add_node(node)
+    if is_events_executor(executor):
+        BACKLOG.watch(nodes[0])
     settle_memory()
     gc.enable()
     softly = [node for node in nodes if hasattr(node, 'stop') and hasattr(node, 'busy')]

@@ -166,8 +166,8 @@ def _trajectories(draw):
 add_drawn(joint_trajectory.joint_trajectory, _trajectories(), calls=40)
 add_drawn(joint_trajectory.braking, st.integers(1, 3).flatmap(lambda n: st.tuples(
     st.just('abc'[:n]), v.vectors(n), v.vectors(n), v.anything)), calls=50)
-add_drawn(motion_reference.prevent_overshoot, st.tuples(st.integers(2, 5), st.integers(1, 3)).flatmap(
-    lambda size: st.tuples(
+add_drawn(motion_reference.prevent_overshoot, st.tuples(
+    st.integers(2, 5), st.integers(1, 3)).flatmap(lambda size: st.tuples(
         v.vectors(size[0], st.floats(0.001, 1.0)).map(np.cumsum),
         v.vectors(size[0] * size[1]).map(lambda flat: flat.reshape(size)),
         v.vectors(size[0] * size[1]).map(lambda flat: flat.reshape(size)))), calls=50)
