@@ -129,7 +129,7 @@ class MessageReader:
 
     def __init__(self, spec: ReadSpec) -> None:
         self.spec, self.topic = spec, ''
-        #: Whether a newer message replaces one that was skipped.
+        #: Whether no input asked for reliable messages: a newer one replaces what was skipped.
         self.may_skip = True
         self.inputs: tuple[Any, ...] = ()
         self.arguments: tuple[Any, ...] = ()

@@ -32,7 +32,7 @@ from biped_com_ros.ros.topics.qos import copy_of, overridable, SENSOR_INPUT
 from biped_com_ros.ros.topics.silence import Silence
 from biped_com_ros.ros.topics.stamp import is_time_simulated, now_ns
 from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, QoSProfile
+from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.subscription import Subscription
 
 _LOG_PERIOD = 5.0
@@ -215,7 +215,7 @@ class Input:
             self.reader, self.subscription = self._pool.subscribe(
                 self.node, self._name, self._qos, spec)
         self.topic = self.reader.topic = self.subscription.topic_name
-        self.reader.may_skip &= self._qos.durability != DurabilityPolicy.TRANSIENT_LOCAL
+        self.reader.may_skip &= self._qos.reliability == ReliabilityPolicy.BEST_EFFORT
         self._count_offset -= self.reader.count  # messages of other inputs before
         self.reader.add(self)
 

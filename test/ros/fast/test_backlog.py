@@ -21,7 +21,7 @@ from biped_com_ros.ros.fast import message_reader
 from biped_com_ros.ros.fast.backlog import Backlog
 from biped_com_ros.ros.fast.compat import make_executor
 from biped_com_ros.ros.topics.inputs import BoolInput, PointInput
-from biped_com_ros.ros.topics.qos import LATCHED
+from biped_com_ros.ros.topics.qos import COMMAND_INPUT
 from geometry_msgs.msg import PointStamped
 import pytest
 from rclpy.node import Node
@@ -113,13 +113,13 @@ def test_it_skips_after_two_late_calls_or_one_that_is_very_late(backlog, delays,
     node.destroy_node()
 
 
-def test_states_are_skipped_and_latched_messages_are_not(backlog):
+def test_states_are_skipped_and_what_is_sent_reliably_is_not(backlog):
     got = []
     node = Node('reader')
     points = PointInput(node, 'point', '', lambda *_: got.append('point'))
-    flags = BoolInput(node, 'flag', lambda *_: got.append('flag'), qos=LATCHED)
+    flags = BoolInput(node, 'flag', lambda *_: got.append('flag'), qos=COMMAND_INPUT)
     publishers = [node.create_publisher(PointStamped, 'point', 10),
-                  node.create_publisher(Bool, 'flag', LATCHED)]
+                  node.create_publisher(Bool, 'flag', COMMAND_INPUT)]
     executor = make_executor()
     executor.add_node(node)
 
