@@ -34,7 +34,7 @@ from rclpy.node import Node
 from rclpy.timer import Timer
 
 #: Period of the timer, and while messages are skipped, s.
-_PERIOD, _SKIPPING_PERIOD = 0.1, 0.01
+_PERIOD, _SKIPPING_PERIOD = 0.05, 0.01
 #: How late it has to be, twice in succession, or once, s.
 _LATE, _MUCH_TOO_LATE = 0.1, 0.3
 

@@ -30,7 +30,7 @@ from std_msgs.msg import Bool
 
 #: Of the messages, s; and the time that one takes to process.
 PERIOD, COST = 0.002, 0.004
-TIME = 8.0
+TIME = 10.0
 PUBLISHER = f"""
 import time, rclpy
 from geometry_msgs.msg import PointStamped
@@ -84,10 +84,10 @@ def backlog(monkeypatch):
     return backlog
 
 
-@pytest.mark.parametrize('is_watched', [True, False])
-def test_timers_do_not_wait_behind_messages_that_a_node_is_too_slow_for(backlog, is_watched):
+def longest_gap(backlog):
+    """Return the longest time between two calls of the timer of a slow node, s."""
     slow = SlowNode()
-    if is_watched:
+    if backlog is not None:
         backlog.watch(slow.node)
     process = subprocess.Popen([sys.executable, '-c', PUBLISHER])
     try:
@@ -96,9 +96,15 @@ def test_timers_do_not_wait_behind_messages_that_a_node_is_too_slow_for(backlog,
         process.kill()
         process.wait()
         slow.node.destroy_node()
-    assert slow.count > 300
-    # Without, the test would not show anything: the queue grows as long as it is too slow.
-    assert max(slow.gaps) < 1.5 if is_watched else max(slow.gaps) > 2.0
+    assert slow.count > 100
+    return max(slow.gaps)
+
+
+def test_timers_do_not_wait_behind_messages_that_a_node_is_too_slow_for(backlog):
+    """Without, the queue grows as long as it is too slow."""
+    unwatched = longest_gap(None)
+    watched = longest_gap(backlog)
+    assert unwatched > 2.0 and watched < 0.6 * unwatched
 
 
 @pytest.mark.parametrize(('delays', 'skips'), [
