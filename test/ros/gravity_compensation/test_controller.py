@@ -67,6 +67,27 @@ def test_efforts_begin_at_zero_whenever_the_controller_is_activated(rig, talos):
     controller.unload()
 
 
+def test_the_log_names_each_reason_although_another_was_logged_just_before(rig, talos, capfd):
+    controller = EffortController(rig, list(talos.actuated_joint_names))
+    controller.switch(on=True)
+    controller.wait_for_efforts()
+    capfd.readouterr()
+    logged = ''
+
+    def shows(part):
+        nonlocal logged
+        logged += capfd.readouterr().err
+        return part in logged
+    rig.missing = {'imu'}
+    rig.until(lambda: shows('imu'), 'the line about the IMU')
+    rig.missing = set()
+    rig.until(rig.is_balanced, 'efforts')
+    controller.switch(on=False)
+    rig.until(lambda: shows("effort_controller' is inactive"), 'the line about the controller')
+    assert logged.count('holding the last efforts') == 2, logged
+    controller.unload()
+
+
 def test_a_controller_that_comes_back_with_another_order_gets_nothing(rig, talos):
     order = list(talos.actuated_joint_names)
     first = EffortController(rig, order)
