@@ -39,6 +39,10 @@ def is_state(values):
     return is_text_list(values, INTERFACES - {'effort'}) and 'position' in values
 
 
+def is_name(value):
+    return isinstance(value, str) and value != ''
+
+
 def is_flag(value):
     return isinstance(value, bool)
 
@@ -69,12 +73,17 @@ DOCUMENTED = {
         'allow_nonzero_velocity_at_trajectory_end': is_flag, 'gains': are_gains},
     'effort_controllers/JointGroupEffortController': {'joints': is_text_list},
     'joint_state_broadcaster/JointStateBroadcaster': {
-        'joints': is_text_list, 'interfaces': is_text_list}}
+        'joints': is_text_list, 'interfaces': is_text_list},
+    'force_torque_sensor_broadcaster/ForceTorqueSensorBroadcaster': {
+        'sensor_name': is_name, 'frame_id': is_name},
+    'imu_sensor_broadcaster/IMUSensorBroadcaster': {'sensor_name': is_name, 'frame_id': is_name}}
 REQUIRED = {
     'joint_trajectory_controller/JointTrajectoryController': {
         'joints', 'command_interfaces', 'state_interfaces'},
     'effort_controllers/JointGroupEffortController': {'joints'},
-    'joint_state_broadcaster/JointStateBroadcaster': set()}
+    'joint_state_broadcaster/JointStateBroadcaster': set(),
+    'force_torque_sensor_broadcaster/ForceTorqueSensorBroadcaster': {'sensor_name', 'frame_id'},
+    'imu_sensor_broadcaster/IMUSensorBroadcaster': {'sensor_name', 'frame_id'}}
 #: Which state interfaces must be there for which command interfaces.
 COMBINATIONS = {('position',): set(), ('effort',): {'position', 'velocity'},
                 ('position', 'effort'): {'position', 'velocity'}}
@@ -111,6 +120,18 @@ def test_controllers_get_documented_parameters(path):
         assert all(gains[joint]['p'] > 0.0 for joint in closed)
         assert all(gains[joint]['d'] > 0.0 or gains[joint]['ff_velocity_scale'] > 0.0
                    for joint in closed)
+
+
+def test_broadcasters_publish_what_the_robots_yaml_expects():
+    """Under a name that no sensor of the hardware has, which crashes controller_manager."""
+    recipe, config = read(RECIPES[-1]), RobotModel.load('biped').config
+    assert RECIPES[-1].stem == 'biped_hardware'
+    found = {(f'{name}/wrench', values['frame_id'])
+             for name, (kind, values) in controllers(recipe).items() if 'ForceTorque' in kind}
+    assert found == {(sensor.topic, sensor.frame) for sensor in config.wrench_sensors.values()}
+    for name, (_, values) in controllers(recipe).items():
+        assert values.get('sensor_name') != name
+    assert recipe['imu_broadcaster']['frame_id'] == config.imu.frame
 
 
 @pytest.mark.parametrize('path', RECIPES, ids=lambda path: path.stem)

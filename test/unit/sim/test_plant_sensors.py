@@ -94,7 +94,7 @@ def test_a_sensor_delay_is_so_many_steps(kind, arrays):
     for i in range(60):
         command = squat(prompt, i)
         observation, delayed = prompt.step(command), late.step(command)
-        history.append({name: getattr(observation, name).copy() for name in vars(observation)
+        history.append({name: np.copy(value) for name, value in vars(observation).items()
                         if name != 'time'})
         if i >= 7:
             for name, value in history[-1].items():
