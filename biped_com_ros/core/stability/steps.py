@@ -49,6 +49,7 @@ class StepWatch:
         #: Since when each foot is on the ground, or in the air.
         self._since_ns: list[int] = []
         self._step_ns, self._outside_ns, self._began_ns = NEVER_NS, NEVER_NS, NEVER_NS
+        self._was_outside = False
 
     def set_timeout(self, timeout: float) -> None:
         """Use another timeout, s."""
@@ -71,6 +72,7 @@ class StepWatch:
         is_outside = dcm_margin is None or dcm_margin < 0.0
         if in_contact != self._in_contact:
             self._change(ns, in_contact, is_outside)
+        self._was_outside = is_outside
         if is_outside:
             self._outside_ns = ns
             if not all(in_contact) and ns - self._began_ns < _LONGEST_SWING_NS:
@@ -91,7 +93,8 @@ class StepWatch:
             if touches and not touched and ns - since >= _SHORTEST_SWING_NS and (
                     self._outside_ns >= since):
                 self._step_ns = ns
-            if touched and not touches and not is_outside:
+            # With the foot in the air the support is smaller: what counts is the DCM before.
+            if touched and not touches and not self._was_outside:
                 self._began_ns = ns
         self._since_ns = [since if touches == touched else ns for touches, touched, since in zip(
             in_contact, before, since_ns)]
