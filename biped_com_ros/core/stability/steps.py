@@ -19,8 +19,6 @@ from biped_com_ros.core.constants import nanoseconds, NEVER_NS
 
 #: Shortest time in the air of a step.
 _SHORTEST_SWING_NS = nanoseconds(0.1)
-#: Longest time in the air of a step that has yet to catch.
-_LONGEST_SWING_NS = nanoseconds(0.8)
 #: Time on all feet after which the robot stands.
 _STANDS_NS = nanoseconds(0.3)
 
@@ -32,14 +30,14 @@ class StepWatch:
     In learned and other fast gaits the DCM is outside the support most of the time: each foot
     lands where it catches the fall. Slow steps, whose DCM stays inside, do not count. A robot
     whose DCM is outside at the first instant counts as walking, too: it may be in the midst of a
-    step. So does one whose foot left the ground before the DCM left the support, for as long as a
-    step takes: the first step of a gait has yet to land.
+    step. So does one whose foot left the ground before the DCM left the support: the first step of
+    a gait has yet to land.
 
     Parameters
     ----------
     timeout
-        Time after the last such step during which the robot walks, s, unless it stands on all
-        feet.
+        Time after the last such step, or after the first one's lift-off, during which the robot
+        walks, s, unless it stands on all feet.
 
     """
 
@@ -75,7 +73,7 @@ class StepWatch:
         self._was_outside = is_outside
         if is_outside:
             self._outside_ns = ns
-            if not all(in_contact) and ns - self._began_ns < _LONGEST_SWING_NS:
+            if not all(in_contact) and ns - self._began_ns < self._timeout_ns:
                 return True
         if all(in_contact) and ns - max(self._since_ns) >= _STANDS_NS:
             return False

@@ -59,6 +59,7 @@ class Backlog:
 
     def watch(self, node: Node) -> None:
         """Start to watch the executor of a node, which logs what is done about it."""
+        self.is_skipping = self._was_late = False
         self._node, self._called_at = node, time.monotonic()
         self._timer = node.create_timer(_PERIOD, self._on_timer, clock=steady_clock())
 

@@ -54,15 +54,17 @@ def test_the_first_step_of_a_gait_has_the_time_of_a_step_to_catch_the_dcm():
     assert not walks
     end, walks = feed(watch, end, [(600, LEFT, OUTSIDE)])
     assert walks  # the foot left the ground 0.7 s ago, before the DCM left the support
-    assert not feed(watch, end, [(150, LEFT, OUTSIDE)])[1]
+    end, walks = feed(watch, end, [(250, LEFT, OUTSIDE)])
+    assert walks  # the timeout is 1 s
+    assert not feed(watch, end, [(100, LEFT, OUTSIDE)])[1]
 
 
 def test_the_dcm_may_be_outside_the_smaller_support_as_soon_as_a_foot_is_lifted():
     watch = StepWatch(1.0)
     end, walks = feed(watch, 0, [(500, BOTH, INSIDE), (2, LEFT, OUTSIDE)])
     assert walks
-    assert feed(watch, end, [(700, LEFT, OUTSIDE)])[1]
-    assert not feed(watch, end + 700, [(200, LEFT, OUTSIDE)])[1]
+    assert feed(watch, end, [(950, LEFT, OUTSIDE)])[1]
+    assert not feed(watch, end + 950, [(100, LEFT, OUTSIDE)])[1]
 
 
 def test_who_is_pushed_on_both_feet_makes_no_first_step():
