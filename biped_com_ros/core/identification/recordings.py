@@ -142,8 +142,8 @@ class CaptureFinder:
             self._add_joints(event)
         else:
             i = self._sensor_index[event.kind]
-            known = self._corrections[i]
-            self._wrenches[i] = known.corrected(known.sign * event.values, known.bias)
+            own = self._corrections[i]
+            self._wrenches[i] = own.corrected(own.sign * event.values, own.bias)
 
     def require_captures(self) -> list[Capture]:
         """Return the captures; InputError with the reason if there are none."""
