@@ -52,6 +52,8 @@ OUTPUTS = {'wrench_aggregator': (WrenchStamped, 'wrench_aggregator/wrench'),
            'zmp_monitor': (PointStamped, 'zmp_monitor/zmp')}
 #: Standard deviations of the readings, relative to their sizes.
 _NOISE = 1e-5
+#: Readings are drawn in advance and repeated, since drawing takes longer than publishing.
+_DRAWN = 256
 _SETTLING = 1.0  # s
 
 
@@ -98,6 +100,14 @@ class AppliedEfforts:
     """
     Gets the commands as a ros2_control effort controller does, and applies the last one.
 
+    Parameters
+    ----------
+    namespace, joints
+        Of the controller.
+    executor
+        Runs its callbacks, and cannot tell the numbers of messages: they are counted as they
+        arrive. None: a thread of its own, which can.
+
     Attributes
     ----------
     applied
@@ -105,8 +115,8 @@ class AppliedEfforts:
 
     """
 
-    def __init__(self, namespace: str, joints: list[str]) -> None:
-        self._namespace, self._joints = namespace, joints
+    def __init__(self, namespace: str, joints: list[str], executor: Any = None) -> None:
+        self._namespace, self._joints, self._shared = namespace, joints, executor
         self.applied: list[Applied] = []
         self.start()
 
@@ -117,6 +127,16 @@ class AppliedEfforts:
         self.node.declare_parameter('joints', self._joints)
         self._events = self.node.create_publisher(
             TransitionEvent, 'effort_controller/transition_event', 10)
+        if self._shared is None:
+            self._start_thread()
+        else:
+            self.node.create_subscription(
+                Float64MultiArray, COMMANDS, self._on_counted_commands, 1000)
+            self._shared.add_node(self.node)
+        self._events.publish(TransitionEvent(
+            goal_state=State(id=State.PRIMARY_STATE_ACTIVE)))
+
+    def _start_thread(self) -> None:
         self.node.create_subscription(Float64MultiArray, COMMANDS, self._on_commands, 1000)
         # The EventsExecutor has no callbacks that get the number of a message.
         self._executor = SingleThreadedExecutor()
@@ -124,8 +144,6 @@ class AppliedEfforts:
         self._ends = False
         self._thread = threading.Thread(target=self._spin, daemon=True)
         self._thread.start()
-        self._events.publish(TransitionEvent(
-            goal_state=State(id=State.PRIMARY_STATE_ACTIVE)))
 
     def _spin(self) -> None:
         while not self._ends:
@@ -135,11 +153,18 @@ class AppliedEfforts:
         self.applied.append(Applied(time.monotonic(), np.array(message.data),
                                     info['publication_sequence_number']))
 
+    def _on_counted_commands(self, message: Any) -> None:
+        self.applied.append(Applied(
+            time.monotonic(), np.array(message.data), self.applied[-1].number + 1))
+
     def close(self) -> None:
         """End."""
-        self._ends = True
-        self._thread.join()
-        self._executor.shutdown()
+        if self._shared is None:
+            self._ends = True
+            self._thread.join()
+            self._executor.shutdown()
+        else:
+            self._shared.remove_node(self.node)
         self.node.destroy_node()
 
 
@@ -151,6 +176,8 @@ class NodeObserver:
     ----------
     namespace, robot
         Of the nodes.
+    is_light
+        One thread does everything: a fraction of the CPU time, without the numbers of commands.
 
     Attributes
     ----------
@@ -169,11 +196,12 @@ class NodeObserver:
 
     """
 
-    def __init__(self, namespace: str, robot: str) -> None:
+    def __init__(self, namespace: str, robot: str, is_light: bool = False) -> None:
         self.model, self._namespace = RobotModel.load(robot), namespace
         self.executor = make_executor()
         self.node = Node('robot', namespace=namespace)
-        self.controller = AppliedEfforts(namespace, list(self.model.actuated_joint_names))
+        self.controller = AppliedEfforts(
+            namespace, list(self.model.actuated_joint_names), self.executor if is_light else None)
         self.arrivals: dict[str, list[float]] = {name: [] for name in OUTPUTS}
         self.statuses: list[tuple[float, str]] = []
         self.reported_at: dict[str, float] = {}
@@ -247,8 +275,9 @@ class FaultyStandingRobot(NodeObserver):
 
     """
 
-    def __init__(self, namespace: str, robot: str, rate: float = RATE) -> None:
-        super().__init__(namespace, robot)
+    def __init__(self, namespace: str, robot: str, rate: float = RATE,
+                 is_light: bool = False) -> None:
+        super().__init__(namespace, robot, is_light)
         self._period = 1.0 / rate
         params = SimulatorParameters(robot=robot)
         model = self.model
@@ -262,13 +291,14 @@ class FaultyStandingRobot(NodeObserver):
         names = ['joint_states', *('imu' if imu is model.config.imu else imu.topic
                                    for imu in imus), *sensors]
         self._outputs = dict(zip(names, outputs))
-        self._readings = dict(zip(names, _readings(plant.observation)))
+        self._random = np.random.default_rng(1)
+        self._readings = {name: self._draw(readings) for name, readings in zip(
+            names, _readings(plant.observation))}
         self._add_tendons(plant)
         self._add_odometry(plant)
         self.faults: dict[str, SensorFault] = {}
-        self.clock_error = 0.0
+        self.clock_error, self._instant = 0.0, 0
         self.on_joint_states: Callable[[int], None] = lambda stamp_ns: None
-        self._random = np.random.default_rng(1)
         self._queues: dict[str, deque[tuple[int, dict[str, Any]]]] = {}
         self._next = time.monotonic()
 
@@ -289,11 +319,17 @@ class FaultyStandingRobot(NodeObserver):
 
     def _add(self, name: str, output: TemplatePublisher, **readings: np.ndarray) -> None:
         self._outputs[name] = output
-        self._readings[name] = {field: value.copy() for field, value in readings.items()}
+        self._readings[name] = self._draw(readings)
+
+    def _draw(self, readings: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return noisy readings of `_DRAWN` instants, by field."""
+        return {field: value + _NOISE * (np.abs(value).max() + 1e-3) * self._random.normal(
+            size=(_DRAWN, *value.shape)) for field, value in readings.items()}
 
     def step(self) -> None:
         """Publish one instant of all sensors, and run callbacks until the next one is due."""
         stamp_ns = time.time_ns() + nanoseconds(self.clock_error)
+        self._instant = (self._instant + 1) % _DRAWN
         self.on_joint_states(stamp_ns)
         for name, output in self._outputs.items():
             if output.has_subscribers:
@@ -318,21 +354,16 @@ class FaultyStandingRobot(NodeObserver):
             output.publish(stamp)
 
     def _read(self, name: str, kind: str) -> dict[str, Any]:
-        readings = self._readings[name]
-        if kind == 'frozen':
-            return readings
-        if kind == 'dead':
-            return {field: 0.0 * value for field, value in readings.items()}
-        return {field: value + _NOISE * (np.abs(value).max() + 1e-3) * self._random.normal(
-            size=value.shape) for field, value in readings.items()}
+        instant = 0 if kind == 'frozen' else self._instant
+        scale = 0.0 if kind == 'dead' else 1.0
+        return {field: scale * drawn[instant] for field, drawn in self._readings[name].items()}
 
 
 def _readings(o: Any) -> list[dict[str, np.ndarray]]:
-    """Copy the fields of each output, in the order of ``SensorOutputs.outputs``."""
-    joints = {'position': o.joint_positions.copy(), 'velocity': o.joint_velocities.copy(),
-              'effort': o.joint_efforts.copy()}
-    imus = [{'orientation': o.imu_quaternions[i].copy(),
-             'angular_velocity': o.angular_velocities[i].copy(),
-             'linear_acceleration': o.linear_accelerations[i].copy()}
+    """Return the fields of each output, in the order of ``SensorOutputs.outputs``."""
+    joints = {'position': o.joint_positions, 'velocity': o.joint_velocities,
+              'effort': o.joint_efforts}
+    imus = [{'orientation': o.imu_quaternions[i], 'angular_velocity': o.angular_velocities[i],
+             'linear_acceleration': o.linear_accelerations[i]}
             for i in range(len(o.imu_quaternions))]
-    return [joints, *imus, *({'wrench': wrench.copy()} for wrench in o.wrenches)]
+    return [joints, *imus, *({'wrench': wrench} for wrench in o.wrenches)]
