@@ -63,6 +63,7 @@ class GravityRig(NodeRig):
         self.forces = 0.5 * self.gravity_model.weight * np.ones(2)
         self.missing, self.skew, self.sim_time = set(), 0.0, None
         self.imu_delay, self.gyro, self.frame = 0.0, 0.0, ''
+        self.period = 0.005
         self.lean(0.0)
         self.joint_names = list(model.joint_names)
         self.efforts, self.commands, self.modes, self.wrenches = [], [], [], []
@@ -92,8 +93,9 @@ class GravityRig(NodeRig):
         pose = base @ self.model.state(self.positions).pose_in_base(frame)
         self.quaternion = pose.quaternion.tolist()
 
-    def step(self, period=0.005):
+    def step(self, period=None):
         """Publish one instant of all sensors and run callbacks."""
+        period = period or self.period
         now = self.peer.get_clock().now().nanoseconds
         if self.sim_time is not None:
             self.sim_time += period

@@ -123,6 +123,15 @@ def test_manifest_names_what_is_imported():
     assert not missing, f'add <exec_depend> to package.xml: {missing}'
 
 
+def test_manifest_names_what_launch_files_start_and_include():
+    text = '\n'.join(path.read_text() for path in (ROOT / 'launch').glob('*.xml'))
+    used = set(re.findall(r'pkg="(\w+)"|find-pkg-share (\w+)', text))
+    named = {name for pair in used for name in pair if name}
+    assert {'rviz2', 'tf2_ros', 'ros_gz_sim'} <= named
+    missing = named - {depend.name for depend in parse_package(str(ROOT)).exec_depends} - {NAME}
+    assert not missing, f'add <exec_depend> to package.xml: {missing}'
+
+
 def test_versions_agree(source):
     result = subprocess.run([sys.executable, 'setup.py', '--version'], cwd=source, text=True,
                             capture_output=True, check=True)

@@ -43,6 +43,20 @@ def test_missing_inputs_are_bridged_then_efforts_ramp_to_zero_and_come_back(rig,
     rig.until(rig.is_balanced, 'efforts again')
 
 
+@pytest.mark.parametrize('rate', (10.0, 25.0))
+def test_a_slow_driver_is_not_late(rig, rate):
+    rig.period = 1.0 / rate
+    rig.play(50.0 / rate)  # its rate is learned
+    rig.until(rig.is_balanced, 'efforts')
+    count = len(rig.efforts)
+    rig.statuses.clear()
+    rig.until(lambda: 'effort' in rig.statuses, 'diagnostics')
+    rig.play(20.0 / rate)
+    assert rig.status()[0] == DiagnosticStatus.OK, rig.status()
+    assert len(rig.efforts) >= count + 15
+    assert np.allclose([m.effort for m in rig.efforts[count:]], rig.expected().efforts, atol=0.01)
+
+
 def test_stamps_do_not_go_back_when_late_joint_states_arrive(rig):
     count = len(rig.efforts)
     for _ in range(3):
