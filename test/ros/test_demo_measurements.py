@@ -23,6 +23,7 @@ from xml.etree import ElementTree
 from biped_com_ros.core.geometry.pose import Pose, quaternion_from_rotation
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.measurements import Health, Measurements
+from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, WARN
 from biped_com_ros.ros.topics.stamp import stamp_to_msg
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import Quaternion, TransformStamped, Vector3
@@ -32,6 +33,7 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from std_msgs.msg import Header
+from support.ros_rig import NodeRig
 from support.sim_robot import CONFIG, URDF
 from tf2_msgs.msg import TFMessage
 
@@ -249,6 +251,24 @@ def test_another_robot_does_not_count_for_ones_own(monkeypatch, namespace, text)
         assert text in health.worst()[1]
     finally:
         node.destroy_node()
+
+
+def test_another_robot_on_the_same_topic_is_left_out():
+    rig = NodeRig(namespace='robot1')
+    other = Node('com_estimator', namespace='robot2')
+    rig.executor.add_node(other)
+    try:
+        health = Health(rig.peer, ('node',))
+        Diagnostics(other, period=0.05).add('com', lambda: (ERROR, 'of another robot', {}))
+        received = rig.collect(DiagnosticArray, '/diagnostics')
+        rig.until(lambda: any(s.level == ERROR for m in received for s in m.status))
+        assert health.worst() == (1, 'no diagnostics yet')
+        Diagnostics(rig.node, period=0.05).add('zmp', lambda: (WARN, 'of this robot', {}))
+        rig.until(lambda: health.worst()[0] == 1 and 'robot1' in health.worst()[1])
+        assert health.worst() == (1, 'robot1/node: zmp: of this robot')
+    finally:
+        other.destroy_node()
+        rig.close()
 
 
 def test_a_robot_without_contact_states_is_measured(measurements):

@@ -94,7 +94,7 @@ class NodeRig(ServedNodes):
 
     def __init__(self, name='node', node=None, namespace='', **options):
         self.executor = make_executor()
-        self.node = node or Node(name, **options)
+        self.node = node or Node(name, namespace=namespace, **options)
         self.peer = Node('peer', namespace=namespace)
         self.statuses = {}
         self.executor.add_node(self.node)

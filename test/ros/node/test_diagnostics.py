@@ -19,7 +19,8 @@ import gc
 
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.ros.node.callback_errors import log_exception, Throttle
-from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, OK, WARN
+from biped_com_ros.ros.node.diagnostics import (
+    Diagnostics, ERROR, is_in_namespace, OK, WARN)
 from biped_com_ros.ros.node.executor import settle_memory
 from biped_com_ros.ros.topics.services import switch_service, trigger_service
 from diagnostic_msgs.msg import DiagnosticArray
@@ -47,6 +48,17 @@ def test_lines_carry_node_robot_and_values(rig):
     assert {v.key: v.value for v in line.values} == {'measured [N]': '123.457', 'n': '2'}
     diagnostics.remove('weight')
     assert 'node: weight' not in statuses(rig, received)
+
+
+def test_lines_carry_the_namespace_as_robots_share_the_topic():
+    rig = NodeRig(namespace='robot1')
+    try:
+        Diagnostics(rig.node, 'robby', period=0.05).add('weight', lambda: (OK, 'as modelled', {}))
+        line = statuses(rig, rig.collect(DiagnosticArray, '/diagnostics'))['robot1/node: weight']
+        assert line.hardware_id == 'robot1/robby'
+        assert is_in_namespace(line, '/robot1') and not is_in_namespace(line, '/')
+    finally:
+        rig.close()
 
 
 def test_a_broken_report_does_not_affect_the_others(rig):
