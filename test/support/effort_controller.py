@@ -122,18 +122,19 @@ class ControllerManager:
     ----------
     rig
         The robot with the node under test.
+    name
+        Of its node.
     states
         State of each controller by name.
 
     """
 
-    def __init__(self, rig, **states):
+    def __init__(self, rig, name='controller_manager', **states):
         srv = pytest.importorskip('controller_manager_msgs.srv')
         msg = pytest.importorskip('controller_manager_msgs.msg')
         self.states, self.count, self._rig, self._state = states, 0, rig, msg.ControllerState
-        self.node = Node('controller_manager', namespace=rig.namespace)
-        self.node.create_service(
-            srv.ListControllers, 'controller_manager/list_controllers', self._list)
+        self.node = Node(name, namespace=rig.namespace)
+        self.node.create_service(srv.ListControllers, '~/list_controllers', self._list)
         rig.executor.add_node(self.node)
 
     def _list(self, _, response):

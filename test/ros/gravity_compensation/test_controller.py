@@ -125,6 +125,20 @@ def subscriber(rig, joints, received):
     return node
 
 
+def test_a_controller_manager_of_another_name_is_found_by_remapping(make, talos):
+    rig = make(autostart=False, controller='effort_controller', remap=(
+        'controller_manager/list_controllers:=left_arm_manager/list_controllers'))
+    manager, received = ControllerManager(rig, 'left_arm_manager', effort_controller='inactive'), []
+    node = subscriber(rig, list(talos.actuated_joint_names), received)
+    assert rig.change(Transition.TRANSITION_CONFIGURE)
+    rig.play(0.5)
+    assert rig.change(Transition.TRANSITION_ACTIVATE)
+    rig.until(lambda: rig.has_error("effort_controller' is inactive"), 'diagnostics')
+    assert manager.count and not any(np.any(message.data) for message in received)
+    manager.close()
+    node.destroy_node()
+
+
 @pytest.mark.parametrize('state', ['inactive', 'active'])
 def test_controller_manager_is_called_for_controllers_that_announce_nothing(make, talos, state):
     rig, received = make(autostart=False), []

@@ -133,14 +133,20 @@ def test_a_goal_that_goes_past_the_node_is_cancelled_and_never_succeeds(robot, c
     start = robot.at(ELBOW)
     client = GoalClient(robot.rig, FOREIGN)
     robot.rig.play(1.0)  # until the node has found the action
+    before = len(robot.controller.history)
     result = client.send(whole(robot, trajectory(ELBOW, (1.0, start - 0.3, 0.0)))).wait()
     assert result.status == STATUS.STATUS_CANCELED
     assert f"/{FOREIGN}' was cancelled: the trajectories of this node" in capfd.readouterr().err
     robot.rig.until(lambda: robot.rig.has_error(
         'was cancelled', 'gravity_compensation/follow_joint_trajectory'), 'diagnostics')
     robot.rig.until(robot.rig.is_balanced, 'efforts')
-    np.testing.assert_allclose(
-        robot.controller.efforts, robot.rig.expected().efforts[robot.index], atol=0.02)
+    full = robot.rig.expected().efforts[robot.index]
+    np.testing.assert_allclose(robot.controller.efforts, full, atol=0.02)
+    # The goal has no efforts, so there was a gap; beside it they were never others than before.
+    efforts = np.array([tau for _, _, tau in robot.controller.history[before:]])
+    assert not efforts.any(axis=1).all()
+    low, high = np.minimum(full, 0.0) - 0.02, np.maximum(full, 0.0) + 0.02
+    assert ((low <= efforts) & (efforts <= high)).all()
     client.close()
 
 
