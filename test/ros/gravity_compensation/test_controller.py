@@ -128,7 +128,8 @@ def subscriber(rig, joints, received):
 def test_a_controller_manager_of_another_name_is_found_by_remapping(make, talos):
     rig = make(autostart=False, controller='effort_controller', remap=(
         'controller_manager/list_controllers:=left_arm_manager/list_controllers'))
-    manager, received = ControllerManager(rig, 'left_arm_manager', effort_controller='inactive'), []
+    manager = ControllerManager(rig, 'left_arm_manager', effort_controller='inactive')
+    received = []
     node = subscriber(rig, list(talos.actuated_joint_names), received)
     assert rig.change(Transition.TRANSITION_CONFIGURE)
     rig.play(0.5)
