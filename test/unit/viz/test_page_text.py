@@ -153,7 +153,7 @@ def test_charts_of_balance_end_with_a_fall():
         assert times[-1] == (0.0 if lasts else -1.0), name
 
 
-def test_the_chart_of_errors_tells_the_calibrated_urdf_from_the_one_before():
+def test_the_chart_of_errors_names_the_calibrated_urdf():
     made = {}
 
     class ChartGui(NoGui):
