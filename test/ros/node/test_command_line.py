@@ -59,7 +59,7 @@ def test_a_node_that_cannot_start_is_named(name):
     """All of their files are called node.py."""
     found = run(f'nodes.{name}.node', '--ros-args', '-p', 'robot:=tallos')
     assert found.returncode == 1
-    assert found.stderr.startswith(f"[FATAL] [{name}]: ") and "'talos'" in found.stderr
+    assert found.stderr.startswith(f'[FATAL] [{name}]: ') and "'talos'" in found.stderr
 
 
 def test_without_a_directory_for_logs_the_remedy_is_named(tmp_path):
