@@ -42,12 +42,12 @@ def complaint(create: Callable[..., Any], words: Sequence[str]) -> str:
     corrected = [word if ':=' not in word or before[max(i - 1, 0)] in _ROS_FLAGS else f'-p {word}'
                  for i, word in enumerate(before)]
     return (f"'{' '.join(before)}' is ignored without --ros-args; call: ros2 run biped_com_ros "
-            f"{name_of(create)} --ros-args {' '.join(corrected)}")
+            f"{_name_of(create)} --ros-args {' '.join(corrected)}")
 
 
 def help_text(create: Callable[..., Any]) -> str:
     """Return call, description and parameters of the node that a function creates."""
-    name, module = name_of(create), sys.modules[create.__module__]
+    name, module = _name_of(create), sys.modules[create.__module__]
     lines = [f'ros2 run biped_com_ros {name} --ros-args -p PARAMETER:=VALUE '
              '--params-file FILE -r FROM:=TO', '', inspect.cleandoc(module.__doc__ or '')]
     parameters = getattr(module, f"{name.title().replace('_', '')}Parameters", None)
@@ -59,11 +59,11 @@ def help_text(create: Callable[..., Any]) -> str:
     return '\n'.join(lines)
 
 
-def name_of(create: Callable[..., Any]) -> str:
-    """Return the name of the executable, which is that of the folder of its module."""
-    return Path(inspect.getfile(create)).parent.name
-
-
 def _before_ros(words: Sequence[str]) -> Sequence[str]:
     words = list(words)
     return words[:words.index('--ros-args')] if '--ros-args' in words else words
+
+
+def _name_of(create: Callable[..., Any]) -> str:
+    """Return the name of the executable, which is that of the folder of its module."""
+    return Path(inspect.getfile(create)).parent.name

@@ -29,6 +29,7 @@ from collections.abc import Callable, Sequence
 from functools import partial, update_wrapper
 import gc
 import math
+from pathlib import Path
 import signal
 import sys
 import time
@@ -40,7 +41,7 @@ from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.ros.fast.backlog import BACKLOG
 from biped_com_ros.ros.fast.compat import is_events_executor, make_executor, wrap_callbacks
 from biped_com_ros.ros.node.callback_errors import log_exception
-from biped_com_ros.ros.node.command_line import complaint, help_text, name_of, needs_help
+from biped_com_ros.ros.node.command_line import complaint, help_text, needs_help
 from biped_com_ros.ros.node.ending import limited
 import rclpy
 from rclpy.executors import ExternalShutdownException
@@ -85,16 +86,15 @@ def run(create: Callable[[], Node | list[Node]], argv: Sequence[str] | None = No
     if needs_help(words):
         print(help_text(create))
         return 0
-    name = name_of(create)
     if problem := complaint(create, words):
-        return _fail(problem, name, code=2)
+        return _fail(problem, code=2)
     # rclpy's own handler shuts down; Python's would interrupt any callback.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.disable()  # while starting: hardly anything that is built now is garbage
     try:
         rclpy.init(args=None if argv is None else list(argv))
     except Exception as error:  # noqa: B902 - rclpy has no common root for bad arguments
-        return _fail(f'cannot start: {error}{_remedy(str(error))}', name)
+        return _fail(f'cannot start: {error}{_remedy(str(error))}')
     nodes: list[Node] = []
     code = 1
     try:
@@ -114,7 +114,7 @@ def _create_and_spin(create: Callable[[], Node | list[Node]], nodes: list[Node])
     except _ENDS:
         pass
     except BipedComError as error:
-        return _fail(str(error), nodes[0].get_name() if len(nodes) == 1 else name_of(create))
+        return _fail(str(error), nodes)
     except Exception:
         if rclpy.ok():
             raise
@@ -255,10 +255,17 @@ def _node_of(error: BaseException, nodes: Sequence[Node]) -> Node:
     return nodes[0]
 
 
-def _fail(message: str, name: str, code: int = 1) -> int:
+def _fail(message: str, nodes: Sequence[Node] = (), code: int = 1) -> int:
     line = ' '.join(message.split())
+    name = nodes[0].get_name() if len(nodes) == 1 else _executable()
     print(f'[FATAL] [{name}]: {line}', file=sys.stderr, flush=True)
     return code
+
+
+def _executable() -> str:
+    """Return the name of the executable; with `python -m` that of the folder of its node.py."""
+    path = Path(sys.argv[0])
+    return path.parent.name if path.name == 'node.py' else path.name
 
 
 def _remedy(reason: str) -> str:
