@@ -75,7 +75,8 @@ torso:
 		$(if $(ROBOT),'robot:=$(ROBOT)') $(ARGS)
 
 check:
-	@$(environment) $(robots) -- python -m biped_com_ros.offline.check '$(or $(ROBOT),biped)' $(ARGS)
+	@$(environment) $(robots) --block-interrupt -- \
+		python -m biped_com_ros.offline.check '$(or $(ROBOT),biped)' $(ARGS)
 
 # Side by side what shares the cores well; the system as a whole has them for itself.
 ifdef ARGS

@@ -153,7 +153,7 @@ def read(system: Any, begun: float, traffic: Traffic) -> Sample:
         [int(status['Threads']) for status in statuses], *traffic.take())
 
 
-def listen(node: Node, traffic: Traffic) -> None:
+def subscribe(node: Node, traffic: Traffic) -> None:
     """Note centres of mass and diagnostics; none is lost while the robot is busy."""
     node.create_subscription(
         PointStamped, 'com_estimator/com', traffic.on_output, QoSProfile(depth=1000), raw=True)
@@ -173,7 +173,7 @@ def run(seconds: float, rate: float, robot: str) -> tuple[list[Sample], Traffic]
         if is_counted:
             traffic.on_input(stamp_ns)
     standing.on_joint_states = note
-    listen(standing.node, traffic)
+    subscribe(standing.node, traffic)
     system = System(namespace, robot, composed=True)
     samples: list[Sample] = []
     try:

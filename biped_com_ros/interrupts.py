@@ -30,13 +30,15 @@ def end_quietly() -> None:
     """
     Let ctrl-C and missing packages end an executable of this package without a traceback.
 
-    Programs that only import the package are left as they are.
+    `make` blocks ctrl-C while Python itself starts; here it is unblocked. Programs that only
+    import the package are left as they are.
     """
     if not any(_MARK in word for word in sys.orig_argv[1:3]):
         return
     sys.excepthook = _report_others
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _on_interrupt)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _on_interrupt(number: int, frame: FrameType | None) -> None:

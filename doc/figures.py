@@ -31,6 +31,8 @@ from biped_com_ros.core.geometry.pose import footprint_pose, Pose
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.stability.support import Soles, SupportPolygon
 from biped_com_ros.core.torso.constant_curvature import Backbone, make_shape
+from biped_com_ros.viz import palette
+from biped_com_ros.viz.palette import css, MARKS
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -38,8 +40,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 AXES_COLOURS = ('#c0392b', '#1e8449', '#2471a3')  # x, y, z, as everywhere in robotics
-BODY, GROUND, GREEN, RED = '#566573', '#d5d8dc', '#1e8449', '#c0392b'
-BLUE, PURPLE = '#2471a3', '#6c3483'
+# As on the page and in RViz.
+COM, ZMP, DCM = (css(MARKS[name].colour) for name in ('com', 'zmp', 'dcm'))
+FORCE, WEIGHT, SUPPORT = css(palette.FORCE), css(palette.LINK_COM), css(palette.GOOD)
+BODY, GROUND, SENSOR, BEND = '#566573', '#d5d8dc', '#117864', '#c0392b'
+LINES = ('#a04000', '#117864')  # of the two poses
 TENDONS = ('#b7950b', '#6c3483', '#117864', '#a04000')
 SIDE, FRONT = (0, 2), (1, 2)  # axes of the world that a view shows
 
@@ -133,7 +138,7 @@ def frames(model: RobotModel) -> Figure:
         plain(axes, title)
         draw_ground(axes, -0.36, 0.3)
         draw_skeleton(axes, model, state, base, view)
-        axes.plot(*com.position[list(view)], 'o', color=GREEN, ms=11, mec='white')
+        axes.plot(*com.position[list(view)], 'o', color=COM, ms=11, mec='white')
         draw_frame(axes, com, 'com', view, 0.05, at=(18, 14))
         draw_frame(axes, base, 'base_link', view, at=(24, -12))
         draw_frame(axes, base @ state.pose_in_base('imu_link'), 'imu_link', view, 0.03,
@@ -173,12 +178,12 @@ def wrenches(model: RobotModel) -> Figure:
     draw_frame(axes, Pose.identity(), foot.sole, SIDE, 0.035, at=(-8, -16))
     draw_frame(axes, sensor_in_sole, sensor.frame, SIDE, 0.035, at=(-14, 12))
     scale = 0.12 / ground
-    draw_arrow(axes, (cop, 0.0), (0.0, scale * ground), GREEN,
+    draw_arrow(axes, (cop, 0.0), (0.0, scale * ground), FORCE,
                f'ground on robot, at the CoP\n{ground:.2f} N', at=(0.006, -0.012))
-    draw_arrow(axes, p_mass_in_sole[[0, 2]], (0.0, -scale * weight), RED, '')
+    draw_arrow(axes, p_mass_in_sole[[0, 2]], (0.0, -scale * weight), WEIGHT, '')
     axes.text(p_mass_in_sole[0] + 0.07, -0.035, 'weight beyond the sensor, negative z: '
-              f'{-weight:.2f} N', color=RED, fontsize=8, ha='center')
-    draw_arrow(axes, (0.0, sensor_in_sole.position[2]), (0.0, scale * (ground - weight)), PURPLE,
+              f'{-weight:.2f} N', color=WEIGHT, fontsize=8, ha='center')
+    draw_arrow(axes, (0.0, sensor_in_sole.position[2]), (0.0, scale * (ground - weight)), SENSOR,
                f'reading of the sensor: both together\n{ground - weight:.2f} N',
                at=(-0.175, 0.0))
     return figure
@@ -202,11 +207,11 @@ def stability(model: RobotModel) -> Figure:
     plain(axes)
     draw_support(axes, model, poses, support)
     for point, colour, name, at in (
-            (com, GREEN, 'CoM', (-0.02, 0.008)), (zmp, BLUE, 'ZMP', (-0.025, 0.002)),
-            (dcm, RED, 'DCM', (0.004, 0.006))):
+            (com, COM, 'CoM', (-0.02, 0.008)), (zmp, ZMP, 'ZMP', (-0.025, 0.002)),
+            (dcm, DCM, 'DCM', (0.004, 0.006))):
         axes.plot(*point[:2], 'o', color=colour, ms=9, mec='white', zorder=5)
         axes.text(*(point[:2] + at), name, color=colour, fontsize=9, weight='bold')
-    draw_arrow(axes, com[:2], dcm[:2] - com[:2], GREEN, '', at=(0.0, 0.0))
+    draw_arrow(axes, com[:2], dcm[:2] - com[:2], COM, '', at=(0.0, 0.0))
     for point, name, at in ((zmp, 'margin', (0.003, 0.0)), (dcm, 'dcm_margin', (0.006, 0.008))):
         margin = support.margin(point)
         nearest = support.plane.to_world(np.array([margin.nearest]))[0]
@@ -224,7 +229,7 @@ def draw_support(axes: Axes, model: RobotModel, poses: Sequence[Pose],
                  support: SupportPolygon) -> None:
     """Draw the soles and what they span, from above, x upwards being x to the right."""
     corners = support.corners_in_world[:, :2]
-    axes.fill(*corners.T, facecolor=BLUE, alpha=0.12, edgecolor=BLUE, lw=1.5)
+    axes.fill(*corners.T, facecolor=SUPPORT, alpha=0.12, edgecolor=SUPPORT, lw=1.5)
     for pose, foot in zip(poses, model.config.feet.values()):
         outline = pose.position[:2] + np.array(foot.polygon) @ pose.rotation[:2, :2].T
         axes.fill(*outline.T, facecolor=BODY, alpha=0.35, edgecolor=BODY)
@@ -280,11 +285,11 @@ def draw_routing(axes: Axes, backbone: Backbone, shape: np.ndarray) -> None:
                   f'{1e3 * lengths[number]:.2f} mm', fontsize=8, ha='center', va='center',
                   color=TENDONS[number % 4])
     tip = backbone.tip(shape).position
-    draw_arrow(axes, (0.0, 0.0), tip[:2], RED, 'tip', at=(0.002, 0.002))
+    draw_arrow(axes, (0.0, 0.0), tip[:2], BEND, 'tip', at=(0.002, 0.002))
     phi = np.arctan2(tip[1], tip[0])
     arc = np.linspace(0.0, phi, 30)
-    axes.plot(0.012 * np.cos(arc), 0.012 * np.sin(arc), color=RED, lw=1)
-    axes.text(0.014, 0.003, 'φ', color=RED, fontsize=9)
+    axes.plot(0.012 * np.cos(arc), 0.012 * np.sin(arc), color=BEND, lw=1)
+    axes.text(0.014, 0.003, 'φ', color=BEND, fontsize=9)
     draw_frame(axes, Pose.identity(), '', (0, 1), 0.02)
     axes.text(0.0, -0.074, f'tendon circle: radius {1e3 * backbone.radius:.0f} mm', fontsize=8,
               ha='center')
@@ -316,12 +321,12 @@ def draw_pose(axes: Axes, model: RobotModel, posture: str) -> Pose:
     draw_ground(axes, -0.2, 0.24)
     draw_skeleton(axes, model, state, base, SIDE)
     axes.plot((0.0, 0.0), (0.0, 0.1), color=BODY, lw=4, alpha=0.45)
-    axes.plot((com[0], com[0]), (0.0, 1.05), '--', color=GREEN, lw=1.2)
-    axes.plot(com[0], com[2], 'o', color=GREEN, ms=10, mec='white', zorder=5)
+    axes.plot((com[0], com[0]), (0.0, 1.05), '--', color=COM, lw=1.2)
+    axes.plot(com[0], com[2], 'o', color=COM, ms=10, mec='white', zorder=5)
     axes.text(com[0] + 0.03, com[2], f'CoM\n{1e3 * com[0]:.1f}, {1e3 * com[2]:.1f} mm',
-              color=GREEN, fontsize=8, va='center')
-    draw_arrow(axes, (com[0], -0.07), (0.0, 0.07), RED, '')
-    axes.text(com[0] + 0.02, -0.05, 'ground force, at the CoP', color=RED, fontsize=8)
+              color=COM, fontsize=8, va='center')
+    draw_arrow(axes, (com[0], -0.07), (0.0, 0.07), FORCE, '')
+    axes.text(com[0] + 0.02, -0.05, 'ground force, at the CoP', color=FORCE, fontsize=8)
     return base
 
 
@@ -335,13 +340,13 @@ def draw_intersection(axes: Axes, model: RobotModel, bases: Sequence[Pose]) -> N
     draw_skeleton(axes, model, state, base, SIDE)
     axes.plot((0.0, 0.0), (0.0, 0.1), color=BODY, lw=4, alpha=0.45)
     com = base.apply(body)
-    for turned, colour, name in zip(bases, (BLUE, PURPLE), 'AB'):
+    for turned, colour, name in zip(bases, LINES, 'AB'):
         up = base.rotation @ turned.rotation[2]  # the vertical of that pose, in the body
         ends = np.array([com + reach * up for reach in (-0.62, 0.42)])
         axes.plot(*ends[:, SIDE].T, '--', color=colour, lw=1.4)
         axes.text(*(ends[0, [0, 2]] + (0.012, 0.0)), name, color=colour, fontsize=10,
                   weight='bold')
-    axes.plot(com[0], com[2], 'o', color=GREEN, ms=10, mec='white', zorder=5)
+    axes.plot(com[0], com[2], 'o', color=COM, ms=10, mec='white', zorder=5)
     axes.annotate('', (0.12, com[2]), (0.12, ankle[2]), arrowprops={
         'arrowstyle': '<|-|>', 'color': BODY, 'shrinkA': 0, 'shrinkB': 0})
     axes.plot((0.0, 0.14), (ankle[2], ankle[2]), color=BODY, lw=0.8)

@@ -21,6 +21,8 @@ this package, add it to :data:`CHAPTERS`, and start the nodes that it needs in
 
 from __future__ import annotations
 
+from biped_com_ros.core.errors import UnknownNameError
+
 #: Chapters by name, 'module:class', in order.
 CHAPTERS = {
     'measure': 'biped_com_ros.demo.measure:Measure',
@@ -34,3 +36,28 @@ CHAPTERS = {
 
 #: Chapters that 'all' leaves out: slope is in slow motion, rail needs hands with wrenches.
 SEPARATE = frozenset({'slope', 'rail'})
+
+#: Values of the parameter `chapters` for every chapter, and for none.
+ALL, NONE = 'all', 'none'
+
+
+def chapter_names(chosen: str) -> list[str]:
+    """
+    Return the names in a list separated by commas; of 'all' every name but some, of 'none' none.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such chapter.
+
+    """
+    if chosen.strip() == NONE:
+        return []
+    if chosen.strip() == ALL:
+        return [name for name in CHAPTERS if name not in SEPARATE]
+    names = [name.strip() for name in chosen.split(',')]
+    for name in names:
+        if name not in CHAPTERS:
+            raise UnknownNameError(
+                'chapter', name, (*CHAPTERS, ALL, NONE), "parameter 'chapters'")
+    return names

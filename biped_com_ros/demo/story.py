@@ -18,17 +18,14 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from importlib import import_module
 
-from biped_com_ros.core.errors import BipedComError, UnknownNameError
+from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.demo import CHAPTERS, SEPARATE
+from biped_com_ros.demo import chapter_names, CHAPTERS
 from biped_com_ros.demo.chapter import Chapter, ChapterFailed, Comparison
 from biped_com_ros.demo.screen import Screen
 from biped_com_ros.demo.stage import Stage
 from biped_com_ros.demo.torso import control_torso
 from biped_com_ros.ros.node.callback_errors import log_exception
-
-#: Values of the parameter `chapters` for every chapter, and for none.
-ALL, NONE = 'all', 'none'
 
 
 def chosen_chapters(names: str) -> list[Chapter]:
@@ -41,15 +38,8 @@ def chosen_chapters(names: str) -> list[Chapter]:
         If there is no such chapter.
 
     """
-    if names.strip() == NONE:
-        return []
-    if names.strip() == ALL:
-        names = ','.join(name for name in CHAPTERS if name not in SEPARATE)
     chapters: list[Chapter] = []
-    for name in map(str.strip, names.split(',')):
-        if name not in CHAPTERS:
-            raise UnknownNameError(
-                'chapter', name, (*CHAPTERS, ALL, NONE), "parameter 'chapters'")
+    for name in chapter_names(names):
         module, _, cls = CHAPTERS[name].partition(':')
         chapters.append(getattr(import_module(module), cls)())
     return chapters

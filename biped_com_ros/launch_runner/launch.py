@@ -33,7 +33,7 @@ if __name__ == '__main__':
 
 import argparse  # noqa: I100 - the signal comes first
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 import shlex
@@ -53,6 +53,7 @@ from biped_com_ros.launch_runner.xml_reader import Element
 
 _ARGUMENT = ':='
 _BAD_USE = 2
+_NUMBERS = frozenset({'rate', 'seed', 'duration', 'port'})  # in every file that has them
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -191,10 +192,24 @@ def _check_arguments(root: Element, context: Context) -> None:
     for name in context.configurations:
         if name not in valid:
             raise UnknownNameError('argument', name, valid, where=root.file.name)
-    robot = context.configurations.get('robot')
-    if robot and root.file.parent == find_package(PACKAGE) / 'launch':
+    if root.file.parent == find_package(PACKAGE) / 'launch':
+        _check_values(context.configurations)
+
+
+def _check_values(given: Mapping[str, str]) -> None:
+    """Refuse at once what the nodes of this package would refuse when they have started."""
+    if robot := given.get('robot'):
         from biped_com_ros.core.model.config import load_robot_config
-        load_robot_config(robot)  # one error here, instead of one by each node
+        load_robot_config(robot)
+    if chapters := given.get('chapters'):
+        from biped_com_ros.demo import chapter_names
+        chapter_names(chapters)
+    for name in _NUMBERS & given.keys():
+        try:
+            float(given[name])
+        except ValueError:
+            raise ConfigurationError(
+                f"argument '{name}': '{given[name]}' is not a number") from None
 
 
 def _launch_isolated(root: Element, context: Context, options: argparse.Namespace) -> int:

@@ -32,6 +32,7 @@ from biped_com_ros.core.identification.prior import missing_inertials
 from biped_com_ros.core.legs.robot_legs import legs_of
 from biped_com_ros.core.model.robot import effort_limits, RobotModel
 from biped_com_ros.core.model.sole_geometry import sole_height, sole_polygon
+from biped_com_ros.core.payload.estimator import PayloadEstimator
 from biped_com_ros.core.stability.support import Soles
 from biped_com_ros.core.wrench.virtual_hand_forces import VirtualHandForces, VirtualHandSettings
 import numpy as np
@@ -282,6 +283,7 @@ def _nodes(model: RobotModel, posture: Array) -> Iterator[Entry]:
     yield _node('zmp_monitor', '', feet and 'without foot forces, the ZMP by the model only')
     yield _node('com_calibrator', '' if config.wrench_sensors else feet)
     yield _node('gravity_compensation', _failure(lambda: GravityModel(model)))
+    yield _node('payload_estimator', _failure(lambda: PayloadEstimator(model)))
     yield _node('gait_player', _failure(lambda: legs_of(model)))
     yield _node('torso_controller', '' if config.torso else 'the robot has no tendon-driven torso')
 

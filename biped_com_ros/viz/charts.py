@@ -118,6 +118,7 @@ class Chart:
     def __init__(self, gui: Any, strips: Strips, title: str,
                  series: Mapping[str, palette.Colour], at_least: tuple[float, float]) -> None:
         self._strips, self._colours = strips, dict(series)
+        self._labels = {name: name for name in series}
         self._shown: tuple[str, ...] = ()
         # Without colours, which then follow the light or dark theme.
         axis = {'font': '11px sans-serif', 'grid': {'width': 1}, 'ticks': {'show': False}}
@@ -129,14 +130,19 @@ class Chart:
             axes=({**axis, 'size': 24}, {**axis, 'size': 46}),
             legend={'show': True, 'live': False}, visible=False)
 
+    def rename(self, name: str, label: str) -> None:
+        """Give a series another label than its name, from the next update on."""
+        if self._labels[name] != label:
+            self._labels[name], self._shown = label, ()
+
     def update(self) -> None:
         """Send the series; a chart without values is hidden."""
         known = tuple(name for name in self._colours if self._strips.has(name))
         if known != self._shown:
             self._shown, self._handle.visible = known, bool(known)
             self._handle.series = ({'label': 's'}, *(
-                {'label': name, 'stroke': palette.css(self._colours[name]), 'width': 1.6,
-                 'points': {'show': False}} for name in known))
+                {'label': self._labels[name], 'stroke': palette.css(self._colours[name]),
+                 'width': 1.6, 'points': {'show': False}} for name in known))
         if known:
             data = self._strips.data(known)
             self._updates += 1

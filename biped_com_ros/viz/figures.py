@@ -29,6 +29,8 @@ import numpy as np
 _LARGEST_EFFORT = 1e6
 #: Full scale of the tensions' bars, N, unless a tension is larger.
 _TENSION_SCALE = 60.0
+#: Label of the error by the URDF that the nodes use, once that is a calibrated one.
+CALIBRATED = 'calibrated URDF'
 _CHART_COLOURS = (palette.FORCE, palette.TENDON, palette.GOOD, palette.FAIR)
 
 
@@ -69,6 +71,8 @@ class Figures:
 
     def sample(self, view: View, time: float) -> None:
         """Add a view to the charts' data, of balance only until a fall; `time` in s."""
+        if view.is_calibrated:
+            self._errors.rename('URDF', CALIBRATED)
         self.strips.add(time, {
             **({} if view.has_fallen else _balance(view)),
             'bend': float(np.degrees(view.torso[0])),
@@ -96,7 +100,7 @@ class Figures:
         self._headline = self._gui.add_html('')
         self._legend = self._gui.add_html('')
         marks = palette.MARKS
-        self._add_chart('error of the CoM [mm]', {
+        self._errors = self._add_chart('error of the CoM [mm]', {
             'URDF': marks['com'].colour, 'uncalibrated': marks['uncalibrated'].colour},
             (0.0, 1.0))
         self._add_chart('distance to the edge of support [mm]', {
@@ -115,8 +119,9 @@ class Figures:
         self._add_chart('bend [deg]', {'bend': palette.BAD}, (0.0, 2.0))
 
     def _add_chart(self, title: str, series: Mapping[str, palette.Colour],
-                   at_least: tuple[float, float]) -> None:
+                   at_least: tuple[float, float]) -> Chart:
         self._charts.append(Chart(self._gui, self.strips, title, series, at_least))
+        return self._charts[-1]
 
 
 def _balance(view: View) -> dict[str, float]:

@@ -34,7 +34,7 @@ class Framing:
     def __init__(self, server: Any) -> None:
         self._server = server
         self._scene: Scene | None = None
-        #: Whether each browser's page was higher than wide when its camera was set.
+        #: Whether each browser's page was high, as on a phone, when its camera was set.
         self._was_high: dict[int, bool] = {}
         server.on_client_connect(self._connect)
         server.on_client_disconnect(lambda client: self._was_high.pop(client.client_id, None))

@@ -43,7 +43,9 @@ _STALE_OPACITY = 0.15  # of a robot whose joints are not received any more
 _GROUND = 0.002  # m; height of what is drawn on the ground
 _IDENTITY_WXYZ = (1.0, 0.0, 0.0, 0.0)
 _FIELD_OF_VIEW = math.radians(40.0)  # vertical
-#: Where the camera is and looks at, as shares of the robot's height; on pages higher than wide.
+#: Width of a page that is high, as a share of its height.
+_HIGH = 0.75
+#: Where the camera is and looks at, as shares of the robot's height; on pages that are high.
 _POSITION, _LOOK_AT = (1.75, -1.05, 0.95), (0.0, 0.0, 0.48)
 _POSITION_HIGH, _LOOK_AT_HIGH = (2.9, -1.75, 0.71), (0.0, 0.0, -0.07)
 
@@ -74,8 +76,12 @@ class SceneNode:
 
 
 def is_high(camera: Any) -> bool:
-    """Return whether a browser's page is higher than wide, as on a phone."""
-    return bool(camera.image_width < camera.image_height)
+    """
+    Return whether a browser's page is much higher than wide, as on a phone.
+
+    On a computer, whose panels are beside the robot, what is left for it may be nearly square.
+    """
+    return bool(camera.image_width < _HIGH * camera.image_height)
 
 
 class Scene:
@@ -133,8 +139,8 @@ class Scene:
         Point a browser's camera at the whole robot.
 
         Also of a browser that was there before the robot: the server's initial camera is for
-        those that come later. On a page that is higher than wide, as on a phone, the controls
-        cover the lower half.
+        those that come later. On a page that is high, as on a phone, the controls cover the lower
+        half.
         """
         look_at, position = _LOOK_AT, _POSITION
         if is_high(camera):

@@ -35,13 +35,17 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.sim.interface import PlantOptions
 from biped_com_ros.sim.mjcf import WorldOptions
 from biped_com_ros.sim.plant import Plant
+from biped_com_ros.viz import palette
 import mujoco
 import numpy as np
 
 WIDTH, HEIGHT = 320, 520
 MOMENTS = {'stands': 0.9, 'sways': 3.0, 'lifts its arms': 5.99}
-WHITE, GREEN, RED, BLUE = (
-    (1.0, 1.0, 1.0, 0.55), (0.1, 0.85, 0.2, 1.0), (0.95, 0.1, 0.1, 1.0), (0.2, 0.5, 1.0, 0.9))
+LINK = (1.0, 1.0, 1.0, 0.55)  # not the grey of the page, which cannot be seen in the grey robot
+TRUE, URDF, FORCE = ((*(value / 255.0 for value in colour), alpha) for colour, alpha in (
+    (palette.MARKS['truth'].colour, 1.0), (palette.MARKS['com'].colour, 1.0),
+    (palette.FORCE, 0.9)))  # MuJoCo draws last what is a little transparent: before the legs
+SHINE = 0.4  # of the balls, whose colours are those of the page also in the shade
 NEWTON = 0.011  # m of arrow
 
 
@@ -87,15 +91,15 @@ def mark(scene: Any, plant: Plant, model: RobotModel) -> None:
     """Add centres of mass and ground forces."""
     truth, observed = plant.truth(), plant.observation
     for com, mass in zip(truth.link_coms, plant.link_masses):
-        ball(scene, com, 0.012 * np.cbrt(mass / 0.3), WHITE)
+        ball(scene, com, 0.012 * np.cbrt(mass / 0.3), LINK)
     base = Pose.from_quaternion(truth.base_quaternion, truth.base_position)
     estimate = model.state(observed.joint_positions).in_world(base).com_in_world
-    ball(scene, truth.com, 0.02, GREEN)
-    ball(scene, estimate, 0.02, RED)
+    ball(scene, truth.com, 0.02, TRUE)
+    ball(scene, estimate, 0.02, URDF)
     for foot, wrench in enumerate(truth.sole_wrenches):
         sole = plant.data.site(f'sole/{tuple(model.config.feet)[foot]}')
         force = sole.xmat.reshape(3, 3) @ wrench[:3]
-        arrow(scene, sole.xpos, sole.xpos + NEWTON * force, BLUE)
+        arrow(scene, sole.xpos, sole.xpos + NEWTON * force, FORCE)
 
 
 def ball(scene: Any, position: Any, radius: float, colour: Any) -> None:
@@ -104,6 +108,7 @@ def ball(scene: Any, position: Any, radius: float, colour: Any) -> None:
     mujoco.mjv_initGeom(geom, mujoco.mjtGeom.mjGEOM_SPHERE, np.full(3, radius),
                         np.asarray(position, dtype=float), np.eye(3).ravel(),
                         np.array(colour, dtype=np.float32))
+    geom.emission = SHINE
     scene.ngeom += 1
 
 

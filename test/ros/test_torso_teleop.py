@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import pty
 import select
@@ -24,8 +25,8 @@ import sys
 import termios
 import time
 
-from biped_com_ros.ros.topics.qos import LATCHED
-from geometry_msgs.msg import PointStamped
+from biped_com_ros.ros.topics.qos import LATCHED, STATE_OUTPUT
+from geometry_msgs.msg import PointStamped, Vector3Stamped
 import pytest
 import rclpy
 from rclpy.node import Node
@@ -129,6 +130,20 @@ def test_keys_of_a_terminal_move_the_stick(terminal):
     assert terminal.settings_now() == terminal.settings
     assert b'arrows: push the stick' in terminal.shown
     assert b'stick forward +0.1 left +0.2' in terminal.shown
+
+
+def test_the_line_shows_how_the_torso_is_bent(terminal):
+    terminal.until(lambda: terminal.sticks)
+    publisher = terminal.node.create_publisher(
+        Vector3Stamped, 'torso_controller/shape', STATE_OUTPUT)
+    shape = Vector3Stamped()
+    shape.vector.x, shape.vector.y = math.radians(12.34), math.radians(-135.0)
+
+    def is_shown():
+        publisher.publish(shape)
+        return b'left +0.0  bent by 12.3 deg towards -135 deg  ' in terminal.shown
+
+    terminal.until(is_shown)
 
 
 def test_what_others_publish_neither_controls_the_terminal_nor_ends_the_node(terminal):

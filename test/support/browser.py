@@ -212,6 +212,18 @@ class Browser:
             return [...document.querySelectorAll(arguments[0])].filter(e => e.checkVisibility())
                 .map(e => e.getBoundingClientRect().width / innerWidth);""", selector)
 
+    def turn(self, pixels=2):
+        """Turn the view by the mouse, above the robot, which would be marked below it."""
+        from selenium.webdriver.common.action_chains import ActionChains
+        canvas = max(self._driver.find_elements('css selector', 'canvas'),
+                     key=lambda e: e.size['width'] * e.size['height'])
+        ActionChains(self._driver).move_to_element_with_offset(
+            canvas, 0, round(-0.45 * canvas.size['height'])).click_and_hold().move_by_offset(
+            pixels, 0).release().perform()
+        for _ in range(3):
+            self._driver.execute_script('window.drawNow()')
+            time.sleep(0.3)
+
     def page_and_screen(self):
         """Return how wide the page is, also what is beyond the screen, and the screen, pixels."""
         return self._driver.execute_script(

@@ -391,6 +391,18 @@ def test_a_wrong_robot_is_reported_once_before_anything_starts(
     assert line.startswith('run_launch: ') and error in line
 
 
+@pytest.mark.parametrize('argument, error', [
+    ('chapters:=measure,pusch', "unknown chapter 'pusch'"),
+    ('rate:=fast', "argument 'rate': 'fast' is not a number")])
+def test_a_wrong_chapter_or_number_is_reported_before_anything_starts(
+        argument: str, error: str, launch: Callable[..., Launched]) -> None:
+    """The nodes reported it after 7 to 14 s."""
+    launched = launch('demo.launch.xml', argument)
+    assert launched.process.wait(timeout=30) == 2
+    line, = launched.output.splitlines()
+    assert line.startswith('run_launch: ') and error in line
+
+
 # ------------------------------------------------------------------------------------ RViz
 
 # Of rviz_common and rviz_default_plugins as in Jazzy.

@@ -19,7 +19,9 @@ from pathlib import Path
 import re
 import shlex
 import shutil
+import signal
 import subprocess
+import sys
 
 import pytest
 
@@ -42,6 +44,22 @@ def test_a_robot_file_with_a_space_is_one_argument(target: str) -> None:
 def test_a_robot_file_with_a_space_is_one_argument_of_check() -> None:
     found = words('check', 'ROBOT=a b')
     assert found[found.index('biped_com_ros.offline.check') + 1] == 'a b'
+
+
+def test_ctrl_c_is_blocked_while_the_python_of_check_starts() -> None:
+    """It would print 'Fatal Python error'."""
+    assert '--block-interrupt' in words('check')
+
+
+def test_ctrl_c_that_came_before_ends_check_without_a_traceback() -> None:
+    def interrupt() -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        signal.raise_signal(signal.SIGINT)
+
+    done = subprocess.run(
+        [sys.executable, '-m', 'biped_com_ros.offline.check', 'biped', '--picture', 'none'],
+        cwd=ROOT, text=True, capture_output=True, timeout=60.0, preexec_fn=interrupt)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, '', '')
 
 
 @pytest.mark.parametrize('argument', ["ROBOT=it's", "CHAPTERS=it's"])

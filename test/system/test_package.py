@@ -62,6 +62,10 @@ def test_pip_brings_what_core_needs_and_few_names_onto_the_path(tmp_path):
         'sim', 'viewer', 'all'}
     scripts = re.findall(r'^(\S+) = ', (info / 'entry_points.txt').read_text(), re.MULTILINE)
     assert scripts and all(name.startswith('biped_com_') for name in scripts)
+    page = (ROOT / 'doc' / 'api.rst').read_text().split('With pip')[1].split('Frequent')[0]
+    assert set(re.findall(r'^Provides-Extra: (\w+)$', metadata, re.MULTILINE)) == set(
+        re.findall(r'^``(\w+)``', page, re.MULTILINE))
+    assert set(scripts) == set(re.findall(r'``(biped_com_(?!ros)\w+)``', page))
 
 
 def test_pip_and_ros_describe_the_package_in_the_same_words():

@@ -59,10 +59,11 @@ from biped_com_ros.core.constants import GRAVITY, nanoseconds
 from biped_com_ros.core.errors import printable
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.demo import ALL
 from biped_com_ros.demo.measurements import Health, Measurements
 from biped_com_ros.demo.screen import make_screen, Screen
 from biped_com_ros.demo.stage import Stage
-from biped_com_ros.demo.story import ALL, chosen_chapters, Story
+from biped_com_ros.demo.story import chosen_chapters, Story
 from biped_com_ros.demo.terminal import save_picture, Snapshot, summary
 from biped_com_ros.ros.node.common_parameters import RobotChoice
 from biped_com_ros.ros.node.executor import run

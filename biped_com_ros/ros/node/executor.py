@@ -29,7 +29,7 @@ from collections.abc import Callable, Sequence
 from functools import partial, update_wrapper
 import gc
 import math
-import os
+from pathlib import Path
 import signal
 import sys
 import time
@@ -94,7 +94,7 @@ def run(create: Callable[[], Node | list[Node]], argv: Sequence[str] | None = No
     try:
         rclpy.init(args=None if argv is None else list(argv))
     except Exception as error:  # noqa: B902 - rclpy has no common root for bad arguments
-        return _fail(f'cannot start: {error}')
+        return _fail(f'cannot start: {error}{_remedy(str(error))}')
     nodes: list[Node] = []
     code = 1
     try:
@@ -257,9 +257,22 @@ def _node_of(error: BaseException, nodes: Sequence[Node]) -> Node:
 
 def _fail(message: str, nodes: Sequence[Node] = (), code: int = 1) -> int:
     line = ' '.join(message.split())
-    name = nodes[0].get_name() if len(nodes) == 1 else os.path.basename(sys.argv[0])
+    name = nodes[0].get_name() if len(nodes) == 1 else _executable()
     print(f'[FATAL] [{name}]: {line}', file=sys.stderr, flush=True)
     return code
+
+
+def _executable() -> str:
+    """Return the name of the executable; with `python -m` that of the folder of its node.py."""
+    path = Path(sys.argv[0])
+    return path.parent.name if path.name == 'node.py' else path.name
+
+
+def _remedy(reason: str) -> str:
+    """Return what to do about the reason for which rclpy cannot be initialized; '' if unknown."""
+    if 'log directory' in reason:
+        return '; set ROS_LOG_DIR to a directory that can be written'
+    return ''
 
 
 def _end(nodes: Sequence[Node], code: int) -> None:

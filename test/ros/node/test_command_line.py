@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 import signal
 import subprocess
@@ -37,9 +38,10 @@ _ANNOUNCED = (
 TOOLS = ['offline.calibrate', 'offline.check', 'launch_runner.launch', 'gazebo.files']
 
 
-def run(module, *words):
+def run(module, *words, **environment):
     return subprocess.run([sys.executable, '-m', f'biped_com_ros.{module}', *words], text=True,
-                          capture_output=True, check=False, timeout=60.0)
+                          capture_output=True, check=False, timeout=60.0,
+                          env={**os.environ, **environment})
 
 
 @pytest.mark.parametrize('module', [*(f'nodes.{name}.node' for name in NODES), *TOOLS])
@@ -50,6 +52,22 @@ def test_every_executable_explains_itself(module):
     if module.split('.')[1] in OF_ROS:
         assert f"ros2 run biped_com_ros {module.split('.')[1]} --ros-args" in found.stdout
         assert '\nParameters:\n' in found.stdout
+
+
+@pytest.mark.parametrize('name', ['com_estimator', 'demo'])
+def test_a_node_that_cannot_start_is_named(name):
+    """All of their files are called node.py."""
+    found = run(f'nodes.{name}.node', '--ros-args', '-p', 'robot:=tallos')
+    assert found.returncode == 1
+    assert found.stderr.startswith(f'[FATAL] [{name}]: ') and "'talos'" in found.stderr
+
+
+def test_without_a_directory_for_logs_the_remedy_is_named(tmp_path):
+    (tmp_path / 'file').touch()
+    found = run('nodes.com_estimator.node', ROS_LOG_DIR=str(tmp_path / 'file' / 'log'))
+    assert found.returncode == 1
+    assert found.stderr.startswith('[FATAL] [com_estimator]: cannot start: ')
+    assert found.stderr.endswith('; set ROS_LOG_DIR to a directory that can be written\n')
 
 
 @pytest.mark.parametrize('name', OF_ROS)

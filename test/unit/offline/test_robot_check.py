@@ -67,7 +67,25 @@ def test_the_demo_robot_is_ready():
         entries, 'robot')
     assert all(texts(entries, f'node {name}').strip() == 'runs' for name in (
         'wrench_aggregator', 'com_estimator', 'zmp_monitor', 'com_calibrator',
-        'gravity_compensation', 'gait_player', 'torso_controller'))
+        'gravity_compensation', 'payload_estimator', 'gait_player', 'torso_controller'))
+
+
+def test_every_node_that_depends_on_the_robot_is_listed():
+    nodes = {path.parent.name for path in (package_share() / 'biped_com_ros' / 'nodes').glob(
+        '*/node.py')}
+    for_any_robot = {'demo', 'lowstate_bridge', 'robot_description', 'simulator', 'suite',
+                     'torso_teleop', 'viewer'}
+    entries, _ = checked()
+    listed = {entry.name.removeprefix('node ') for entry in entries
+              if entry.name.startswith('node ')}
+    assert listed == nodes - for_any_robot
+
+
+def test_a_payload_needs_hands_and_an_imu():
+    for changes, reason in (({'hands': {}}, 'has no hands'), ({'imus': {}}, 'no IMU')):
+        entries, _ = checked(**changes)
+        text = texts(entries, 'node payload_estimator')
+        assert text.startswith('does not run: ') and reason in text
 
 
 def test_a_polygon_beyond_the_foot_is_found_and_the_suggestion_is_right():

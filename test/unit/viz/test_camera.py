@@ -52,9 +52,14 @@ class Camera:
 
 
 @pytest.mark.parametrize('height', (0.5, 1.75))
-@pytest.mark.parametrize('size, lowest', (((1000, 700), 1.0), ((390, 844), 0.5)))
+@pytest.mark.parametrize('size, lowest', (
+    ((1000, 700), 1.0), ((792, 797), 1.0), ((390, 844), 0.5)))
 def test_the_whole_robot_fills_the_picture(height, size, lowest):
-    """On a phone in the upper half: the controls cover the lower one."""
+    """
+    On a phone in the upper half: the controls cover the lower one.
+
+    Between the panels of a window of 1500 x 797 there are 792 x 797 pixels.
+    """
     camera = Camera(*size)
     Scene.frame(SimpleNamespace(height=height), camera)
     top, feet = camera.row(np.array((0.0, 0.0, height))), camera.row(np.zeros(3))

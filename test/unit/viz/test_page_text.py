@@ -18,6 +18,7 @@ from __future__ import annotations
 from html.parser import HTMLParser
 import math
 import re
+from types import SimpleNamespace
 
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.viz import palette, widgets
@@ -150,6 +151,27 @@ def test_charts_of_balance_end_with_a_fall():
         times, values = figures.strips.data([name])
         assert values[-1] == values[0] != 0.0, name
         assert times[-1] == (0.0 if lasts else -1.0), name
+
+
+def test_the_chart_of_errors_names_the_calibrated_urdf():
+    made = {}
+
+    class ChartGui(NoGui):
+
+        def add_uplot(self, *_, title, **__):
+            return made.setdefault(title, SimpleNamespace())
+
+    figures = Figures(ChartGui(), RobotModel.load('biped'))
+    view = View(points={'com': np.array((0.01, 0.02, 0.1)), 'truth': np.zeros(3)})
+
+    def labels(time):
+        figures.sample(view, time)
+        figures.update_charts()
+        return [series['label'] for series in made['error of the CoM [mm]'].series[1:]]
+
+    assert labels(0.0) == ['URDF']
+    view.is_calibrated, view.points['uncalibrated'] = True, np.array((0.03, 0.02, 0.1))
+    assert labels(1.0) == ['calibrated URDF', 'uncalibrated']
 
 
 def test_what_is_stale_is_grey_and_has_its_age():
