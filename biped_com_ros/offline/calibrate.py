@@ -65,64 +65,92 @@ def parser() -> argparse.ArgumentParser:
     source.add_argument('--fleet', type=Path, metavar='DIR',
                         help='directory with a recording of each of many units, or with a '
                         'directory for each that holds one; continues where it was ended')
-    result.add_argument('--scheduler', default='', metavar='ADDRESS',
-                        help='Dask cluster for --fleet; its workers must see the same files; '
-                        'default: processes of this machine')
-    result.add_argument('--workers', type=int, default=0, metavar='N',
-                        help='number of processes for --fleet (default: the number of cores)')
-    result.add_argument('--prior', type=Path, metavar='FILE',
-                        help='prior.json of a fleet: what is known from other units')
-    result.add_argument('--robot', required=True, help='name of a robot, or path of its YAML')
-    result.add_argument('--urdf', default='', help="overrides the robot's URDF")
-    result.add_argument('--out', type=Path, default=Path('calibration'),
-                        help='directory of the results (default: calibration)')
-    result.add_argument('--mjcf', type=Path, metavar='FILE',
-                        help='MuJoCo model whose bodies have the names of the links; it is '
-                             'written with the calibrated inertials')
-    result.add_argument('--two-pose', action='store_true',
-                        help='also print the total centre of mass from two poses that differ by '
-                             'a lean about the ankles, without the masses of the URDF')
-    result.add_argument('--known-com', type=Path, metavar='FILE',
-                        help='YAML list of total centres of mass that are known otherwise, used '
-                        'as measurements: com, sd or covariance, positions or capture, frame')
-    result.add_argument('--poses', action='store_true',
-                        help='also print what the poses determine of the first moments with the '
-                             "URDF's masses, and what they cannot distinguish")
-    result.add_argument('--namespace', default='', help='namespace of the topics in the bag')
-    result.add_argument('--still', type=float, default=1.0, metavar='SECONDS',
-                        help='time for which the robot must be still to be captured (default: '
-                        '%(default)g)')
-    result.add_argument('--still-range', type=float, default=0.004, metavar='RAD',
-                        help='largest movement of a joint in this time (default: %(default)g)')
-    result.add_argument('--current', action='append', default=[], metavar='JOINT=K',
-                        help="the joint's efforts are currents; K is torque per ampere")
-    result.add_argument('--still-force', type=float, default=StillnessOptions.force_deviation,
-                        metavar='N', help='largest deviation of forces in this time '
-                        '(default: %(default)g)')
-    result.add_argument('--noise-at-mass', type=float, default=0.0, metavar='KG',
-                        help='errors in N and N m below are those of a robot of this mass, and '
-                        'are scaled to this robot, as by the parameter noise_at_mass of '
-                        'com_calibrator (64 for the simulated ones; default: 0, not scaled)')
+    _add_robot(result)
+    _add_fleet(result)
+    _add_extras(result)
+    _add_captures(result)
+    _add_noise(result)
+    _add_priors(result)
+    return result
+
+
+def _add_robot(result: argparse.ArgumentParser) -> None:
+    group = result.add_argument_group('robot and results')
+    group.add_argument('--robot', required=True, help='name of a robot, or path of its YAML')
+    group.add_argument('--urdf', default='', help="overrides the robot's URDF")
+    group.add_argument('--out', type=Path, default=Path('calibration'),
+                       help='directory of the results (default: calibration)')
+    group.add_argument('--mjcf', type=Path, metavar='FILE',
+                       help='MuJoCo model whose bodies have the names of the links; it is '
+                            'written with the calibrated inertials')
+
+
+def _add_fleet(result: argparse.ArgumentParser) -> None:
+    group = result.add_argument_group('many units')
+    group.add_argument('--scheduler', default='', metavar='ADDRESS',
+                       help='Dask cluster for --fleet; its workers must see the same files; '
+                       'default: processes of this machine')
+    group.add_argument('--workers', type=int, default=0, metavar='N',
+                       help='number of processes for --fleet (default: the number of cores)')
+    group.add_argument('--prior', type=Path, metavar='FILE',
+                       help='prior.json of a fleet: what is known from other units')
+
+
+def _add_extras(result: argparse.ArgumentParser) -> None:
+    group = result.add_argument_group('also')
+    group.add_argument('--two-pose', action='store_true',
+                       help='print the total centre of mass from two poses that differ by '
+                            'a lean about the ankles, without the masses of the URDF')
+    group.add_argument('--known-com', type=Path, metavar='FILE',
+                       help='YAML list of total centres of mass that are known otherwise, used '
+                       'as measurements: com, sd or covariance, positions or capture, frame')
+    group.add_argument('--poses', action='store_true',
+                       help='print what the poses determine of the first moments with the '
+                            "URDF's masses, and what they cannot distinguish")
+
+
+def _add_captures(result: argparse.ArgumentParser) -> None:
+    group = result.add_argument_group('what is captured of a recording')
+    group.add_argument('--namespace', default='', help='namespace of the topics in the bag')
+    group.add_argument('--still', type=float, default=1.0, metavar='SECONDS',
+                       help='time for which the robot must be still to be captured (default: '
+                       '%(default)g)')
+    group.add_argument('--still-range', type=float, default=0.004, metavar='RAD',
+                       help='largest movement of a joint in this time (default: %(default)g)')
+    group.add_argument('--still-force', type=float, default=StillnessOptions.force_deviation,
+                       metavar='N', help='largest deviation of forces in this time '
+                       '(default: %(default)g)')
+    group.add_argument('--current', action='append', default=[], metavar='JOINT=K',
+                       help="the joint's efforts are currents; K is torque per ampere")
+
+
+def _add_noise(result: argparse.ArgumentParser) -> None:
+    group = result.add_argument_group('standard deviations of the measurements')
+    group.add_argument('--noise-at-mass', type=float, default=0.0, metavar='KG',
+                       help='errors in N and N m, here and below, are those of a robot of this '
+                       'mass, and are scaled to this robot, as by the parameter noise_at_mass of '
+                       'com_calibrator (64 for the simulated ones; default: 0, not scaled)')
     for name, default, unit, what in (
             ('force', 0.5, 'N', 'forces'), ('moment', 0.02, 'N m', 'moments'),
             ('torque', 0.3, 'N m', 'joint torques'),
             ('encoder', math.radians(0.1), 'RAD', 'joint positions'),
             ('tilt', 0.0009, 'RAD', 'the direction of gravity')):
-        result.add_argument(f'--{name}-noise', type=float, default=default, metavar=unit,
-                            help=f'standard deviation of {what} (default: %(default).4g)')
+        group.add_argument(f'--{name}-noise', type=float, default=default, metavar=unit,
+                           help=f'{what} (default: %(default).4g)')
+
+
+def _add_priors(result: argparse.ArgumentParser) -> None:
+    group = result.add_argument_group(
+        "standard deviations of what is estimated; 0: it is as the robot's file says")
+    group.add_argument('--com-sigma', type=float, default=0.015, metavar='M',
+                       help="a link's centre of mass about the URDF's (default: %(default)g)")
     for name, unit, what in INSTRUMENTS:
-        result.add_argument(
+        group.add_argument(
             f'--{name.replace("_", "-")}', type=float, default=getattr(SensorNoise(), name),
-            metavar=unit, help=f'standard deviation of {what}, which is estimated '
-            '(default: %(default)g; 0: exact)')
-    result.add_argument('--sole-contact', type=float, default=SensorNoise().sole_contact,
-                        metavar='RAD', help='standard deviation of how flat standing soles are '
-                        'on the floor (default: %(default)g; 0: soles are not used to calibrate '
-                        'joint offsets and IMU)')
-    result.add_argument('--com-sigma', type=float, default=0.015, metavar='M',
-                        help="standard deviation of a link's centre of mass about the URDF's "
-                        '(default: %(default)g)')
-    return result
+            metavar=unit, help=f'{what} (default: %(default)g)')
+    group.add_argument('--sole-contact', type=float, default=SensorNoise().sole_contact,
+                       metavar='RAD', help='how flat standing soles are on the floor (default: '
+                       '%(default)g; 0: soles are not used to calibrate joint offsets and IMU)')
 
 
 def main(argv: Sequence[str] | None = None) -> int:
