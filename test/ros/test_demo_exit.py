@@ -11,13 +11,19 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""With which exit code the demo ends, and what it writes about chapters that failed."""
+"""What the demo leaves: exit code, chapters that failed, a picture."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+import re
+
+from biped_com_ros.demo.measurements import Measurements
 from biped_com_ros.nodes.demo import node as demo
+import numpy as np
 import pytest
 from rclpy.parameter import Parameter
+from support.demo_snapshot import snapshot
 from support.ros_rig import NodeRig
 
 
@@ -52,6 +58,27 @@ def test_a_chapter_that_failed_makes_the_demo_fail(main_with, capfd):
 def test_without_failures_the_demo_ends_well(main_with, capfd):
     assert main_with({}) == 0
     assert 'chapters failed' not in capfd.readouterr().err
+
+
+def test_the_picture_is_of_the_last_table_with_results(tmp_path, monkeypatch):
+    """After the last chapter measurements begin anew."""
+    path, found = tmp_path / 'table.svg', snapshot()
+    wholes = [found, found]
+    later = replace(found, time=0.2, com_error=np.full(3, np.nan), activity='stands')
+    monkeypatch.setattr(Measurements, 'period_snapshot', lambda *_: found)
+    monkeypatch.setattr(
+        Measurements, 'whole_snapshot', lambda *_: wholes.pop() if wholes else later)
+    rig = NodeRig(node=demo.Demo(parameter_overrides=[
+        Parameter('display', value='plain'), Parameter('period', value=0.1),
+        Parameter('picture', value=str(path))]))
+    try:
+        rig.until(lambda: not wholes, what='tables')
+        rig.spin(0.3)
+        rig.node.close()
+    finally:
+        rig.close()
+    text = re.sub('<[^>]*>', '', path.read_text())
+    assert 'error&#160;of&#160;the&#160;CoM' in text and '13.00&#160;mm' in text
 
 
 def test_another_failure_keeps_its_exit_code(main_with):

@@ -100,7 +100,7 @@ class DemoParameters(RobotChoice):
         'auto', 'A live table, or plain lines; auto: a table on a terminal',
         options=('auto', 'table', 'plain'))
     hidden: str = read_only('', 'Hidden errors of the simulator, for the title')
-    picture: str = read_only('', 'SVG file for the table at the end; empty: none')
+    picture: str = read_only('', 'SVG file for the last table with results; empty: none')
 
 
 class Demo(Node):
@@ -115,6 +115,8 @@ class Demo(Node):
         self._page = ''
         self._story_out = self.create_publisher(String, '~/story', LATCHED)
         self._shown = _empty_snapshot(['the robot description'])
+        # The last table with results: after the last chapter there may be none.
+        self._pictured = self._shown, self._shown
         self._screen: Screen = make_screen(self.params.display, _title(self.params))
         self.finished = False
         subscribe(self, String, 'viewer/url', self._on_url, LATCHED)
@@ -197,7 +199,10 @@ class Demo(Node):
         elif not self.finished:
             self._shown = self.stage.measurements.period_snapshot(
                 self.stage.activity, self._joints.rate, self._health.worst(), self._missing())
-            self._screen.update(self._shown, self._whole(self.stage))
+            whole = self._whole(self.stage)
+            self._screen.update(self._shown, whole)
+            if _has_results(whole):
+                self._pictured = self._shown, whole
 
     def _whole(self, stage: Stage) -> Snapshot:
         return stage.measurements.whole_snapshot(
@@ -216,14 +221,17 @@ class Demo(Node):
             return
         whole = self._whole(self.stage)
         outcomes = [self.story.summary()] if self.story.outcomes else []
-        # After the last chapter there may be too few measurements.
-        is_empty = math.isnan(whole.com_distance) or whole.time < 1.0
-        measured = [] if outcomes and is_empty else [summary(whole)]
+        measured = [] if outcomes and not _has_results(whole) else [summary(whole)]
         gain = str(self.stage.shared.get('com_gain', ''))
         last = [f'{gain[0].upper()}{gain[1:]}'] if gain else []
         self._screen.close('\n'.join([*outcomes, *measured, *last]))
         if self.params.picture:
-            save_picture(self._shown, whole, _title(self.params), self.params.picture)
+            save_picture(*self._pictured, _title(self.params), self.params.picture)
+
+
+def _has_results(whole: Snapshot) -> bool:
+    """Return whether enough has been measured since a chapter began."""
+    return not math.isnan(whole.com_distance) and whole.time >= 1.0
 
 
 def _title(params: DemoParameters) -> str:
