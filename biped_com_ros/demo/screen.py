@@ -87,6 +87,8 @@ class LiveScreen(Screen):
     def update(self, shot: Snapshot, whole: Snapshot) -> None:
         self._reserve_width()
         self._live.update(table(shot, whole, self._heading), refresh=True)
+        # Without results the last table says nothing: it does not stay on the terminal.
+        self._live.transient = not whole.has_results
 
     def close(self, text: str) -> None:
         self._live.stop()

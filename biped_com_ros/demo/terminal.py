@@ -160,6 +160,11 @@ class Snapshot:
         return 'calibrated URDF' if self.is_calibrated else 'URDF'
 
     @property
+    def has_results(self) -> bool:
+        """Whether enough has been measured; hardly anything has when a chapter has begun."""
+        return not math.isnan(self.com_distance) and self.time >= 1.0
+
+    @property
     def com_distance(self) -> float:
         """Norm of the mean error of the CoM, m."""
         return float(np.linalg.norm(self.com_error))

@@ -15,10 +15,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from biped_com_ros.demo.measure import Measure
 from biped_com_ros.demo.screen import LiveScreen, make_screen, Screen
 from biped_com_ros.demo.terminal import Comparison, Snapshot
 import numpy as np
+import pytest
 
 
 def snapshot(activity, waiting=()):
@@ -67,3 +70,13 @@ def test_the_table_stays_below_what_is_printed_and_brackets_stay_brackets(capsys
     text = capsys.readouterr().out
     assert 'the title' in text and '[1/1]' in text and 'no [feet]' in text
     assert '[/]' not in text and 'last words' in text
+
+
+@pytest.mark.parametrize('seconds, stays', [(17.0, True), (0.2, False)])
+def test_the_last_table_stays_if_it_has_results(seconds, stays, capsys):
+    """After the last chapter measurements begin anew."""
+    screen = LiveScreen('the title')
+    screen.update(snapshot('stands up'), replace(snapshot(''), time=seconds))
+    screen.close('last words')
+    text = capsys.readouterr().out
+    assert ('stands up' in text) == stays and 'last words' in text

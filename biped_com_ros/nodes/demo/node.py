@@ -201,7 +201,7 @@ class Demo(Node):
                 self.stage.activity, self._joints.rate, self._health.worst(), self._missing())
             whole = self._whole(self.stage)
             self._screen.update(self._shown, whole)
-            if _has_results(whole):
+            if whole.has_results:
                 self._pictured = self._shown, whole
 
     def _whole(self, stage: Stage) -> Snapshot:
@@ -221,17 +221,12 @@ class Demo(Node):
             return
         whole = self._whole(self.stage)
         outcomes = [self.story.summary()] if self.story.outcomes else []
-        measured = [] if outcomes and not _has_results(whole) else [summary(whole)]
+        measured = [] if outcomes and not whole.has_results else [summary(whole)]
         gain = str(self.stage.shared.get('com_gain', ''))
         last = [f'{gain[0].upper()}{gain[1:]}'] if gain else []
         self._screen.close('\n'.join([*outcomes, *measured, *last]))
         if self.params.picture:
             save_picture(*self._pictured, _title(self.params), self.params.picture)
-
-
-def _has_results(whole: Snapshot) -> bool:
-    """Return whether enough has been measured since a chapter began."""
-    return not math.isnan(whole.com_distance) and whole.time >= 1.0
 
 
 def _title(params: DemoParameters) -> str:
