@@ -140,6 +140,7 @@ class WalkObserver:
         """Gravity compensation was on all the time: standing on two feet takes least."""
         assert len(self.efforts) > 60 and self.efforts[0] > 0.1
         assert min(self.efforts) > 0.9 * self.efforts[0]
+        assert max(self.efforts) > 1.0  # on one foot
 
     def close(self):
         self.node.destroy_node()

@@ -142,8 +142,9 @@ class CaptureFinder:
             self._add_joints(event)
         else:
             i = self._sensor_index[event.kind]
-            own = self._corrections[i]
-            self._wrenches[i] = own.corrected(own.sign * event.values, own.bias)
+            correction = self._corrections[i]
+            self._wrenches[i] = correction.corrected(
+                correction.sign * event.values, correction.bias)
 
     def require_captures(self) -> list[Capture]:
         """Return the captures; InputError with the reason if there are none."""
