@@ -202,13 +202,13 @@ class TrajectoryController:
                 else:
                     spline = CubicHermiteSpline(times, q, v)
                     self.desired, self.velocities = spline(t), spline(t, 1)
-        self.history.append((self._now(), self.desired.copy(), self.efforts.copy()))
         if self._state is not None and self.is_active:
             self._state.reference.positions = self.desired.tolist()
             self._states.publish(self._state)
         if self._goal is not None and self._goal[0].is_cancel_requested:
             self._hold()
             self._end_goal()
+        self.history.append((self._now(), self.desired.copy(), self.efforts.copy()))
         if self.is_active or self._has_positions:
             self._on_update(self.desired, self.efforts)
 
