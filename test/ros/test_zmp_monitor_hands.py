@@ -11,14 +11,17 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""A robot with wrench sensors in its hands, over DDS: ZMP and support with what they hold."""
+"""A robot whose hands have wrenches, over DDS: ZMP and support with what they hold."""
 
 import dataclasses
 
 from biped_com_ros.core.model.config import robot_file
 from diagnostic_msgs.msg import DiagnosticStatus
+from geometry_msgs.msg import PoseWithCovarianceStamped
 import numpy as np
 import pytest
+from std_msgs.msg import Float64MultiArray
+from support.messages import float_matrix
 from support.monitored_robot import MonitoredRobot, record, shifted, vectors
 from visualization_msgs.msg import Marker
 import yaml
@@ -33,13 +36,15 @@ def standing():
 
 @pytest.fixture
 def robot(tmp_path):
-    """Return a maker of nodes for the biped with a force-torque sensor in its left hand."""
+    """Return a maker of nodes for the biped; its left hand has a sensor, or is virtual."""
     config = yaml.safe_load(robot_file('biped').read_text())
-    config['wrench_sensors']['left_wrist'] = {'frame': 'l_gripper', 'topic': 'left_hand/wrench'}
-    config['hands']['left']['wrench_sensors'] = ['left_wrist']
     made = []
 
     def make(**hand):
+        if hand.get('source') != 'virtual':
+            config['wrench_sensors']['left_wrist'] = {
+                'frame': 'l_gripper', 'topic': 'left_hand/wrench'}
+            hand['wrench_sensors'] = ['left_wrist']
         config['hands']['left'].update(hand)
         path = tmp_path / 'handy.yaml'
         path.write_text(yaml.safe_dump(config, sort_keys=False))
@@ -68,9 +73,10 @@ def touching(rig, samples, force_in_world):
 ORDER = ('joints', 'base', 'left', 'right', 'hand')
 
 
-def play(rig, samples):
+def play(rig, samples, before=lambda s: None):
     """Play with the hand's wrench as one more message of each instant."""
     for s in samples:
+        before(s)
         send = rig.senders(s, frames=('l_sole', 'r_sole', 'l_gripper'))
         for name in ORDER:
             send[name]()
@@ -157,3 +163,30 @@ def test_a_hand_whose_sensor_is_silent_holds_nothing_and_nothing_waits_for_it(ro
     assert len(rig.got['zmp']) > len(samples)
     np.testing.assert_array_equal(
         vectors(rig.got['zmp'], 'point')[-1], samples[-1].report.zmp_in_world)
+
+
+def test_a_virtual_hand_that_touches_makes_the_zmp_uncertain(robot, standing):
+    """Its force up alone is uncertain: the ZMP is along the line to the hand."""
+    _, samples = standing
+    rig = robot(source='virtual')
+    covariances = rig.publisher(
+        Float64MultiArray, f'{rig.space}/wrench_aggregator/hand_covariance')
+    uncertain = rig.collect(
+        PoseWithCovarianceStamped, f'{rig.space}/zmp_monitor/zmp_with_covariance')
+    rig.spin(0.5)
+    free, _ = touching(rig, samples, (0.0, 0.0, 0.0))
+    leaning, hands = touching(rig, shifted(samples, 1.0), (0.0, 0.0, LIFT))
+
+    def send(s):
+        up = rig.node.model.state(s.positions, s.velocities).placements_in_base(
+            rig.node.model.frames(['l_gripper']))[0, :3].dot(s.base.rotation[2])
+        covariances.publish(float_matrix(s.ns, 4.0 * np.outer(up, up)))
+    play(rig, free, send)
+    assert not uncertain
+    play(rig, leaning, send)
+    rig.until(lambda: uncertain)
+    zmp = vectors(rig.got['zmp'], 'point')[-1]
+    lever = (hands[-1] - zmp)[:2] / (samples[-1].report.wrench[2] + LIFT)
+    stated = np.array(uncertain[-1].pose.covariance).reshape(6, 6)[:2, :2]
+    np.testing.assert_allclose(stated, 4.0 * np.outer(lever, lever), rtol=0.05, atol=1e-8)
+    assert np.trace(stated) > 1e-6

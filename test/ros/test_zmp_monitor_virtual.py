@@ -18,8 +18,8 @@ from geometry_msgs.msg import PoseWithCovarianceStamped
 import numpy as np
 import pytest
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64MultiArray, Header, MultiArrayLayout
-from support.messages import stamp_of
+from std_msgs.msg import Float64MultiArray, Header
+from support.messages import float_matrix, stamp_of
 from support.monitored_robot import FEET_ONLY, MonitoredRobot, record, shifted
 import yaml
 
@@ -44,9 +44,7 @@ def rig(tmp_path):
 
 
 def send_covariance(rig, ns, covariance):
-    rig.covariance.publish(Float64MultiArray(
-        layout=MultiArrayLayout(data_offset=2),
-        data=[*map(float, divmod(ns, 10 ** 9)), *covariance.ravel().tolist()]))
+    rig.covariance.publish(float_matrix(ns, covariance))
 
 
 def play(rig, samples, probabilities):

@@ -21,7 +21,7 @@ import numpy as np
 from rclpy.parameter import Parameter
 from rclpy.time import Time
 from sensor_msgs.msg import Imu, JointState
-from std_msgs.msg import Header
+from std_msgs.msg import Float64MultiArray, Header, MultiArrayLayout
 
 
 def parameters(**values):
@@ -50,6 +50,12 @@ def joint_state(stamp, names, positions, velocities=(), efforts=()):
     return JointState(
         header=Header(stamp=stamp), name=list(names), position=[float(x) for x in positions],
         velocity=[float(x) for x in velocities], effort=[float(x) for x in efforts])
+
+
+def float_matrix(ns, matrix):
+    """Return a Float64MultiArray with a stamp, ns, before the numbers of a matrix."""
+    return Float64MultiArray(layout=MultiArrayLayout(data_offset=2), data=[
+        *map(float, divmod(ns, 1_000_000_000)), *matrix.ravel().tolist()])
 
 
 def imu(stamp, frame, quaternion, gyro=(0.0, 0.0, 0.0), acceleration=(0.0, 0.0, 0.0)):

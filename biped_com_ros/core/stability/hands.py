@@ -23,6 +23,7 @@ from typing import NamedTuple
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.polygon import Point
 from biped_com_ros.core.geometry.pose import Array, combined, Placement, Pose, Vector
+from biped_com_ros.core.geometry.wrench import sum_covariance
 from biped_com_ros.core.model.config import HandConfig, RobotConfig
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.payload.carried import CarriedPayload
@@ -69,16 +70,21 @@ class HandTouch(NamedTuple):
     ----------
     name
         Of the hand.
-    point_in_world
-        Origin of its frame, m.
+    placement
+        Of its frame in the world: axes, then the origin, m.
     force_in_world
         Of the environment on it, N.
 
     """
 
     name: str
-    point_in_world: Vector
+    placement: Placement
     force_in_world: Vector
+
+    @property
+    def point_in_world(self) -> Sequence[float]:
+        """Return the origin of its frame, (3,), m."""
+        return self.placement[3]
 
 
 class Hands:
@@ -176,9 +182,8 @@ class Hands:
             # Without a force there is no direction; contact ends some milliseconds later.
             if wrench is not None and detector.update(force, stamp_ns) and force > 0.0:
                 contacts.append(self._contact(hand, np.array(placement), np.array(wrench[:3])))
-                x, y, z = placement[3]
                 touching.append(HandTouch(
-                    name, (x, y, z), combined(placement[:3], *wrench[:3])))
+                    name, placement, combined(placement[:3], *wrench[:3])))
         self.touching = tuple(touching)
         return contacts
 
@@ -189,6 +194,32 @@ class Hands:
         normal = np.array(hand.normal) if any(hand.normal) else force
         return surface_contact(_facing(normal @ axes, position), _POINT, self._settings.friction,
                                self._largest)
+
+
+def hands_covariance(touching: Sequence[HandTouch], virtual: Sequence[str],
+                     covariance: Array) -> Array:
+    """
+    Return the covariance of the wrench of virtual hands about the world's origin, (6, 6).
+
+    Parameters
+    ----------
+    touching
+        The hands that touch.
+    virtual
+        Names of the virtual hands, in the order of `covariance`; of those that do not touch the
+        force is none.
+    covariance
+        Of their forces along the axes of their frames, (3 V, 3 V), N^2.
+
+    """
+    used = [hand for hand in touching if hand.name in virtual]
+    if not used:
+        return np.zeros((6, 6))
+    forces = np.arange(6 * len(used)).reshape(-1, 6)[:, :3].ravel()
+    rows = np.concatenate([3 * virtual.index(hand.name) + np.arange(3) for hand in used])
+    wrenches = np.zeros((6 * len(used), 6 * len(used)))
+    wrenches[np.ix_(forces, forces)] = covariance[np.ix_(rows, rows)]
+    return sum_covariance(wrenches, np.array([hand.placement for hand in used]))
 
 
 def _facing(normal: Array, position: Array) -> Pose:

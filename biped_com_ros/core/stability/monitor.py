@@ -38,7 +38,8 @@ from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.payload.carried import CarriedPayload, LoadMotion
 from biped_com_ros.core.stability.contact_region import com_region, zmp_region
 from biped_com_ros.core.stability.contacts import Contact
-from biped_com_ros.core.stability.hands import Hands, HandSettings, HandTouch
+from biped_com_ros.core.stability.hands import (
+    Hands, hands_covariance, HandSettings, HandTouch)
 from biped_com_ros.core.stability.levels import (
     Change, FallWatch, lean_of, StabilityThresholds, tilt_of)
 from biped_com_ros.core.stability.rolling import Part, RollingSoles
@@ -180,16 +181,37 @@ class StabilityReport:
         """
         Covariance of the measured ZMP by that of the wrenches, (3, 3), m^2; None if unknown.
 
-        That of the base is left out: it moves ZMP and support together.
+        That of virtual feet and hands; noise of sensors is not in it. That of the base is left
+        out: it moves ZMP and support together.
         """
-        covariance, wrench = self.located.wrench_covariance, self.wrench
+        covariance, wrench = self._wrench_covariance, self.wrench
         if covariance is None or wrench is None or self.zmp_in_world is None:
             return None
         assert self.support is not None
         plane = self.support.plane
         return pressure_covariance(
             self.zmp_in_world, plane.normal, plane.height, float(np.dot(plane.normal, wrench[:3])),
-            sum_covariance(covariance, self.located.state.sole_placements_in_world))
+            covariance)
+
+    @property
+    def _wrench_covariance(self) -> Array | None:
+        """
+        Return the covariance of :attr:`wrench`, (6, 6); None if unknown, as with sensors alone.
+
+        Virtual feet are estimated with the force of virtual hands in the equation of the whole
+        robot: a hand's error is in them with the opposite sign. Added as if it were independent,
+        it makes the sum too uncertain rather than too certain.
+        """
+        located, virtual = self.located, self.located.state.model.config.virtual_hands
+        feet, hands = located.wrench_covariance, located.hand_covariance
+        found = None if feet is None else sum_covariance(
+            feet, located.state.sole_placements_in_world)
+        if not any(hand.name in virtual for hand in self.hands):
+            return found
+        if hands is None:
+            return None
+        by_hands = hands_covariance(self.hands, virtual, hands)
+        return by_hands if found is None else found + by_hands
 
     @property
     def zmp_model(self) -> Vector | None:
@@ -355,6 +377,8 @@ class StabilityMonitor:
     def _touching_hands(self, located: LocatedState) -> tuple[list[Placement], list[Contact]]:
         """Return the placements of the hands, and the contacts of those that touch."""
         if not any(located.hand_wrenches):
+            if self.hands.touching:  # their sensors are silent
+                self.hands.reset()
             return [], []
         placements = self.hands.placements(located.state)
         return placements, self.hands.contacts(

@@ -103,6 +103,9 @@ class LocatedState:
     hand_wrenches
         Environment on each hand whose wrench is known, in its frame; None for one that is not
         measured.
+    hand_covariance
+        Of the forces on all virtual hands along the axes of their frames, hand by hand,
+        (3 V, 3 V); None if not known.
     restarted
         Whether the position does not continue that of the instant before.
     filtered
@@ -111,8 +114,8 @@ class LocatedState:
     """
 
     __slots__ = ('stamp_ns', 'state', 'stance', 'contacts_measured', 'wrenches',
-                 'wrench_covariance', 'hand_wrenches', 'restarted', 'filtered', '_find_twist',
-                 '_twist')
+                 'wrench_covariance', 'hand_wrenches', 'hand_covariance', 'restarted',
+                 'filtered', '_find_twist', '_twist')
 
     def __init__(self, stamp_ns: int, state: RobotState, stance: Stance, contacts_measured: bool,
                  find_twist: Callable[[RobotState], Twist | None], *,
@@ -122,6 +125,7 @@ class LocatedState:
         self.contacts_measured, self.wrenches = contacts_measured, wrenches
         self.wrench_covariance: Array | None = None
         self.hand_wrenches: Sequence[Sequence[float] | None] = ()
+        self.hand_covariance: Array | None = None
         self.restarted, self.filtered = restarted, filtered
         self._find_twist: Callable[[RobotState], Twist | None] | None = find_twist
         self._twist: Twist | None = None

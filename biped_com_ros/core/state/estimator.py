@@ -73,8 +73,8 @@ class SynchronizedSettings:
     probabilities
         For which feet the probabilities of contact that come with the wrenches decide, instead of
         the wrenches; while there are none the wrenches decide for these, too. Empty: for none.
-    covariance
-        Whether covariances of the wrenches come with them.
+    covariance, hand_covariance
+        Whether covariances of the wrenches come with them, of feet and of virtual hands.
     thresholds, body_weight
         When a foot is in contact, by its wrench; the weight in N.
     wrench_delay
@@ -88,6 +88,7 @@ class SynchronizedSettings:
     hands: Sequence[str] = ()
     probabilities: Sequence[bool] = ()
     covariance: bool = False
+    hand_covariance: bool = False
     thresholds: ContactThresholds = field(default_factory=ContactThresholds)
     body_weight: float = 0.0
     wrench_delay: float = 0.0
@@ -141,7 +142,8 @@ class StateEstimator:
         self._has_base_samples = base.source in _SAMPLED
         #: The joints are source 0, then come the base, if it is sampled, and the feet.
         self._first_foot = 1 + self._has_base_samples
-        others = len(settings.hands) + bool(settings.probabilities) + settings.covariance
+        others = (len(settings.hands) + bool(settings.probabilities) + settings.covariance
+                  + settings.hand_covariance)
         self._synchronizer = ReferenceSynchronizer(
             [nanoseconds(base.timeout)] * self._has_base_samples
             + [_WRENCH_TOLERANCE_NS] * (len(feet) + others),
@@ -153,6 +155,9 @@ class StateEstimator:
         self._probabilities = self._first_hand + len(settings.hands)
         self._covariance = (
             self._probabilities + bool(settings.probabilities) if settings.covariance else None)
+        self._hand_covariance = (
+            self._probabilities + bool(settings.probabilities) + settings.covariance
+            if settings.hand_covariance else None)
         self._foot_contacts = FootContacts(settings.thresholds, settings.body_weight, len(feet))
         self._by_probability = tuple(settings.probabilities)
         self._hysteresis = ProbabilityHysteresis(ContactProbabilitySettings())
@@ -246,6 +251,22 @@ class StateEstimator:
         return self._complete(
             self._covariance, stamp_ns - self._wrench_delay_ns, covariance)
 
+    def add_hand_covariance(self, stamp_ns: int, covariance: Array) -> Sequence[LocatedState]:
+        """
+        Take the covariance of the forces on all virtual hands, (3 V, 3 V).
+
+        Parameters
+        ----------
+        stamp_ns
+            Stamp of their wrenches, ns.
+        covariance
+            Hand by hand along the axes of their frames, N^2; must not change.
+
+        """
+        assert self._hand_covariance is not None
+        return self._complete(
+            self._hand_covariance, stamp_ns - self._wrench_delay_ns, covariance)
+
     # -- locating
 
     def _locate_in_turn(self, stamp_ns: int, locate: Callable[[], LocatedState | None],
@@ -304,6 +325,8 @@ class StateEstimator:
             located.hand_wrenches = samples[self._first_hand:self._probabilities]
             if self._covariance is not None:
                 located.wrench_covariance = samples[self._covariance]
+            if self._hand_covariance is not None:
+                located.hand_covariance = samples[self._hand_covariance]
         return located
 
     def _in_contact(self, samples: Sequence[Any], wrenches: Sequence[Sequence[float]],

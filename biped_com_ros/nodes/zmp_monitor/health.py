@@ -74,8 +74,7 @@ class StabilityHealth:
             if difference is not None:
                 self._squares += difference.dot(difference).item()
                 self._compared += 1
-            # The first condition alone costs nothing at the instants of real sensors.
-            if located.wrench_covariance is not None and report.zmp_covariance is not None:
+            if report.zmp_covariance is not None:
                 self._variances += float(np.trace(report.zmp_covariance))
                 self._uncertain += 1
             assert located.wrenches is not None

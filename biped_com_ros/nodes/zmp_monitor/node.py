@@ -29,7 +29,7 @@ odom                  nav_msgs/Odometry                in, with base_source odom
 payload               geometry_msgs/InertiaStamped     in, of payload_estimator
 ~/zmp                 geometry_msgs/PointStamped       measured, on the plane of support
 ~/zmp_with_covariance                                  the same as PoseWithCovarianceStamped, of
-                                                       feet without sensors
+                                                       feet and hands without sensors
 ~/zmp_model           geometry_msgs/PointStamped       required by the motion; delayed by a filter
 ~/zmp_difference      geometry_msgs/Vector3Stamped     the model's minus the measured, after
                                                        the same filter

@@ -109,8 +109,7 @@ class StabilityOutputs:
         for polygon, region_of in self._polygons:
             if polygon.has_subscribers and (region := region_of(report)) is not None:
                 polygon.publish_corners(stamp_ns, region.corners_in_world)
-        if report.located.wrench_covariance is not None:
-            self._publish_uncertain(report)
+        self._publish_uncertain(report)
         if in_contact != self._in_contact:
             self._in_contact = in_contact
             self._phase.publish(String(data=support_phase(self._feet, in_contact)))

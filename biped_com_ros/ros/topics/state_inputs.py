@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+import math
 from typing import Any
 
 from biped_com_ros.core.constants import GRAVITY
@@ -47,8 +48,9 @@ from rclpy.node import Node
 
 #: Least thresholds of contact for wrenches from joint torques, as shares of body weight, and s.
 _VIRTUAL_ENGAGE, _VIRTUAL_RELEASE, _VIRTUAL_DWELL = 0.10, 0.06, 0.006
-#: Covariance of the wrenches of virtual feet.
+#: Covariances of the wrenches of virtual feet, and of the forces on virtual hands.
 COVARIANCE_TOPIC = 'wrench_aggregator/wrench_covariance'
+HAND_COVARIANCE_TOPIC = 'wrench_aggregator/hand_covariance'
 #: Called with each located state.
 Callback = Callable[[LocatedState], None]
 
@@ -134,6 +136,7 @@ class StateInputs:
             return estimator
         topics, hands = _wrench_topics(self._model, params), hand_topics or {}
         probabilities = () if params.wrench_topics else _virtual_feet(self._model)
+        virtual_hands = tuple(hand for hand in self._model.config.virtual_hands if hand in hands)
         if params.base_source == 'filter' and not topics:
             raise ConfigurationError(
                 f"base_source 'filter' needs the wrenches of all feet of "
@@ -143,6 +146,7 @@ class StateInputs:
             synchronized=SynchronizedSettings(
                 wrenches=bool(topics), wrenches_required=wrenches_required, hands=tuple(hands),
                 probabilities=probabilities, covariance=bool(probabilities),
+                hand_covariance=bool(virtual_hands),
                 thresholds=_thresholds(self._model, thresholds), body_weight=body_weight,
                 wrench_delay=wrench_delay))
         self._consumers.append((estimator, [callback]))
@@ -162,6 +166,8 @@ class StateInputs:
             self.wrenches.append(source)
         if probabilities:
             self._subscribe_to_uncertainty()
+        if virtual_hands:
+            self._subscribe_to_hand_covariance(len(virtual_hands))
         return estimator
 
     def _subscribe_to_uncertainty(self) -> None:
@@ -174,6 +180,13 @@ class StateInputs:
         self.inputs['covariance of the wrenches'] = StampedArrayInput(
             self._node, COVARIANCE_TOPIC, (6 * len(feet)) ** 2, self._on_covariance,
             largest=largest, **options)
+
+    def _subscribe_to_hand_covariance(self, count: int) -> None:
+        """Subscribe to the covariance that `wrench_aggregator` publishes of virtual hands."""
+        self.inputs["covariance of the hands' forces"] = StampedArrayInput(
+            self._node, HAND_COVARIANCE_TOPIC, (3 * count) ** 2, self._on_hand_covariance,
+            largest=largest_credible_load(self._model.mass) ** 2,
+            **{**self._options, 'required': False})
 
     def _subscribe_to_base(self) -> dict[str, Input]:
         node, params, config = self._node, self._params, self._model.config
@@ -256,6 +269,12 @@ class StateInputs:
         covariance = values.reshape(size, size).copy()  # the input reuses its array
         for estimator, callbacks in self._wrench_consumers:
             _call(callbacks, estimator.add_wrench_covariance(stamp_ns, covariance))
+
+    def _on_hand_covariance(self, stamp_ns: int, values: Array) -> None:
+        size = math.isqrt(values.size)
+        covariance = values.reshape(size, size).copy()  # the input reuses its array
+        for estimator, callbacks in self._wrench_consumers:
+            _call(callbacks, estimator.add_hand_covariance(stamp_ns, covariance))
 
     def _on_probabilities(self, stamp_ns: int, values: Array, *_: Array) -> None:
         probabilities = values.tolist()

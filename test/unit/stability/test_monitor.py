@@ -24,6 +24,7 @@ from biped_com_ros.core.state.stance import Stance, Twist
 from biped_com_ros.core.wrench.contact import ContactThresholds, FootContacts
 import numpy as np
 import pytest
+from support.gripping_robot import with_virtual_hands
 
 MS = 1_000_000
 AT_REST = Twist(np.zeros(3), np.zeros(3))
@@ -110,3 +111,54 @@ def test_the_zmp_is_as_uncertain_as_the_wrenches_and_certain_of_internal_forces(
     scatter = np.cov(found[:, :2].T)
     np.testing.assert_allclose(stated[:2, :2], scatter, atol=0.1 * np.trace(scatter))
     assert stated[0, 1] ** 2 > 0.01 * stated[0, 0] * stated[1, 1]
+
+
+def test_a_virtual_hand_makes_the_zmp_as_uncertain_as_its_force(model):
+    """Random forces of a covariance on a hand that touches, above and beside the feet."""
+    random, weight = np.random.default_rng(4), 9.81 * model.mass
+    robot = with_virtual_hands(model)
+    state = robot.state(robot.posture()).in_world(
+        Pose.from_rpy((0.1, -0.2, 0.7), (0.3, 0.2, 0.0)))
+    feet = np.zeros((2, 6))
+    feet[:, 2] = 0.45 * weight
+    force = np.array((0.03, -0.02, 0.1)) * weight
+    root = 0.01 * weight * random.normal(size=(6, 6))
+    covariance = root @ root.T  # of both hands, of which one touches
+    detectors, monitor = contacts(robot), StabilityMonitor(robot, MonitorSettings())
+
+    def report(change, hands_covariance, touches=True):
+        instant = located(robot, detectors, report.ns, state, feet)
+        instant.hand_wrenches = (
+            [0.0] * 6, [*(force + change).tolist(), 0.0, 0.0, 0.0] if touches else [0.0] * 6)
+        instant.hand_covariance, report.ns = hands_covariance, report.ns + 20 * MS
+        return monitor.update(instant)
+    report.ns = 0
+    for _ in range(10):  # until the hand counts
+        stated = report(np.zeros(3), covariance)
+    assert [hand.name for hand in stated.hands] == ['right']
+    # Others than the force of this hand do not count.
+    assert report(np.zeros(3), np.kron(np.diag((1.0, 0.0)), covariance[:3, :3])
+                  ).zmp_covariance == pytest.approx(np.zeros((3, 3)))
+    assert report(np.zeros(3), None).zmp_covariance is None
+    found = np.array([report((root @ random.normal(size=6))[3:], None).zmp_in_world
+                      for _ in range(3000)])
+    scatter = np.cov(found[:, :2].T)
+    np.testing.assert_allclose(stated.zmp_covariance[:2, :2], scatter,
+                               atol=0.1 * np.trace(scatter))
+    instant = located(robot, detectors, report.ns, state, feet)
+    instant.wrench_covariance = np.eye(12)
+    without = monitor.update(instant)
+    assert not without.hands  # nothing measures them any more
+    alone = without.zmp_covariance
+    assert np.linalg.eigvalsh(alone)[1] > 0.0
+    instant.hand_wrenches = ([0.0] * 6, [*force.tolist(), 0.0, 0.0, 0.0])
+    instant.hand_covariance, instant.stamp_ns = covariance, report.ns + 20 * MS
+    for _ in range(10):
+        instant.stamp_ns += 20 * MS
+        both = monitor.update(instant).zmp_covariance
+    share = 0.9 / (0.9 + 0.1)  # of the feet, in the sum of normal forces
+    np.testing.assert_allclose(
+        np.trace(both), np.trace(stated.zmp_covariance) + share ** 2 * np.trace(alone), rtol=0.05)
+    for _ in range(10):
+        free = report(np.zeros(3), covariance, touches=False)
+    assert not free.hands and free.zmp_covariance is None

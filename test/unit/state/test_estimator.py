@@ -356,3 +356,19 @@ def test_covariances_belong_to_the_wrenches_of_their_stamps(motion):
         if state.stamp_ns < START + 80 * MS:
             assert state.wrench_covariance[0, 0] == state.stamp_ns
     assert located[-1].wrench_covariance is None  # none comes any more: nothing waits for ever
+
+
+def test_covariances_of_hands_belong_to_the_instants_of_their_stamps(motion):
+    """Beside those of the feet, in either order."""
+    estimator, located = synchronized(
+        motion.model, covariance=True, hand_covariance=True), []
+    for source, ns, arguments in samples(motion, 40):
+        located += feed(estimator, [(source, ns, arguments)])
+        if source == 'joints':
+            located += estimator.add_hand_covariance(ns, float(ns) * np.eye(6))
+            located += estimator.add_wrench_covariance(ns, 2.0 * ns * np.eye(12))
+    assert len(located) > 10
+    for state in located:
+        assert state.hand_covariance[0, 0] == state.stamp_ns
+        assert state.wrench_covariance[0, 0] == 2.0 * state.stamp_ns
+        assert not state.hand_wrenches
