@@ -39,6 +39,7 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes import NODES
 from biped_com_ros.nodes.suite.node import load_class
 from biped_com_ros.ros.fast.codec import Template
+from biped_com_ros.ros.fast.compat import callback_of
 from biped_com_ros.ros.topics.outputs import TemplatePublisher
 import numpy as np
 from rclpy.executors import SingleThreadedExecutor
@@ -137,7 +138,7 @@ class _Message:
 def _call(node: Node, message: _Message) -> Callable[[], object]:
     """Return a call of the node's callback for joint states, as the executor makes it."""
     subscription = next(s for s in node.subscriptions if s.topic_name.endswith('joint_states'))
-    callback = subscription.callback
+    callback = callback_of(subscription)
     if subscription.raw:
         return lambda: callback(message.fresh())
     return lambda: callback(deserialize_message(message.fresh(), JointState))

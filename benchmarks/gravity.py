@@ -38,6 +38,7 @@ from benchmarks.common import (
 from biped_com_ros.core.gravity.model import ContactSolution, GravityLoad, GravityModel
 from biped_com_ros.core.gravity.support_qp import BoundedNorm, SupportLimits
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.ros.fast.compat import callback_of
 import numpy as np
 
 Call = Callable[[], object]
@@ -138,7 +139,7 @@ def orientation(model: RobotModel) -> list[float]:
 def callback_of(node: Any, topic: str) -> Callable[[bytes], None]:
     """Return what the executor calls with the messages of a topic."""
     callback: Callable[[bytes], None] = next(
-        subscription.callback for subscription in node.subscriptions
+        callback_of(subscription) for subscription in node.subscriptions
         if subscription.topic_name == topic)
     return callback
 

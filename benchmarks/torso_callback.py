@@ -41,6 +41,7 @@ from biped_com_ros.core.torso.constant_curvature import make_shape
 from biped_com_ros.core.torso.cycle import MIN_IN_STEP
 from biped_com_ros.nodes.torso_controller.node import TorsoController
 from biped_com_ros.ros.fast.codec import Template
+from biped_com_ros.ros.fast.compat import callback_of
 from geometry_msgs.msg import Quaternion
 import numpy as np
 import rclpy
@@ -87,7 +88,7 @@ class Subject:
         others = [name for name in model.joint_names if name not in body.joint_names]
         topics = {LOWER: imus['base'].topic, UPPER: imus['torso'].topic,
                   JOINTS: 'joint_states', TENDONS: 'tendon_states'}
-        callbacks = {s.topic_name.lstrip('/'): s.callback for s in node.subscriptions}
+        callbacks = {s.topic_name.lstrip('/'): callback_of(s) for s in node.subscriptions}
         self._callbacks = {name: callbacks[topic] for name, topic in topics.items()}
         self._messages = {
             LOWER: _imu(imus['base'].frame), UPPER: _imu(imus['torso'].frame),

@@ -21,6 +21,7 @@ one. Its messages have to be equal to the last bit.
 
 from biped_com_ros.nodes.com_estimator.node import ComEstimator
 from biped_com_ros.nodes.zmp_monitor.node import ZmpMonitor
+from biped_com_ros.ros.fast.compat import callback_of
 from biped_com_ros.ros.topics.qos import LATCHED
 import pytest
 from rclpy.parameter import Parameter
@@ -85,7 +86,7 @@ class Listeners(NodeRig):
 
     def play(self, recording, expected=None):
         """Hand messages to the node, and wait until its own have been received."""
-        callbacks = {subscription.topic_name: subscription.callback
+        callbacks = {subscription.topic_name: callback_of(subscription)
                      for subscription in self.node.subscriptions}
         for instant in recording:
             for topic, raw in instant:

@@ -107,7 +107,9 @@ def wrap_callbacks(node: Node, wrap: Callable[..., Any],
 
     Left alone are raw subscriptions, those whose callback takes the message's info, too,
     coroutines, and what is wrapped already. rclpy calls the attribute `callback` of all three,
-    which it does not document; an object without it keeps its callback as it is.
+    which it does not document; an object without it keeps its callback as it is. With
+    ``BIPED_COM_PLAIN=1`` only services are wrapped: the public executors let the exceptions of
+    the others out, but nobody else can answer the client of a service that failed.
 
     Parameters
     ----------
@@ -120,8 +122,8 @@ def wrap_callbacks(node: Node, wrap: Callable[..., Any],
     """
     wrappers: Any = tuple(getattr(each, 'func', each) for each in (wrap, wrap_service))
     subscriptions = [subscription for subscription in node.subscriptions if not subscription.raw]
-    for entities, make in ((node.timers, wrap), (subscriptions, wrap),
-                           (node.services, wrap_service)):
+    others = () if plain_requested() else ((node.timers, wrap), (subscriptions, wrap))
+    for entities, make in (*others, (node.services, wrap_service)):
         for entity in entities:
             callback = getattr(entity, 'callback', None)
             if (callback is None or isinstance(callback, wrappers)
@@ -137,10 +139,16 @@ def replace_callback(subscription: Subscription, callback: Callable[..., Any]) -
 
     Saves making another one, which gets no messages until DDS has connected it.
     """
-    if not hasattr(subscription, 'callback'):
+    if plain_requested() or not hasattr(subscription, 'callback'):
         return False
     subscription.callback = callback
     return True
+
+
+def callback_of(subscription: Subscription) -> Callable[..., Any]:
+    """Return what a subscription calls, for measurements without DDS."""
+    found: Callable[..., Any] = subscription.callback
+    return found
 
 
 def _takes_a_message(callback: Callable[..., Any]) -> bool:

@@ -232,6 +232,15 @@ class Hidden:
         self.topic_name = subscription.topic_name
 
 
+def test_in_plain_mode_only_services_are_wrapped(served, monkeypatch):
+    monkeypatch.setenv(PLAIN, '1')
+    node, made = served
+    compat.wrap_callbacks(node, Wrapped, Wrapped)
+    assert wrapped_callbacks(made.timer, made.plain, made.service) == [False, False, True]
+    assert not compat.replace_callback(made.raw, len)
+    assert compat.callback_of(made.raw) is len
+
+
 def test_a_subscription_gets_another_callback_where_it_shows_its_own(served):
     _, made = served
     assert compat.replace_callback(made.raw, lambda raw: raw.title())

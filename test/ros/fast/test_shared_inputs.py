@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from biped_com_ros.core.errors import UnknownNameError
 from biped_com_ros.ros.fast import codec
+from biped_com_ros.ros.fast.compat import callback_of
 from biped_com_ros.ros.fast.message_reader import RefusedMessage
 from biped_com_ros.ros.fast.subscription_pool import (
     pool_of, shared_subscriptions, SubscriptionPool)
@@ -50,7 +51,7 @@ class Listener:
         self.got.append((stamp, *(array.tolist() for array in arrays)))
 
     def take(self, raw):
-        self.source.subscription.callback(raw)
+        callback_of(self.source.subscription)(raw)
 
     @property
     def positions(self):
@@ -84,7 +85,7 @@ class SharedInputRig:
                              velocity=[velocity] * len(names), effort=[3.0] * len(names))
         message.header.stamp = stamp_to_msg(self._ns)
         for subscription in self.subscriptions:
-            subscription.callback(bytes(serialize_message(message)))
+            callback_of(subscription)(bytes(serialize_message(message)))
 
     @property
     def subscriptions(self):
@@ -368,7 +369,7 @@ def test_the_frame_of_a_vector_stays_known_with_another_limit(company):
         source = PointInput(company.node('one'), 'point', '', lambda *_: None)
     message = PointStamped(point=Point(x=1.0, y=2.0, z=3.0), header=Header(
         frame_id='there', stamp=stamp_to_msg(now_ns(company.hub.get_clock()))))
-    company.subscriptions[0].callback(bytes(serialize_message(message)))
+    callback_of(company.subscriptions[0])(bytes(serialize_message(message)))
     source.max_age = 5.0
     assert (source.frame, source.values.tolist()) == ('there', [1.0, 2.0, 3.0])
 
@@ -432,7 +433,7 @@ def test_an_imu_shows_what_callbacks_get(company):
     message.header.frame_id = 'imu_link'
     message.header.stamp = stamp_to_msg(now_ns(company.hub))
     message.linear_acceleration.z = 9.81
-    sources[0].subscription.callback(bytes(serialize_message(message)))
+    callback_of(sources[0].subscription)(bytes(serialize_message(message)))
     assert len(got) == 2
     for source, values in zip(sources, got):
         assert values.tolist() == source.values[:10].tolist() == [0.0] * 3 + [1.0] + [0.0] * 5 + [
