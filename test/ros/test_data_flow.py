@@ -16,11 +16,13 @@ Through which files two messages pass on their way, so that a reader's way stays
 
 doc/architecture.rst draws both walks. A walk has stations: functions that transform the values of
 the message. What counts are the files on the call stack at each station, from where the message
-arrives to where the result is published.
+arrives to where the result is published. What runs beside it meanwhile, as the pose of the base or
+the polygon, is bounded, too.
 """
 
 from contextlib import contextmanager
 from pathlib import Path
+import re
 import sys
 import time
 
@@ -51,19 +53,22 @@ class Walk:
         walk: a watchdog's, where the computer is busy.
     files
         The files on the way, in order.
+    executed
+        All files of the package of which something ran meanwhile.
 
     """
 
     def __init__(self, topic, stations):
         self._topic, self._stations = topic, list(stations)
         self._frames, self._marked, self._publishes = [], set(), False
-        self.visited, self.is_complete = [], False
+        self.visited, self.is_complete, self.executed = [], False, set()
 
     def __call__(self, frame, event, _):
         path = Path(frame.f_code.co_filename)
         if self.is_complete or event != 'call' or PACKAGE not in path.parents:
             return
         self._frames.append(frame)
+        self.executed.add(path.relative_to(PACKAGE).as_posix())
         name, subject = qualified_name(frame), frame.f_locals.get('self')
         if name.endswith('.publish') and getattr(subject, 'topic', '') == self._topic:
             self._publishes = self.visited == self._stations[:-1]
@@ -157,16 +162,22 @@ def joints_walk():
 def test_a_foot_wrench_to_the_zmp(wrench_walk):
     assert len(set(wrench_walk.files)) <= 15, wrench_walk.files
     assert wrench_walk.crossings <= 4, wrench_walk.files
+    assert len(wrench_walk.executed) <= 32, sorted(wrench_walk.executed)
 
 
 def test_joint_states_to_the_efforts(joints_walk):
     assert len(set(joints_walk.files)) <= 10, joints_walk.files
     assert joints_walk.crossings <= 4, joints_walk.files
+    assert len(joints_walk.executed) <= 21, sorted(joints_walk.executed)
 
 
-@pytest.mark.parametrize('name', ['wrench_walk', 'joints_walk'])
-def test_the_documentation_names_the_files_in_this_order(name, request):
-    text, at = DOCUMENT.read_text(), 0
-    for file in dict.fromkeys(request.getfixturevalue(name).files):
-        found = text.find(f'``{file}``', at)
-        assert found >= 0, f'{file} is missing, or in another place'
+def documented_walks():
+    """Return the files of the walks in the documentation, one list each."""
+    section = DOCUMENT.read_text().split('\nData flow\n')[1].split('\nThreads and executors\n')[0]
+    return [re.findall(r'^   \* - ``(.*)``$', table, re.MULTILINE)
+            for table in section.split('.. list-table::')[1:]]
+
+
+@pytest.mark.parametrize('index, name', [(0, 'wrench_walk'), (1, 'joints_walk')])
+def test_the_documentation_names_these_files_in_this_order(index, name, request):
+    assert documented_walks()[index] == list(dict.fromkeys(request.getfixturevalue(name).files))

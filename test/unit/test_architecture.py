@@ -158,6 +158,26 @@ def function(self, node):
         '_sigint_gc', '_Publisher__publisher'])
 
 
+#: Which parts of the package each may import, as doc/architecture.rst draws it.
+MAY_IMPORT = {
+    'nodes': {'demo', 'sim', 'viz', 'ros', 'core', 'interrupts'},
+    'demo': {'ros', 'core'},
+    'gazebo': {'sim', 'core', 'interrupts'},
+    'launch_runner': {'core', 'demo', 'interrupts'},
+    'offline': {'core', 'interrupts'},
+    'ros': {'core'}, 'viz': {'core'}, 'sim': {'core'}, 'interrupts': {'core'}, 'core': set()}
+
+
+def test_parts_import_what_is_drawn():
+    found = collections.defaultdict(set)
+    for path in PACKAGE.rglob('*.py'):
+        part = path.relative_to(PACKAGE).parts[0].removesuffix('.py')
+        if part != '__init__':
+            found[part] |= {name.split('.')[1] for name in imported_names(path)
+                            if name.startswith('biped_com_ros.')} - {part}
+    assert dict(found) == MAY_IMPORT  # nor is drawn what is not there
+
+
 def test_the_mathematics_imports_no_simulator():
     assert [found for found in imports_of('core') if found[1].startswith(
         ('mujoco', 'biped_com_ros.sim', 'biped_com_ros.viz', 'biped_com_ros.launch_runner'))] == []
