@@ -117,9 +117,9 @@ def four_messages(node: Any, joint_states: Any) -> Call:
         wrench = WrenchStamped(header=Header(frame_id=foot.sole))
         wrench.wrench.force.z = 0.5 * node.compensator.gravity_model.weight
         messages[f"the wrench of '{name}'"] = wrench
-    pairs = [(callback_of(node, node._inputs[name].topic), Template(content, {}))
+    pairs = [(topic_callback(node, node._inputs[name].topic), Template(content, {}))
              for name, content in messages.items()]
-    on_joints = callback_of(node, node._inputs['joint_states'].topic)
+    on_joints = topic_callback(node, node._inputs['joint_states'].topic)
 
     def call() -> None:
         stamp_ns = time.time_ns()
@@ -136,7 +136,7 @@ def orientation(model: RobotModel) -> list[float]:
     return quaternion
 
 
-def callback_of(node: Any, topic: str) -> Callable[[bytes], None]:
+def topic_callback(node: Any, topic: str) -> Callable[[bytes], None]:
     """Return what the executor calls with the messages of a topic."""
     callback: Callable[[bytes], None] = next(
         callback_of(subscription) for subscription in node.subscriptions

@@ -27,6 +27,12 @@ LONGEST_STEP_NS = 500_000_000
 STEP_CAP = 0.05
 """Where a rate limits a change, a longer time since the last one counts as this long, s."""
 
+SET_BACK_NS = 500_000_000
+"""A stamp further back than this is one of a clock that was set back, ns, not a late one."""
+
+SAME_INSTANT_NS = 20_000_000
+"""Largest difference between the stamps of a wrench and of the joint states it belongs to, ns."""
+
 NEVER_NS = -2 ** 62
 """Stamp, ns, of what has not happened yet: earlier than any other."""
 

@@ -29,7 +29,7 @@ import math
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.model.robot import RobotModel, UNLIMITED
 import numpy as np
 import pinocchio as pin
 
@@ -53,8 +53,6 @@ UPDATES = 10.0
 
 TOP_SPEED, TOP_SLIDING_SPEED = 10.0 / 3.0, 0.5
 """Speed at which the damping takes all of a joint's effort, at least, rad/s and m/s."""
-
-_UNLIMITED = 1e9
 
 
 @dataclass(frozen=True)
@@ -152,5 +150,5 @@ def _servos(model: RobotModel) -> dict[str, _Servo]:
             float(inertia[dof]), GRAVITY * float(data.mass[i]),
             float(np.linalg.norm(data.com[i])), i in legs,
             pin_model.joints[i].shortname().startswith('JointModelP'),
-            effort if 0.0 < effort < _UNLIMITED else math.inf)
+            effort if 0.0 < effort < UNLIMITED else math.inf)
     return servos

@@ -35,7 +35,7 @@ from support.monitored_robot import MonitoredRobot, record
 PACKAGE = Path(biped_com_ros.__file__).parent
 DOCUMENT = PACKAGE.parent / 'doc' / 'architecture.rst'
 
-ZMP_STATIONS = ('codec/reading.py', 'fast/vector_reader.py', 'ContactWrench.move',
+ZMP_STATIONS = ('codec/reading.py', 'fast/vector_reader.py', 'WrenchMover.move',
                 'ReferenceSynchronizer.add', 'FootContacts.update', 'sum_wrenches',
                 'centre_of_pressure', 'Template.serialize')
 EFFORT_STATIONS = ('codec/reading.py', 'EffortSupervisor.update', 'GravityCompensator.efforts',
@@ -54,7 +54,7 @@ class Walk:
     files
         The files on the way, in order.
     executed
-        All files of the package of which something ran meanwhile.
+        All files of the package of which a message, this or another one, has run something.
 
     """
 
@@ -68,7 +68,8 @@ class Walk:
         if self.is_complete or event != 'call' or PACKAGE not in path.parents:
             return
         self._frames.append(frame)
-        self.executed.add(path.relative_to(PACKAGE).as_posix())
+        if is_of_message(frame):
+            self.executed.add(path.relative_to(PACKAGE).as_posix())
         name, subject = qualified_name(frame), frame.f_locals.get('self')
         if name.endswith('.publish') and getattr(subject, 'topic', '') == self._topic:
             self._publishes = self.visited == self._stations[:-1]
@@ -97,6 +98,15 @@ class Walk:
         """Count the changes between `core` and what imports ROS (`ros` and `nodes`)."""
         sides = [file.startswith('core/') for file in self.files]
         return sum(one != other for one, other in zip(sides, sides[1:]))
+
+
+def is_of_message(frame):
+    """Return whether a function runs since a message arrived, not by a timer or a response."""
+    while frame is not None:
+        if frame.f_code.co_filename.endswith('fast/message_reader.py'):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def qualified_name(frame):

@@ -40,7 +40,8 @@ PRIVATE_ATTRIBUTES = {
     '_fields_and_field_types', '__import_type_support__', '_cb_iter', '_state_machine'}
 #: What an expression of an object of rclpy ends with.
 RCLPY_OBJECT = re.compile(
-    r'(^|[._])(node|executor|publisher|subscription|timer|service|client|context|clock)s?(\[.*\])?$')
+    r'(^|[._])(node|executor|publisher|subscription|timer|service|client|context|clock)s?'
+    r'(\[.*\])?$')
 
 
 def imported_names(path):
@@ -154,8 +155,8 @@ def function(self, node):
 """)
     assert sorted(text.split(': ')[-1] for text in private_parts_of(path)) == sorted([
         'rclpy.experimental.EventsExecutor', 'rosidl_parser.definition', 'rclpy._rclpy_pybind11',
-        'handle', 'callback', '_parameter_overrides', 'callback', '_parameter_overrides', '_guards',
-        '_sigint_gc', '_Publisher__publisher'])
+        'handle', 'callback', '_parameter_overrides', 'callback', '_parameter_overrides',
+        '_guards', '_sigint_gc', '_Publisher__publisher'])
 
 
 #: Which parts of the package each may import, as doc/architecture.rst draws it.

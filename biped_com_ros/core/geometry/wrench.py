@@ -149,14 +149,15 @@ def sum_wrenches(wrenches: Sequence[Sequence[float]], placements: Sequence[Place
     """
     px, py, pz = about
     fx = fy = fz = mx = my = mz = 0.0
-    for (x, y, z, roll, pitch, yaw), (
+    # Force (u, v, w) and moment (a, b, c) along the frame's axes x, y and z; r: its origin.
+    for (u, v, w, a, b, c), (
             (xx, xy, xz), (yx, yy, yz), (zx, zy, zz), (rx, ry, rz)) in zip(wrenches, placements):
-        x, y, z = x * xx + y * yx + z * zx, x * xy + y * yy + z * zy, x * xz + y * yz + z * zz
+        gx, gy, gz = u * xx + v * yx + w * zx, u * xy + v * yy + w * zy, u * xz + v * yz + w * zz
         rx, ry, rz = rx - px, ry - py, rz - pz
-        fx, fy, fz = fx + x, fy + y, fz + z
-        mx += roll * xx + pitch * yx + yaw * zx + ry * z - rz * y
-        my += roll * xy + pitch * yy + yaw * zy + rz * x - rx * z
-        mz += roll * xz + pitch * yz + yaw * zz + rx * y - ry * x
+        fx, fy, fz = fx + gx, fy + gy, fz + gz
+        mx += a * xx + b * yx + c * zx + ry * gz - rz * gy
+        my += a * xy + b * yy + c * zy + rz * gx - rx * gz
+        mz += a * xz + b * yz + c * zz + rx * gy - ry * gx
     return fx, fy, fz, mx, my, mz
 
 
@@ -256,8 +257,8 @@ def cop_on_sole(wrench: Sequence[float]) -> tuple[float, float]:
         In the frame of the wrench, m.
 
     """
-    _, _, force, roll, pitch, _ = wrench
-    return -pitch / force, roll / force
+    _, _, fz, mx, my, _ = wrench
+    return -my / fz, mx / fz
 
 
 class ComLine(NamedTuple):

@@ -61,7 +61,7 @@ class ContactPoint:
 
 
 def find_contacts(model: RobotModel, names: Iterable[str] | None, lever: float,
-                  hand_lever: float) -> tuple[tuple[ContactPoint, ...], FrameSet]:
+                  ) -> tuple[tuple[ContactPoint, ...], FrameSet]:
     """
     Return contacts, and their frames moved to the contacts' centres.
 
@@ -71,8 +71,8 @@ def find_contacts(model: RobotModel, names: Iterable[str] | None, lever: float,
         The robot.
     names
         Of feet and hands; None: the feet. A hand with the name of a foot is ``<name>_hand``.
-    lever, hand_lever
-        Of feet and of hands, m.
+    lever
+        Of feet, m; of hands it is zero.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def find_contacts(model: RobotModel, names: Iterable[str] | None, lever: float,
     """
     config = model.config
     feet = [ContactPoint(name, foot.polygon, lever) for name, foot in config.feet.items()]
-    hands = [ContactPoint(config.hand_label(name), (), hand_lever) for name in config.hands]
+    hands = [ContactPoint(config.hand_label(name), (), 0.0) for name in config.hands]
     frames = model.soles + model.frames(hand.frame for hand in config.hands.values())
     index = {contact.name: i for i, contact in enumerate([*feet, *hands])}
     chosen = []

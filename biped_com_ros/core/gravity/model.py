@@ -70,9 +70,9 @@ class GravityModel:
     contacts
         Names of feet and hands that may be loaded, in the order of all shares and wrenches;
         default: the feet.
-    lever, hand_lever
-        Torque length L of feet and of hands, m: see
-        :mod:`~biped_com_ros.core.gravity.minimum_norm`.
+    lever
+        Torque length L of feet, m: see :mod:`~biped_com_ros.core.gravity.minimum_norm`. Hands
+        transmit forces only.
 
     Attributes
     ----------
@@ -97,12 +97,11 @@ class GravityModel:
     """
 
     def __init__(self, model: RobotModel, gravity: float = GRAVITY,
-                 contacts: Iterable[str] | None = None, lever: float = 0.1,
-                 hand_lever: float = 0.0) -> None:
+                 contacts: Iterable[str] | None = None, lever: float = 0.1) -> None:
         self.model, self._gravity = model, gravity
         self.payload: CarriedPayload | None = None
         self.use_inertials()
-        self.contacts, self.frames = find_contacts(model, contacts, lever, hand_lever)
+        self.contacts, self.frames = find_contacts(model, contacts, lever)
         self.levers = [contact.lever for contact in self.contacts]
         self.effort_limits = effort_limits(model)
         self.joint_moves_contact = self._moves(self.frames.joints)

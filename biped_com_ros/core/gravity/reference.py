@@ -25,14 +25,13 @@ from collections.abc import Sequence
 from biped_com_ros.core.errors import InputError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.gravity.joint_trajectory import braking, JointTrajectory
+from biped_com_ros.core.model.robot import UNLIMITED
 import numpy as np
 
 #: Positions beyond a limit by no more than this are only clamped, rad or m.
 _LIMIT_TOLERANCE = 0.01
 #: Updates that come less often than this, s, let joints move slower than the velocity limit.
 _SLOWEST_PERIOD = 0.1
-#: Stands for no limit of a velocity; infinity times a step of zero would be NaN, rad/s or m/s.
-_UNLIMITED = 1e9
 
 
 class Motion:
@@ -113,7 +112,8 @@ class PositionReference:
                  max_velocity: Array) -> None:
         self._names = tuple(names)
         self._column = {name: i for i, name in enumerate(names)}
-        self._limits, self._max_velocity = (lower, upper), np.minimum(max_velocity, _UNLIMITED)
+        self._limits, self._max_velocity = (lower, upper), np.minimum(
+            max_velocity, UNLIMITED)  # infinity times a step of zero would be NaN
         self.is_set = False
         self.clear()
 

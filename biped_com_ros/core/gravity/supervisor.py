@@ -36,7 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from biped_com_ros.core.constants import nanoseconds, NEVER_NS, SECOND_NS
+from biped_com_ros.core.constants import nanoseconds, NEVER_NS, SECOND_NS, SET_BACK_NS
 from biped_com_ros.core.errors import BipedComError, InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.gravity.compensation import GravityCompensator
@@ -50,8 +50,7 @@ _FIRST_PERIOD = 0.04
 _LONGEST_GAP = 3.0
 #: Weight of a new period in their mean.
 _SMOOTHING = 0.1
-#: Step back in time beyond which the clock was set back, s.
-_SET_BACK = 0.5
+_SET_BACK = SET_BACK_NS / SECOND_NS  # s
 #: The name of the joint states among the inputs.
 JOINT_STATES = 'joint_states'
 

@@ -145,11 +145,6 @@ class GaitFeedback:
         self._reset_states()
 
     @property
-    def ground_tilt(self) -> Array:
-        """Roll and pitch of the ground in the axes of the gait, (2,), rad."""
-        return self._ground.tilt
-
-    @property
     def com_shift(self) -> Array:
         """Shift of the centre of mass from the plan, (2,), m."""
         return self._com.offset

@@ -425,8 +425,8 @@ def _describe_wrong_values(model: RobotModel, positions: Array,
     return f'{"; ".join(bad)}; it must be a finite number below {LARGEST_VALUE:g}'
 
 
-#: Stands for a missing limit in some URDFs, N m or N.
-_UNLIMITED = 1e9
+#: Stands for a missing limit in some URDFs, of efforts and velocities.
+UNLIMITED = 1e9
 #: No calibration changes the mass by more than this factor.
 _LARGEST_CHANGE = 3.0
 
@@ -444,7 +444,7 @@ def velocity_limits(model: RobotModel) -> Array:
     pin_model = model.pin_model
     index = [pin_model.joints[pin_model.getJointId(name)].idx_v for name in model.joint_names]
     limits = np.array(getattr(pin_model, 'upperVelocityLimit', pin_model.velocityLimit))[index]
-    return np.where((limits > 0.0) & (limits < _UNLIMITED), limits, math.inf)
+    return np.where((limits > 0.0) & (limits < UNLIMITED), limits, math.inf)
 
 
 def effort_limits(model: RobotModel) -> Array:
@@ -457,5 +457,5 @@ def effort_limits(model: RobotModel) -> Array:
     for name in model.joint_names:
         limit = float(effort[pin_model.joints[pin_model.getJointId(name)].idx_v])
         passive = name in model.config.passive_joints
-        limits.append(limit if 0.0 < limit < _UNLIMITED and not passive else math.inf)
+        limits.append(limit if 0.0 < limit < UNLIMITED and not passive else math.inf)
     return np.array(limits)

@@ -144,7 +144,8 @@ class ModelWrench:
         self._wrench_delay = wrench_delay
         self._momentum = Momentum(model, method)
         self._mass, self._gravity, self._is_static = model.mass, gravity, method == 'static'
-        # Momentum, measured wrench and centre of mass side by side: one product filters all.
+        # Momentum, measured wrench, and the weight with its moment arms (m g x, m g y, m g) side
+        # by side: one product filters all.
         self._filter = Differentiator(cutoff, 15)
         self._sample = np.zeros(15)
 
@@ -187,10 +188,11 @@ class ModelWrench:
             sample[6:12] = measured
         filtered, rate = self._filter.update(sample, dt)
         wrench = rate[:6].copy()
-        x, y, weight = filtered[12:].tolist()
+        # The contacts carry the weight W at the CoM: force W upward, moment c x W.
+        weight_x, weight_y, weight = filtered[12:].tolist()
         wrench[2] += weight
-        wrench[3] += y
-        wrench[4] -= x
+        wrench[3] += weight_y
+        wrench[4] -= weight_x
         return FilteredWrenches(wrench, None if measured is None else (
             filtered[6:12] + self._wrench_delay * rate[6:12]))
 

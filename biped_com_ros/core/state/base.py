@@ -101,8 +101,8 @@ class LocatedState:
     wrench_covariance
         Of all wrenches of the feet, foot by foot, (6 F, 6 F); None if not known, as with sensors.
     hand_wrenches
-        Environment on each hand whose wrench is known, in its frame; None for one that is not
-        measured.
+        Environment on each hand that has a wrench topic, in the hand's frame; None while its
+        sensor is silent.
     hand_covariance
         Of the forces on all virtual hands along the axes of their frames, hand by hand,
         (3 V, 3 V); None if not known.

@@ -37,21 +37,20 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from biped_com_ros.core.constants import nanoseconds
+from biped_com_ros.core.constants import nanoseconds, SAME_INSTANT_NS
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.signals.synchronizer import ReferenceSynchronizer
 from biped_com_ros.core.state.base import (
     BaseEstimator, BaseSettings, LocatedState, Lookup, make_base)
-from biped_com_ros.core.state.contact_wrench import hand_wrench, sole_wrench
+
 from biped_com_ros.core.state.contacts import ContactHistory
+from biped_com_ros.core.state.wrench_mover import mover_to_hand, mover_to_sole
 from biped_com_ros.core.wrench.contact import ContactThresholds, FootContacts
 from biped_com_ros.core.wrench.contact_probability import (
     ContactProbabilitySettings, ProbabilityHysteresis)
 
-#: Largest difference between the stamps of a wrench and of the joints, ns.
-_WRENCH_TOLERANCE_NS = 20_000_000
 #: Sources of which a sample belongs to an instant only if its stamp is near enough.
 _SAMPLED = ('imu', 'filter', 'odometry')
 
@@ -146,11 +145,11 @@ class StateEstimator:
                   + settings.hand_covariance)
         self._synchronizer = ReferenceSynchronizer(
             [nanoseconds(base.timeout)] * self._has_base_samples
-            + [_WRENCH_TOLERANCE_NS] * (len(feet) + others),
+            + [SAME_INSTANT_NS] * (len(feet) + others),
             [False] * self._has_base_samples + [not settings.wrenches_required] * len(feet)
             + [True] * others)
-        self._contacts = [sole_wrench(self.model, foot) for foot in feet]
-        self._contacts += [hand_wrench(self.model, hand) for hand in settings.hands]
+        self._movers = [mover_to_sole(self.model, foot) for foot in feet]
+        self._movers += [mover_to_hand(self.model, hand) for hand in settings.hands]
         self._first_hand = self._first_foot + len(feet)
         self._probabilities = self._first_hand + len(settings.hands)
         self._covariance = (
@@ -205,19 +204,19 @@ class StateEstimator:
             self.base.set_sample(stamp_ns, *sample)
         return self._complete(1, stamp_ns, (stamp_ns, *sample))
 
-    def add_wrench(self, foot: int, stamp_ns: int, wrench: Array, frame: str,
+    def add_wrench(self, contact: int, stamp_ns: int, wrench: Array, frame: str,
                    ) -> Sequence[LocatedState]:
         """
-        Take the wrench (6,) of the environment on a foot, N and N m; synchronized mode only.
+        Take the wrench (6,) of the environment on a foot or hand; synchronized mode only.
 
         Parameters
         ----------
-        foot
+        contact
             Index of the foot in ``config.feet``; the hands follow behind the feet.
         stamp_ns
             Its time, ns.
         wrench, frame
-            Wrench and the name of its frame, which has to be fixed to the foot.
+            Wrench, N and N m, and the name of its frame, which has to be fixed to the body.
 
         Raises
         ------
@@ -226,8 +225,8 @@ class StateEstimator:
 
         """
         return self._complete(
-            self._first_foot + foot, stamp_ns - self._wrench_delay_ns,
-            self._contacts[foot].move(wrench, frame))
+            self._first_foot + contact, stamp_ns - self._wrench_delay_ns,
+            self._movers[contact].move(wrench, frame))
 
     def add_contact_probabilities(self, stamp_ns: int, probabilities: Sequence[float],
                                   ) -> Sequence[LocatedState]:

@@ -17,15 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from biped_com_ros.core.constants import SAME_INSTANT_NS
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotState
 from biped_com_ros.core.signals.synchronizer import ApproximateSynchronizer
 from biped_com_ros.core.wrench.aggregation import WrenchAggregation
 from biped_com_ros.core.wrench.virtual_hand_forces import VirtualHandForces, VirtualHandSettings
 import numpy as np
-
-#: Measured wrenches of feet and other hands are used if they are no further away, ns.
-_SAME_INSTANT_NS = 20_000_000
 
 
 class VirtualHands:
@@ -107,6 +105,6 @@ class VirtualHands:
         """Return the wrenches of the other contacts; None unless all are of this time."""
         others = self._others
         if not (others and self.sensors_usable and all(
-                abs(stamp_ns - body.stamp_ns) < _SAME_INSTANT_NS for body in others)):
+                abs(stamp_ns - body.stamp_ns) < SAME_INSTANT_NS for body in others)):
             return None
         return [body.wrench_values for body in others]

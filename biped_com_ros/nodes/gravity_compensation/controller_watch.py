@@ -33,9 +33,9 @@ from rclpy.task import Future
 _CHECK_PERIOD = 1.0  # s
 #: While a subscriber is not discovered completely, s.
 _RECOGNITION_PERIOD = 0.2
-#: A controller that is found later than this after the start was loaded since, and is activated
-#: after that; the first ones may have been active for long. s
-_DISCOVERY_TIME = 3.0
+#: Discovery finds what already runs within this time after the start; a controller that is found
+#: later was loaded since, and has not been active yet, s.
+DISCOVERY_TIME = 3.0
 #: Time for which it counts as inactive without an event, s.
 _ACTIVATION_TIME = 2.0
 _UNRECOGNISED = ('a subscriber of the commands is not completely discovered yet: wait until it is '
@@ -211,7 +211,7 @@ class ControllerWatch:
         self.must_restart |= was_applied and not any(map(_applies, self._controllers.values()))
         for name in found.keys() - self._controllers.keys():
             came_at = self.subscribers.came_at(found[name])
-            is_loaded_now = came_at > self._started_at + _DISCOVERY_TIME
+            is_loaded_now = came_at > self._started_at + DISCOVERY_TIME
             self._controllers[name] = _Controller(
                 self._node, name, found[name], self._requirement,
                 came_at if is_loaded_now else None, self._on_joints, self._on_transition)
@@ -310,7 +310,7 @@ class _Controller:
         self._is_active: bool | None = None  # until it is known
         #: Whether it has announced its state, or controller_manager has.
         self.is_state_known = False
-        self._found_at, self._is_requested, self._round = time.monotonic(), False, 0
+        self._found_at, self._has_response, self._round = time.monotonic(), False, 0
         self._client: Client = node.create_client(GetParameters, f'{name}/get_parameters')
         self._subscription = subscribe(
             node, TransitionEvent, f'{name}/transition_event', self._on_transition, STATE_OUTPUT)
@@ -366,7 +366,7 @@ class _Controller:
             self.request(again=True)
             return
         self.values = values
-        is_new, self._is_requested = not self._is_requested, True
+        is_new, self._has_response = not self._was_answered, True
         self.joints = list(values[0].string_array_value) if values else []
         self._on_joints(self, is_new and bool(self.joints))
 

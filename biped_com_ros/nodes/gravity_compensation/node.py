@@ -68,8 +68,9 @@ import numpy as np
 _WATCH_PERIOD = 0.01
 #: Time for which simulated time may stand still before real time replaces it, s.
 _CLOCK_TIMEOUT = 1.0
-#: Lifetime of a gait's plan after its last message.
+#: Numbers are left out where messages are compared, so that a changing one is not logged anew.
 _NUMBER = re.compile(r'[0-9.]+')
+#: Lifetime of a gait's plan after its last message, ns.
 _PLAN_LIFETIME_NS = nanoseconds(0.2)
 #: The name of the IMU in messages to users.
 IMU = 'the IMU'

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from biped_com_ros.core.constants import nanoseconds
+from biped_com_ros.core.constants import SET_BACK_NS
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.gravity.compensation import GravityCompensator
 from biped_com_ros.core.model.robot import RobotModel
@@ -32,9 +32,6 @@ import numpy as np
 from rclpy.event_handler import PublisherEventCallbacks
 from rclpy.node import Node
 from std_msgs.msg import String
-
-#: A stamp further back than joint states can be late is one of a clock that was set back, ns.
-_LATEST_NS = nanoseconds(0.5)
 
 
 class EffortOutput:
@@ -57,7 +54,7 @@ class EffortOutput:
     def publish(self, stamp_ns: int, efforts: Array) -> None:
         """Publish the efforts of all joints, (n,), N m or N."""
         # While joint states are late, efforts have the present time; older ones do not follow.
-        if 0 <= self._last_ns - stamp_ns < _LATEST_NS:
+        if 0 <= self._last_ns - stamp_ns < SET_BACK_NS:
             return
         self._last_ns = stamp_ns
         if self._effort.has_subscribers:

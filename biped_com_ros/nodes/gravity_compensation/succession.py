@@ -25,10 +25,8 @@ import time
 
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.nodes.gravity_compensation.command_record import CommandRecord
+from biped_com_ros.nodes.gravity_compensation.controller_watch import DISCOVERY_TIME
 from rclpy.node import Node
-
-#: The controller that applies what a predecessor commanded is discovered within this time, s.
-_DISCOVERY_TIME = 3.0
 
 
 class CommandSuccession:
@@ -117,7 +115,7 @@ class CommandSuccession:
         if self.record.subscribers <= subscribers:
             self._is_pending = False
             return self.record.efforts.copy()
-        if subscribers and time.monotonic() > self._pending_since + _DISCOVERY_TIME:
+        if subscribers and time.monotonic() > self._pending_since + DISCOVERY_TIME:
             self._is_pending = False
             self.record.clear()
         return None

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from biped_com_ros.core.constants import nanoseconds, SECOND_NS
+from biped_com_ros.core.constants import nanoseconds, SECOND_NS, SET_BACK_NS
 from biped_com_ros.core.errors import BipedComError, InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.gravity.joint_trajectory import joint_trajectory, JointTrajectory
@@ -51,8 +51,6 @@ from trajectory_msgs.msg import JointTrajectory as JointTrajectoryMsg, JointTraj
 _REACH, _STEP = 0.1, 0.02
 #: Time after the last of these points in which the joints come to rest if no message follows, s.
 _BRAKE_TIME = 0.2
-#: A stamp further back than this is one of a clock that was set back, ns.
-_SET_BACK_NS = nanoseconds(0.5)
 _INACTIVE = 'gravity_compensation is not active: activate it'
 _AWAITED = 'waiting for the state of the controller, to begin at the positions that it commands'
 _FIELDS = {'positions': 'points[*].positions', 'velocities': 'points[*].velocities',
@@ -223,7 +221,7 @@ class TrajectoryOutput(ControllerOutput):
 
     def publish(self, stamp_ns: int, efforts: Array, record: Array, *measured: Array) -> None:
         """Publish, if it is time to; see `ControllerOutput`."""
-        if stamp_ns < self._now_ns - _SET_BACK_NS:
+        if stamp_ns < self._now_ns - SET_BACK_NS:
             self.interrupt('the clock was set back')
             self._now_ns = stamp_ns
         self._now_ns = max(self._now_ns, stamp_ns)

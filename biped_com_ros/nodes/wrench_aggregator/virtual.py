@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from biped_com_ros.core.constants import SAME_INSTANT_NS
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.wrench.aggregation import ContactBody, WrenchAggregation
@@ -37,10 +38,6 @@ from biped_com_ros.ros.topics.inputs import JointStateInput
 from biped_com_ros.ros.topics.outputs import (
     joint_state_publisher, StampedArrayPublisher, wrench_publisher)
 import numpy as np
-
-
-#: Wrenches of sensors are compared with virtual ones that are no further away, ns.
-_SAME_INSTANT_NS = 20_000_000
 
 
 class VirtualFootOutputs:
@@ -106,7 +103,7 @@ class VirtualFootOutputs:
         sensors = self.feet.sensors
         for index, body, comparison, output in self._compared:
             output.publish_value(sensors.wrenches[index], stamp_ns)
-            if abs(stamp_ns - body.stamp_ns) < _SAME_INSTANT_NS:
+            if abs(stamp_ns - body.stamp_ns) < SAME_INSTANT_NS:
                 comparison.add(body.wrench, sensors.wrenches[index], self.feet.deviations[index])
 
 

@@ -22,8 +22,8 @@ import weakref
 from biped_com_ros.core.errors import BipedComError
 from rclpy.node import Node
 
-_LOG_PERIOD = 5.0
-"""Least time between log messages about the same kind of exception, s."""
+LOG_PERIOD = 5.0
+"""Least time between log messages about the same kind of exception or refused message, s."""
 
 
 class Throttle:
@@ -37,7 +37,7 @@ class Throttle:
 
     """
 
-    def __init__(self, period: float = _LOG_PERIOD) -> None:
+    def __init__(self, period: float = LOG_PERIOD) -> None:
         self._period = period
         self._last: dict[str, float] = {}
 
@@ -78,7 +78,7 @@ class CallbackErrors:
     @property
     def is_recent(self) -> bool:
         """Whether the last exception is less than 5 s old."""
-        return time.monotonic() - self._last_time < _LOG_PERIOD
+        return time.monotonic() - self._last_time < LOG_PERIOD
 
 
 _errors: weakref.WeakKeyDictionary[Node, CallbackErrors] = weakref.WeakKeyDictionary()

@@ -25,7 +25,7 @@ from biped_com_ros.core.constants import nanoseconds, NEVER_NS, SECOND_NS
 from biped_com_ros.ros.fast.compat import replace_callback
 from biped_com_ros.ros.fast.message_reader import MessageReader, ReadSpec
 from biped_com_ros.ros.fast.subscription_pool import pool_of
-from biped_com_ros.ros.node.callback_errors import Throttle
+from biped_com_ros.ros.node.callback_errors import LOG_PERIOD, Throttle
 from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, OK, Report, WARN
 from biped_com_ros.ros.topics.frames import frame_prefix
 from biped_com_ros.ros.topics.qos import copy_of, overridable, SENSOR_INPUT
@@ -34,9 +34,6 @@ from biped_com_ros.ros.topics.stamp import is_time_simulated, now_ns
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.subscription import Subscription
-
-_LOG_PERIOD = 5.0
-"""Each kind of refused message is logged once in this time, s."""
 
 #: One per node: where it subscribes to a topic twice, a bad message is logged once.
 _throttles: weakref.WeakKeyDictionary[Node, Throttle] = weakref.WeakKeyDictionary()
@@ -103,7 +100,7 @@ class Input:
         self.last_error = ''
         self.stamp_ns: int | None = None
         self._clock = node.get_clock()
-        self._throttle = _throttles.setdefault(node, Throttle(_LOG_PERIOD))
+        self._throttle = _throttles.setdefault(node, Throttle(LOG_PERIOD))
         self._refused_at = NEVER_NS / SECOND_NS
         self._started_ns = now_ns(self._clock)
         self._count_offset = 0
@@ -168,7 +165,7 @@ class Input:
     @property
     def is_refusing(self) -> bool:
         """Whether a message was refused in the last 5 s, for a reason that is logged."""
-        return time.monotonic() - self._refused_at < _LOG_PERIOD
+        return time.monotonic() - self._refused_at < LOG_PERIOD
 
     def report(self) -> Report:
         """Return (level, message, values) for diagnostics."""

@@ -41,7 +41,8 @@ from std_msgs.msg import Header
 _FIELDS = {'positions': 'transforms[*].transform.translation',
            'quaternions': 'transforms[*].transform.rotation'}
 _TF_QOS = QoSProfile(depth=100)
-#: A time further back than this is that of a clock that was set back, ns.
+#: A time further back than this is that of a clock that was set back, ns. Longer than elsewhere,
+#: since transforms of several publishers come in any order, and late.
 _SET_BACK_NS = nanoseconds(1.0)
 
 

@@ -32,7 +32,6 @@ from rclpy.subscription import Subscription
 
 #: Longest trajectory, bytes: ten seconds of twelve joints at 1 kHz, with accelerations, take 3 MB.
 LONGEST_TRAJECTORY = 8 * 1024 ** 2
-_LOG_PERIOD = 5.0
 
 
 def subscribe(node: Node, message_type: type, topic: str, callback: Callable[[Any], None],
@@ -58,7 +57,7 @@ def subscribe(node: Node, message_type: type, topic: str, callback: Callable[[An
         Of ``create_subscription``.
 
     """
-    throttle = Throttle(_LOG_PERIOD)
+    throttle = Throttle()
 
     def refuse(reason: str) -> None:
         if throttle(reason.partition(' ')[0]):

@@ -29,8 +29,8 @@ from biped_com_ros.core.model import (
     frames, kinematics, pinocchio_model, robot, sole_geometry)
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.payload import carried
-from biped_com_ros.core.stability import zmp
-from biped_com_ros.core.state import base, contact_wrench, leg_odometry
+from biped_com_ros.core.stability import hands, zmp
+from biped_com_ros.core.state import base, leg_odometry, wrench_mover
 from biped_com_ros.core.state.stance import Twist
 from biped_com_ros.core.torso import (
     arc, constant_curvature, joystick, reference, statics, tension)
@@ -85,9 +85,9 @@ add(com.com_velocity_along_base, r.states(), _twists)
 add_drawn(leg_odometry.twist_from_stance, r.states().flatmap(lambda state: st.tuples(
     st.just(state), st.lists(v.flags, min_size=len(state.model.config.feet),
                              max_size=len(state.model.config.feet)))))
-add_drawn(contact_wrench.sole_wrench, _models.flatmap(lambda model: st.tuples(
+add_drawn(wrench_mover.mover_to_sole, _models.flatmap(lambda model: st.tuples(
     st.just(model), st.integers(0, len(model.config.feet) - 1))))
-add_drawn(contact_wrench.hand_wrench, _models.filter(lambda model: model.config.hands).flatmap(
+add_drawn(wrench_mover.mover_to_hand, _models.filter(lambda model: model.config.hands).flatmap(
     lambda model: st.tuples(st.just(model), st.sampled_from(list(model.config.hands)))))
 add(base.make_base, _models, st.builds(base.BaseSettings, source=st.sampled_from(
     base.BASE_SOURCES), fixed_base=v.plain(6, v.credible)))
@@ -99,6 +99,10 @@ def _motions(draw, elements=v.angles):
     return model, q, w, a, draw(st.sampled_from((*model.config.feet, 'none')))
 
 
+add(hands.hands_covariance, st.lists(st.builds(
+    hands.HandTouch, st.sampled_from(('left', 'right', 'other')), v.placements, v.plain(3)),
+    max_size=2, unique_by=lambda hand: hand.name), st.just(('left', 'right')),
+    arrays(float, (6, 6), elements=v.credible))
 add_drawn(zmp.stance_motion, _motions())
 add_drawn(zmp.zmp_of_motion, st.tuples(_motions(), st.none() | v.rotations.map(
     lambda R: R[2])).map(lambda drawn: (*drawn[0], drawn[1])),
@@ -140,7 +144,7 @@ add_drawn(compensation.support_problem, st.tuples(_shared_loads().map(
     lambda drawn: gravity_model.minimum_norm(*drawn)), st.floats(0.0, 1.0)))
 add(contacts.find_contacts, _models, st.none() | st.lists(
     st.sampled_from(('left', 'right', 'hand', 'left_hand', 'none')), max_size=3),
-    st.floats(0.0, 1.0), st.floats(0.0, 1.0))
+    st.floats(0.0, 1.0))
 add(support_qp.contact_rows, st.builds(
     contacts.ContactPoint, v.names, v.hulls.filter(lambda hull: area(hull) > 1e-6),
     st.floats(0.0, 1.0)),

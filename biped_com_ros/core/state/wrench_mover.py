@@ -21,23 +21,23 @@ from biped_com_ros.core.geometry.wrench import wrench_adjoint
 from biped_com_ros.core.model.robot import RobotModel
 
 
-def sole_wrench(model: RobotModel, foot: int) -> ContactWrench:
+def mover_to_sole(model: RobotModel, foot: int) -> WrenchMover:
     """Return what moves wrenches to the sole of a foot, by its index in ``config.feet``."""
     soles = model.soles
     name = soles.names[foot]
-    return ContactWrench(model, f"foot '{name}'", 'sole', model.config.sole_frame(name),
-                         int(soles.joints[foot]), soles.poses_in_joint()[foot])
+    return WrenchMover(model, f"foot '{name}'", 'sole', model.config.sole_frame(name),
+                       int(soles.joints[foot]), soles.poses_in_joint()[foot])
 
 
-def hand_wrench(model: RobotModel, hand: str) -> ContactWrench:
+def mover_to_hand(model: RobotModel, hand: str) -> WrenchMover:
     """Return what moves wrenches to the frame of a hand of the configuration."""
     frame = model.config.hands[hand].frame
     frames = model.frames((frame,))
-    return ContactWrench(model, f"hand '{hand}'", 'frame', frame, int(frames.joints[0]),
-                         frames.poses_in_joint()[0])
+    return WrenchMover(model, f"hand '{hand}'", 'frame', frame, int(frames.joints[0]),
+                       frames.poses_in_joint()[0])
 
 
-class ContactWrench:
+class WrenchMover:
     """
     Moves wrenches on one body to the frame of its contact.
 
