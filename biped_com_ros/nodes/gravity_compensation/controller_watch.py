@@ -366,7 +366,7 @@ class _Controller:
             self.request(again=True)
             return
         self.values = values
-        is_new, self._has_response = not self._was_answered, True
+        is_new, self._has_response = not self._has_response, True
         self.joints = list(values[0].string_array_value) if values else []
         self._on_joints(self, is_new and bool(self.joints))
 
