@@ -127,8 +127,9 @@ def capture_of(model: RobotModel, reading: StaticReading, q: np.ndarray,
                standing: tuple[str, ...]) -> Capture:
     """Return a reading as a capture."""
     contact = np.array([foot in standing for foot in model.config.feet])
-    return Capture(q, reading.wrenches, contact, reading.up, model.config.imu.frame,
-                   reading.torques)
+    return Capture(
+        positions=q, wrenches=reading.wrenches, in_contact=contact, up=reading.up,
+        up_frame=model.config.imu.frame, torques=reading.torques)
 
 
 def scores_of(model: RobotModel, theta: np.ndarray, robot: StaticRobot,

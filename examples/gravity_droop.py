@@ -178,9 +178,9 @@ def calibrated_model(robot: str, options: PlantOptions, poses: int = 60) -> Robo
         reading = truth.read(candidate.positions, standing).noisy(
             rng, noise.force, noise.moment, noise.torque, noise.tilt)
         captures.append(Capture(
-            candidate.positions, reading.wrenches,
-            np.array([foot in standing for foot in model.config.feet]), reading.up,
-            model.config.imu.frame, reading.torques))
+            positions=candidate.positions, wrenches=reading.wrenches,
+            in_contact=np.array([foot in standing for foot in model.config.feet]), up=reading.up,
+            up_frame=model.config.imu.frame, torques=reading.torques))
     found = Estimator(model, noise).solve(captures)
     return RobotModel(model.config, with_inertials(
         model.urdf, {link.name: NewInertial(link.mass, link.com) for link in found.links}))

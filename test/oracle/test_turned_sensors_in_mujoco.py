@@ -58,9 +58,10 @@ class ImperfectStandingRobot:
         observation, config = plant.observation, model.config
         imu = list(config.imus.values()).index(config.imu)
         up = rotation_from_quaternion(observation.imu_quaternions[imu])[2]
-        return Capture(observation.joint_positions.copy(), wrenches * self._signs,
-                       np.ones(len(config.feet), dtype=bool), up.copy(), config.imu.frame,
-                       observation.joint_efforts.copy())
+        return Capture(
+            positions=observation.joint_positions.copy(), wrenches=wrenches * self._signs,
+            in_contact=np.ones(len(config.feet), dtype=bool), up=up.copy(),
+            up_frame=config.imu.frame, torques=observation.joint_efforts.copy())
 
 
 @pytest.mark.parametrize(('name', 'seed'), [('biped', 0), ('talos', 1), ('g1', 0)])

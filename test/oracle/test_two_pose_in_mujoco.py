@@ -61,8 +61,9 @@ class Stage:
         up = rotation_from_quaternion(observation.imu_quaternions[0])[2].copy()
         base = rotation_from_quaternion(truth.base_quaternion)
         return Capture(
-            observation.joint_positions.copy(), np.mean(wrenches, axis=0), FEET, up,
-            self.model.config.imu.frame, observation.joint_efforts.copy(),
+            positions=observation.joint_positions.copy(), wrenches=np.mean(wrenches, axis=0),
+            in_contact=FEET, up=up, up_frame=self.model.config.imu.frame,
+            torques=observation.joint_efforts.copy(),
             name=name), base.T @ (truth.com - truth.base_position)
 
 

@@ -32,7 +32,8 @@ def model():
     """Return a robot whose encoders have known offsets."""
     model = RobotModel.load('biped')
     return RobotModel(
-        replace(model.config, instruments=InstrumentCorrections(OFFSETS)), model.urdf)
+        replace(model.config, instruments=InstrumentCorrections(
+            joint_offsets=OFFSETS)), model.urdf)
 
 
 @pytest.fixture

@@ -81,8 +81,9 @@ class TrueRobot:
             reading = reading.noisy(rng, noise.force, noise.moment, noise.torque, noise.tilt)
             q = q + rng.normal(size=len(q)) * self._encoder_sigma(noise)
         contact = np.array([foot in standing for foot in model.config.feet])
-        return Capture(q, reading.wrenches, contact, reading.up, model.config.imu.frame,
-                       reading.torques, name=name)
+        return Capture(
+            positions=q, wrenches=reading.wrenches, in_contact=contact, up=reading.up,
+            up_frame=model.config.imu.frame, torques=reading.torques, name=name)
 
     def _encoder_sigma(self, noise):
         sigma, torso = np.full(len(self.model.joint_names), noise.encoder), self.model.config.torso

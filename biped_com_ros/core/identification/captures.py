@@ -29,7 +29,7 @@ SMALLEST_LOAD = 0.02
 """A standing foot carries at least this share of the weight."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Capture:
     """
     Averages over a short time at rest.

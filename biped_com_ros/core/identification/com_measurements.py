@@ -208,8 +208,10 @@ class ComInformation:
         """Return what has these derivatives by positions, and no other instrument."""
         config, count, n = self._regressor.model.config, len(rows.A), len(positions)
         sensors, feet = len(config.wrench_sensors), len(config.feet)
-        capture = Capture(positions, np.zeros((sensors, 6)), np.zeros(len(config.feet), bool),
-                          np.array((0.0, 0.0, 1.0)), '', np.zeros(n))
+        capture = Capture(
+            positions=positions, wrenches=np.zeros((sensors, 6)),
+            in_contact=np.zeros(len(config.feet), bool), up=np.array((0.0, 0.0, 1.0)), up_frame='',
+            torques=np.zeros(n))
         return capture, Equations(
             A=rows.A, b=np.zeros(count), rows=np.arange(count), J_position=rows.J_position,
             J_up=np.zeros((count, 3)), J_reading=np.zeros((count, 6 * sensors)),

@@ -71,8 +71,9 @@ def planned_instruments(regressor: StaticsRegressor, noise: SensorNoise) -> Inst
     n, sensors = len(model.joint_names), len(model.config.wrench_sensors)
     frame = gravity_frame(model)
     stands = np.ones(len(model.config.feet), dtype=bool)
-    full = Capture(np.zeros(n), np.zeros((sensors, 6)), stands, np.array((0.0, 0.0, 1.0)), frame,
-                   np.zeros(n), approach=np.ones(n))
+    full = Capture(
+        positions=np.zeros(n), wrenches=np.zeros((sensors, 6)), in_contact=stands,
+        up=np.array((0.0, 0.0, 1.0)), up_frame=frame, torques=np.zeros(n), approach=np.ones(n))
     limits = effort_limits(model)
     return InstrumentParameters(
         regressor, noise, [full], np.where(np.isfinite(limits), limits, 0.0))

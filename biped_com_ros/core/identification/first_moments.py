@@ -453,9 +453,9 @@ def predict_capture(regressor: StaticsRegressor, positions: Array, standing: Seq
     R_base_link = (model.state(positions).pose_in_base(up_frame).rotation if chosen
                    else np.eye(3))
     draft = Capture(
-        positions, np.zeros((len(model.config.wrench_sensors), 6)),
-        np.array([foot in standing for foot in feet]), R_base_link.T @ up, up_frame,
-        np.full(len(model.joint_names), np.nan), name=name)
+        positions=positions, wrenches=np.zeros((len(model.config.wrench_sensors), 6)),
+        in_contact=np.array([foot in standing for foot in feet]), up=R_base_link.T @ up,
+        up_frame=up_frame, torques=np.full(len(model.joint_names), np.nan), name=name)
     wrenches = _contacts(regressor, positions, rows[chosen, 3], up, theta) if chosen else ()
     readings = regressor.readings(draft, dict(zip(standing, wrenches)), theta)
     torques = regressor.torques(draft, readings, theta)

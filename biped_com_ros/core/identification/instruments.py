@@ -72,7 +72,7 @@ class InstrumentKind(enum.Enum):
     SOLE_HEIGHT = 'sole_height'
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class InstrumentErrors:
     """
     Errors of all instruments of a robot.
@@ -115,8 +115,10 @@ class InstrumentErrors:
         """Return those of perfect instruments."""
         n = np.zeros(joints)
         return InstrumentErrors(
-            n, n, n, n, {}, np.zeros((sensors, 6, 6)), np.zeros((sensors, 6)),
-            np.zeros((sensors, 6)), np.zeros((sensors, 3)), np.zeros((sensors, 3)))
+            positions=n, torque_gains=n, torque_offsets=n, friction=n, tilts={},
+            wrench_matrices=np.zeros((sensors, 6, 6)), wrench_biases=np.zeros((sensors, 6)),
+            wrench_drifts=np.zeros((sensors, 6)), shifts=np.zeros((sensors, 3)),
+            turns=np.zeros((sensors, 3)))
 
     def correction(self, sensor: int) -> Array:
         """Return the matrix (6, 6) that turns readings less bias into true wrenches."""

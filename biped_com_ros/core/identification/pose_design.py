@@ -45,7 +45,7 @@ FEWEST = 0.5
 """A plan with fewer poses than this share of those requested is an error."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PlannedPose:
     """
     A pose and the path to it.
@@ -383,9 +383,9 @@ class PoseDesigner:
         at, poses = self._paths.home(), []
         for i, candidate in enumerate(candidates):
             poses.append(PlannedPose(
-                f'pose {i + 1}', candidate.placement, candidate.positions,
-                np.array(self._paths.steps(at, candidate.placement)), candidate.margin,
-                candidate.torque_share))
+                name=f'pose {i + 1}', placement=candidate.placement, positions=candidate.positions,
+                path=np.array(self._paths.steps(at, candidate.placement)), margin=candidate.margin,
+                torque_share=candidate.torque_share))
             at = candidate.placement
             progress('finding paths', i + 1, len(candidates))
         return tuple(poses)

@@ -107,8 +107,9 @@ class PosturePlanner:
             path = self._path(at, positions, f"posture '{name}' of {self.model.config.name}")
             again = names[:i].count(name)
             poses.append(PlannedPose(
-                f'posture {name}' + (f', time {again + 1}' if again else ''),
-                Placement(self._feet, positions), positions, path, margin, share))
+                name=f'posture {name}' + (f', time {again + 1}' if again else ''),
+                placement=Placement(self._feet, positions), positions=positions, path=path,
+                margin=margin, torque_share=share))
             at = positions
             progress('checking postures', i + 1, len(names))
         return PosturePlan(tuple(poses))

@@ -84,9 +84,11 @@ def corrections_after(config: RobotConfig, joints: Sequence[str], found: Instrum
     tilts = {link: _combined_tilt(old.tilt(link), found.tilts.get(link))
              for link in {**old.tilts, **found.tilts}}
     return InstrumentCorrections(
-        _significant(offsets), _significant(gains), _significant(torques),
-        {name: sensor for name, sensor in sensors.items() if sensor != SensorCorrection()},
-        {link: tilt for link, tilt in tilts.items() if any(tilt)})
+        joint_offsets=_significant(offsets), torque_gains=_significant(gains),
+        torque_offsets=_significant(torques),
+        wrench_sensors={
+            name: sensor for name, sensor in sensors.items() if sensor != SensorCorrection()},
+        tilts={link: tilt for link, tilt in tilts.items() if any(tilt)})
 
 
 def friction_after(config: RobotConfig, joints: Sequence[str],

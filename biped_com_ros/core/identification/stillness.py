@@ -187,9 +187,12 @@ class CaptureWindow:
         means = positions.mean(axis=0), wrenches.mean(axis=0), torques.mean(axis=0)
         standing = self._standing(means[1], means[0], mean_up)
         return Capture(
-            means[0], means[1], standing, mean_up, self.up_frame, means[2],
-            _variance_of_mean(positions), np.nan_to_num(_variance_of_mean(wrenches)),
-            np.nan_to_num(_variance_of_mean(torques)), name, self._motions.directions.copy())
+            positions=means[0], wrenches=means[1], in_contact=standing, up=mean_up,
+            up_frame=self.up_frame, torques=means[2],
+            position_variance=_variance_of_mean(positions),
+            wrench_variance=np.nan_to_num(_variance_of_mean(wrenches)),
+            torque_variance=np.nan_to_num(_variance_of_mean(torques)), name=name,
+            approach=self._motions.directions.copy())
 
     def _motion(self) -> str:
         o, (_, positions, _, wrenches, up) = self.options, map(np.array, zip(*self._samples))

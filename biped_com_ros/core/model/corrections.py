@@ -76,7 +76,7 @@ class SensorCorrection:
         return np.array(self.correction) if self.correction else np.eye(6)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class InstrumentCorrections:
     """
     Known errors of all instruments.

@@ -76,7 +76,7 @@ class TareLimits:
     offset_force: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SensorOffset:
     """
     The offset of a sensor, and how it was measured.
@@ -219,8 +219,9 @@ class RecentReadings:
         self._check_rest(deviation, still, limits)
         self._check_no_contact(offset, limits)
         return SensorOffset(
-            config.frame, config.sign, tuple(offset.tolist()), tuple(deviation.tolist()),
-            len(readings), datetime.now(timezone.utc).isoformat(timespec='seconds'))
+            frame=config.frame, sign=config.sign, offset=tuple(offset.tolist()),
+            standard_deviation=tuple(deviation.tolist()), samples=len(readings),
+            stamp=datetime.now(timezone.utc).isoformat(timespec='seconds'))
 
     def _check_readings(self, now_ns: int) -> None:
         count, collected = self._count, len(self._stamped)

@@ -102,8 +102,10 @@ class TurnedSensorWatch:
     def _begin(self, stamp_ns: int) -> None:
         positions, efforts, up, wrenches = (total / self._count for total in self._sums)
         config = self._model.config
-        capture = Capture(positions, wrenches, np.ones(len(config.feet), dtype=bool),
-                          up / np.linalg.norm(up), config.imu.frame, efforts)
+        capture = Capture(
+            positions=positions, wrenches=wrenches,
+            in_contact=np.ones(len(config.feet), dtype=bool), up=up / np.linalg.norm(up),
+            up_frame=config.imu.frame, torques=efforts)
         theta = parameters_of(self._model)  # in this thread: they may be replaced
         self._due_ns = stamp_ns + AGAIN_NS
         self._task.start(lambda: self._find(capture, theta), self._use)

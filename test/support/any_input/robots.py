@@ -141,11 +141,11 @@ def captures_of(draw, model, elements=v.credible):
     """Draw a capture that was measured with whatever sensors."""
     n, config = len(model.joint_names), model.config
     return Capture(
-        draw(positions(model)),
-        draw(arrays(float, (len(config.wrench_sensors), 6), elements=elements)),
-        draw(arrays(bool, len(config.feet))), draw(v.rotations)[2],
-        draw(st.sampled_from(('', config.imu.frame if config.imus else ''))),
-        draw(v.vectors(n, elements | st.just(np.nan))), name=draw(v.names),
+        positions=draw(positions(model)),
+        wrenches=draw(arrays(float, (len(config.wrench_sensors), 6), elements=elements)),
+        in_contact=draw(arrays(bool, len(config.feet))), up=draw(v.rotations)[2],
+        up_frame=draw(st.sampled_from(('', config.imu.frame if config.imus else ''))),
+        torques=draw(v.vectors(n, elements | st.just(np.nan))), name=draw(v.names),
         approach=draw(st.none() | v.vectors(n, st.sampled_from((-1.0, 0.0, 1.0)))))
 
 

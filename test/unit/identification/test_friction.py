@@ -22,8 +22,9 @@ COUNT, NOISE, ASSUMED = 60, 0.3, 2.0
 
 
 def captures(side=None):
-    return [Capture(np.zeros(1), np.zeros((0, 6)), np.zeros(0, dtype=bool), np.eye(3)[2], '',
-                    np.zeros(1), approach=side) for _ in range(COUNT)]
+    return [Capture(
+        positions=np.zeros(1), wrenches=np.zeros((0, 6)), in_contact=np.zeros(0, dtype=bool),
+        up=np.eye(3)[2], up_frame='', torques=np.zeros(1), approach=side) for _ in range(COUNT)]
 
 
 def learn(error, known, passes=6):

@@ -336,10 +336,11 @@ def test_known_errors_of_instruments_are_taken_out(recorded, tmp_path):
         quaternion=(Rotation.from_quat(now.quaternion) * turned).as_quat()) for now in instants]
     path = write_csv(tmp_path / 'a.csv', true, faulty)
     known = SensorCorrection(np.linalg.inv(matrix).tolist(), bias.tolist())
+    by_joint = [dict(zip(model.joint_names, v.tolist())) for v in (offsets, gains, torque_offsets)]
     corrected = RobotModel(replace(model.config, instruments=InstrumentCorrections(
-        *(dict(zip(model.joint_names, v.tolist())) for v in (offsets, gains, torque_offsets)),
-        dict.fromkeys(model.config.wrench_sensors, known),
-        {model.config.imu.frame: tilt})), model.urdf)
+        joint_offsets=by_joint[0], torque_gains=by_joint[1], torque_offsets=by_joint[2],
+        wrench_sensors=dict.fromkeys(model.config.wrench_sensors, known),
+        tilts={model.config.imu.frame: tilt})), model.urdf)
     for one, other in zip(captures_of(path, corrected), poses, strict=True):
         np.testing.assert_allclose(one.positions, other.positions, atol=1e-9)
         np.testing.assert_allclose(one.wrenches, other.wrenches, atol=1e-6)

@@ -170,8 +170,10 @@ def test_the_text_keeps_all_else(name):
     config = load_robot_config(name)
     known = SensorCorrection(bias=(1.0, 0, 0, 0, 0, 0.5))
     corrections = InstrumentCorrections(
-        {'some_joint': 0.0123}, {'some_joint': -0.02}, {'some_joint': 1.5},
-        dict.fromkeys(config.wrench_sensors, known), {config.imu.frame: (0.01, 0.0, -0.02)})
+        joint_offsets={'some_joint': 0.0123}, torque_gains={'some_joint': -0.02},
+        torque_offsets={'some_joint': 1.5},
+        wrench_sensors=dict.fromkeys(config.wrench_sensors, known),
+        tilts={config.imu.frame: (0.01, 0.0, -0.02)})
     edited = calibrated_robot_yaml(text, corrections, 'calibrated.urdf')
     assert calibrated_robot_yaml(edited, corrections, 'calibrated.urdf') == edited
     before, after = ([line for line in one.splitlines() if not line.startswith('urdf:')]
@@ -185,7 +187,7 @@ def test_the_text_keeps_all_else(name):
 def test_a_text_of_another_layout_is_written_anew(tmp_path):
     text = str(read_yaml(robot_file('biped'))).replace("'", '"')  # one line of flow style
     edited = calibrated_robot_yaml(
-        text, InstrumentCorrections({'l_knee': 0.01}), 'calibrated.urdf')
+        text, InstrumentCorrections(joint_offsets={'l_knee': 0.01}), 'calibrated.urdf')
     (tmp_path / 'a.yaml').write_text(edited)
     config = load_robot_config(tmp_path / 'a.yaml')
     assert config.instruments.joint_offsets == {'l_knee': 0.01}
@@ -268,7 +270,7 @@ def test_offsets_of_perfect_encoders_cost_nothing(model):
     none = {'offsets': (), 'torque_offsets': (), 'torque_gains': ()}
     assert model.corrections_of(model.joint_names) == none
     known = RobotModel(
-        config_with(model, InstrumentCorrections({'l_knee': 0.01})), model.urdf)
+        config_with(model, InstrumentCorrections(joint_offsets={'l_knee': 0.01})), model.urdf)
     assert known.corrections_of(('r_knee', 'l_knee')) == {**none, 'offsets': (0.0, 0.01)}
     assert known.corrections_of(('r_knee',)) == none
 

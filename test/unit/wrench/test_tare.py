@@ -142,7 +142,9 @@ def config():
         'wrench_sensors': {'left_foot': {'frame': 'l_ft', 'topic': 'left', 'sign': -1}}})
 
 
-GOOD = SensorOffset('l_ft', -1.0, tuple(OFFSET), (0.1,) * 6, 500, '2026-01-01T00:00:00+00:00')
+GOOD = SensorOffset(
+    frame='l_ft', sign=-1.0, offset=tuple(OFFSET), standard_deviation=(0.1,) * 6, samples=500,
+    stamp='2026-01-01T00:00:00+00:00')
 
 
 def test_file_keeps_everything(tmp_path, config):
