@@ -263,7 +263,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
             return
         # /clock ticks less often than joint states arrive; their stamps are of the same time.
         now = stamp_ns / SECOND_NS if self._is_simulated else time.monotonic()
-        inhibited = self._inhibition(now)
+        inhibited = self._arbitrate(now)
         self.compensator.update_payload(stamp_ns)
         efforts = self.supervisor.update(
             positions, stamp_ns, now, inhibited, self.arbiter.is_applied)
@@ -272,8 +272,8 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
             if self.supervisor.target is not None:
                 self._support_output.publish(stamp_ns, self.compensator)
 
-    def _inhibition(self, now: float) -> str:
-        """Return why nothing may be commanded although the inputs are good; '' if it may."""
+    def _arbitrate(self, now: float) -> str:
+        """Update who may command; return why nothing may although the inputs are good, or ''."""
         self._commands.cancel_rivals()
         self.arbiter.update_conflict()
         self._continue_predecessor(now)
@@ -304,7 +304,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
             return False
         now = self._now()
         if self.succession.is_pending:
-            self._inhibition(now)
+            self._arbitrate(now)
         efforts = self.supervisor.watch(now, self.arbiter.is_blocked)
         if efforts is not None:
             self._publish(nanoseconds(now) if self._is_simulated else now_ns(self), efforts)
