@@ -158,12 +158,11 @@ def _settings(params: GravityCompensationParameters) -> CompensationSettings:
     return settings_from(
         params, CompensationSettings,
         lever=params.torque_lever, contacts=tuple(params.contacts),
-        limits=settings_from(params, SupportLimits, effort_fraction=params.effort_clamp),
-        sharing=settings_from(params, SharingSettings, 'share_', max_rate=params.share_rate),
-        balance=WeightBalanceSettings(
-            unloaded=params.share_lift, missing=params.weight_missing,
-            excess=params.weight_excess),
-        safety=settings_from(
-            params, SafetySettings, clamp=params.effort_clamp, max_rate=params.effort_rate,
-            default_limit=params.unlimited_joints),
+        limits=settings_from(params, SupportLimits, names={'effort_fraction': 'effort_clamp'}),
+        sharing=settings_from(params, SharingSettings, 'share_', {'max_rate': 'share_rate'}),
+        balance=settings_from(
+            params, WeightBalanceSettings, 'weight_', {'unloaded': 'share_lift'}),
+        safety=settings_from(params, SafetySettings, names={
+            'clamp': 'effort_clamp', 'max_rate': 'effort_rate',
+            'default_limit': 'unlimited_joints'}),
         max_tilt=math.radians(params.max_tilt))
