@@ -263,7 +263,7 @@ def test_each_node_refuses_stamps_by_its_own_limit(ros, is_composed):
     company = SuiteRig((WrenchAggregator, ComEstimator), is_composed)
     try:
         aggregator, estimator = company.nodes
-        sources = aggregator.imu, estimator.inputs.inputs['orientation']
+        sources = aggregator.imu, estimator.inputs.inputs['IMU']
         assert (sources[0].subscription is sources[1].subscription) is is_composed
         sender = company.publisher(Imu, sources[0].topic)
         company.until(lambda: sender.get_subscription_count() == (1 if is_composed else 2))

@@ -282,8 +282,8 @@ def _check_files(node: Node) -> None:
     for file in filter(None, _launch_argument(node, 'params_files').split(_SEPARATOR)):
         if not Path(file).is_file():
             raise ConfigurationError(
-                f"parameter file '{file}' does not exist, so its parameters would silently have "
-                'their defaults: correct the path in the launch arguments')
+                f"parameter file '{file}' does not exist: correct its path in the launch "
+                'arguments')
 
 
 def _launch_argument(node: Node, name: str) -> str:
