@@ -53,11 +53,11 @@ def test_inputs_that_are_missing_and_arrive_are_logged(own_rig, monkeypatch, cap
     assert not any(rig.got.values())
     rig.warm_up()
     log = ''
-    rig.until(lambda: rig.step() and has_logged('received joint states', 'received orientation'))
+    rig.until(lambda: rig.step() and has_logged('received joint states', 'received IMU'))
     rig.spin(0.6)
     has_logged()
     assert log.count(f"received joint states on '{rig.space}/joint_states'") == 1
-    assert log.count(f"received orientation on '{rig.space}/imu'") == 1
+    assert log.count(f"received IMU on '{rig.space}/imu'") == 1
     assert 'waiting' not in log
 
 
