@@ -191,7 +191,7 @@ class FourMessages:
             setattr(imu.orientation, name, value)
         self.single = {
             'joint states': self._sender(inputs.joints, self._joints, step=STEP_NS),
-            'IMU': self._sender(inputs.inputs['orientation'], Template(imu, {}))}
+            'IMU': self._sender(inputs.inputs['IMU'], Template(imu, {}))}
         for foot, source in zip(model.soles.names, inputs.wrenches):
             frame = model.config.sole_frame(foot)
             message = WrenchStamped(header=Header(frame_id=frame), wrench=Wrench())

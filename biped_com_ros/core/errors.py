@@ -19,8 +19,9 @@ Every message gives the problem, the value, the valid values and a remedy.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 import math
+import re
 
 #: Largest number of characters of a name from outside that a text repeats.
 _BRIEF = 60
@@ -75,6 +76,23 @@ class UnknownNameError(ConfigurationError):
             f"unknown {kind} '{brief(name)}'{place}{hint} (valid: {_listing(self.valid)})")
 
 
+class SettingError(ConfigurationError):
+    """A value of a settings object is out of range; the message has the fields in quotes."""
+
+    def renamed(self, names: Mapping[str, str]) -> SettingError:
+        """
+        Return the error with other names of the fields.
+
+        Parameters
+        ----------
+        names
+            Names that the user knows, such as those of parameters, by field.
+
+        """
+        return SettingError(re.sub(
+            r"'(\w+)'", lambda field: f"'{names.get(field[1], field[1])}'", str(self)))
+
+
 class RobotDescriptionError(BipedComError):
     """The URDF is broken or lacks something that the configuration relies on."""
 
@@ -107,6 +125,33 @@ def check_positive(what: str, options: object, *names: str, or_zero: bool = Fals
         if not (0.0 < value < math.inf or (or_zero and value == 0.0)):
             allowed = 'positive or zero' if or_zero else 'positive'
             raise ConfigurationError(f'{what}: {name} must be {allowed}, not {value}')
+
+
+def check_setting(settings: object, name: str, valid: bool, valid_values: str,
+                  unit: str = '') -> None:
+    """
+    Check one value of a settings object.
+
+    Parameters
+    ----------
+    settings, name
+        An object and the name of its field.
+    valid
+        Whether the value is valid.
+    valid_values
+        What it must be, and what to do if it is not; with names of fields in quotes.
+    unit
+        Of the value.
+
+    Raises
+    ------
+    SettingError
+        If it is not valid.
+
+    """
+    if not valid:
+        value = f'{getattr(settings, name)} {unit}'.rstrip()
+        raise SettingError(f"'{name}' is {value}; it must be {valid_values}")
 
 
 def _listing(names: tuple[str, ...], limit: int = 40) -> str:

@@ -166,7 +166,9 @@ class Stage:
         end = self.time + timeout
         while not condition():
             if self.time > end:
-                raise ChapterFailed(f'no {what} within {timeout:.0f} s')
+                raise ChapterFailed(
+                    f'no {what} within {timeout:.0f} s; see launch.log, whose path is in the '
+                    'first line')
             yield self.commanded
 
     def call(self, service_type: Any, name: str,

@@ -329,7 +329,7 @@ def _rows(shot: Snapshot, whole: Snapshot) -> list[tuple[str, str, str]]:
              ('real time', _factor(shot.real_time_factor), _factor(whole.real_time_factor)),
              ('health', _health(*shot.health), '')]
     if not shot.waiting and not math.isnan(whole.com_distance):
-        rows.append(('verdict', '', whole.verdict))
+        rows.append(('summary', '', whole.verdict))
     return rows
 
 

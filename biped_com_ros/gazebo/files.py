@@ -202,6 +202,7 @@ def _parameters(values: dict[str, Any]) -> dict[str, Any]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
+        prog='python3 -m biped_com_ros.gazebo.files',
         description='Write what gazebo.launch.xml needs for a robot, and print the directory.')
     parser.add_argument('robot', help='name of a robot, or path of its YAML file')
     parser.add_argument('--urdf', default='', help="overrides the robot's URDF")
@@ -211,13 +212,16 @@ def _parser() -> argparse.ArgumentParser:
                         help='how the simulated robot differs from its URDF')
     parser.add_argument('--load', default='',
                         help="link, mass (kg) and position (m), such as 'l_hand 0.5 0 0 0'")
-    parser.add_argument('--seed', default='', help='of the hidden masses')
+    parser.add_argument('--seed', default='',
+                        help='seed of the hidden errors of masses and CoMs')
     parser.add_argument('--height', default='',
                         help='initial height of the root link, m; default: soles above the floor')
     parser.add_argument('--controllers', default='',
-                        help='parameter file of the controllers, to be copied; default: made')
+                        help='parameter file of the controllers, to be copied; default: '
+                        'generated')
     parser.add_argument('--bridge', default='',
-                        help='configuration file of ros_gz_bridge, to be copied; default: made')
+                        help='configuration file of ros_gz_bridge, to be copied; default: '
+                        'generated')
     parser.add_argument('--directory', default='', help='where to write; default: a new one')
     return parser
 

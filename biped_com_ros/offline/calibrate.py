@@ -64,7 +64,7 @@ def parser() -> argparse.ArgumentParser:
                         'calibration')
     source.add_argument('--fleet', type=Path, metavar='DIR',
                         help='directory with a recording of each of many units, or with a '
-                        'directory for each that holds one; continues where it was ended')
+                        'directory for each that holds one; an interrupted run is continued')
     _add_robot(result)
     _add_fleet(result)
     _add_extras(result)
@@ -90,7 +90,7 @@ def _add_fleet(result: argparse.ArgumentParser) -> None:
     group.add_argument('--scheduler', default='', metavar='ADDRESS',
                        help='Dask cluster for --fleet; its workers must see the same files; '
                        'default: processes of this machine')
-    group.add_argument('--workers', type=int, default=0, metavar='N',
+    group.add_argument('--workers', type=int, default=0, metavar='COUNT',
                        help='number of processes for --fleet (default: the number of cores)')
     group.add_argument('--prior', type=Path, metavar='FILE',
                        help='prior.json of a fleet: what is known from other units')
@@ -118,10 +118,10 @@ def _add_captures(result: argparse.ArgumentParser) -> None:
     group.add_argument('--still-range', type=float, default=0.004, metavar='RAD',
                        help='largest movement of a joint in this time (default: %(default)g)')
     group.add_argument('--still-force', type=float, default=StillnessOptions.force_deviation,
-                       metavar='N', help='largest deviation of forces in this time '
-                       '(default: %(default)g)')
+                       metavar='NEWTON', help='largest standard deviation of a force in this '
+                       'time (default: %(default)g)')
     group.add_argument('--current', action='append', default=[], metavar='JOINT=K',
-                       help="the joint's efforts are currents; K is torque per ampere")
+                       help="the joint's efforts are currents; K is its torque per current, N m/A")
 
 
 def _add_noise(result: argparse.ArgumentParser) -> None:
@@ -131,8 +131,8 @@ def _add_noise(result: argparse.ArgumentParser) -> None:
                        'mass, and are scaled to this robot, as by the parameter noise_at_mass of '
                        'com_calibrator (64 for the simulated ones; default: 0, not scaled)')
     for name, default, unit, what in (
-            ('force', 0.5, 'N', 'forces'), ('moment', 0.02, 'N m', 'moments'),
-            ('torque', 0.3, 'N m', 'joint torques'),
+            ('force', 0.5, 'NEWTON', 'forces'), ('moment', 0.02, 'NEWTON_METRE', 'moments'),
+            ('torque', 0.3, 'NEWTON_METRE', 'joint torques'),
             ('encoder', math.radians(0.1), 'RAD', 'joint positions'),
             ('tilt', 0.0009, 'RAD', 'the direction of gravity')):
         group.add_argument(f'--{name}-noise', type=float, default=default, metavar=unit,
@@ -142,15 +142,16 @@ def _add_noise(result: argparse.ArgumentParser) -> None:
 def _add_priors(result: argparse.ArgumentParser) -> None:
     group = result.add_argument_group(
         "standard deviations of what is estimated; 0: it is as the robot's file says")
-    group.add_argument('--com-sigma', type=float, default=0.015, metavar='M',
+    group.add_argument('--com-sigma', type=float, default=0.015, metavar='METRE',
                        help="a link's centre of mass about the URDF's (default: %(default)g)")
     for name, unit, what in INSTRUMENTS:
         group.add_argument(
             f'--{name.replace("_", "-")}', type=float, default=getattr(SensorNoise(), name),
             metavar=unit, help=f'{what} (default: %(default)g)')
     group.add_argument('--sole-contact', type=float, default=SensorNoise().sole_contact,
-                       metavar='RAD', help='how flat standing soles are on the floor (default: '
-                       '%(default)g; 0: soles are not used to calibrate joint offsets and IMU)')
+                       metavar='RAD', help='the angles between standing soles and the floor '
+                       '(default: %(default)g; 0: soles are not used to calibrate joint offsets '
+                       'and IMU)')
 
 
 def main(argv: Sequence[str] | None = None) -> int:

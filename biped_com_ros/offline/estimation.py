@@ -40,21 +40,22 @@ from rich.console import Console
 from rich.progress import Progress
 
 INSTRUMENTS = (
-    ('force_bias', 'N', 'the bias of forces'), ('moment_bias', 'N m', 'the bias of moments'),
-    ('force_drift', 'N', 'the change of the bias of forces over the recording'),
-    ('moment_drift', 'N m', 'the change of the bias of moments'),
+    ('force_bias', 'NEWTON', 'the bias of forces'),
+    ('moment_bias', 'NEWTON_METRE', 'the bias of moments'),
+    ('force_drift', 'NEWTON', 'the change of the bias of forces over the recording'),
+    ('moment_drift', 'NEWTON_METRE', 'the change of the bias of moments'),
     ('wrench_gain', 'SHARE', 'the gains of wrench sensors'),
     ('cross_talk', 'SHARE', 'the cross-talk of wrench sensors'),
-    ('sensor_shift', 'M', "the places of wrench sensors' frames"),
+    ('sensor_shift', 'METRE', "the places of wrench sensors' frames"),
     ('sensor_turn', 'RAD', "the axes of wrench sensors' frames"),
-    ('torque_bias', 'N m', 'the bias of joint torques'),
+    ('torque_bias', 'NEWTON_METRE', 'the bias of joint torques'),
     ('torque_gain', 'SHARE', 'the torque constants'),
     ('friction', 'SHARE', "the joints' friction over their effort limit"),
     ('encoder_offset', 'RAD', 'the offsets of joint positions'),
     ('tilt_bias', 'RAD', 'the bias of the direction of gravity'),
     ('floor_tilt', 'RAD', 'the tilt of the floor'),
     ('sole_turn', 'RAD', "the directions of the soles' frames"),
-    ('sole_height', 'M', "the heights of the soles' frames"))
+    ('sole_height', 'METRE', "the heights of the soles' frames"))
 """Errors of `SensorNoise` that stay the same over a recording: name, unit, description."""
 
 

@@ -116,11 +116,15 @@ def adapted(document: Any, prefix: str, second_namespace: str, second_prefix: st
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return 1 if the file cannot be adapted."""
-    parser = argparse.ArgumentParser(description='Adapt a configuration of RViz to prefixes.')
+    parser = argparse.ArgumentParser(
+        prog='python3 -m biped_com_ros.viz.rviz_file',
+        description='Adapt a configuration of RViz to prefixes of frames and topics.')
     parser.add_argument('file', help='configuration of RViz to begin with')
-    parser.add_argument('--frame-prefix', default='', help='of all frames of the robot')
-    parser.add_argument('--second-namespace', default='', help='of a second robot; default: none')
-    parser.add_argument('--second-frame-prefix', default='', help='of all frames of that robot')
+    parser.add_argument('--frame-prefix', default='', help='prefix of all frames of the robot')
+    parser.add_argument('--second-namespace', default='',
+                        help='namespace of a second robot; default: none')
+    parser.add_argument('--second-frame-prefix', default='',
+                        help='prefix of all frames of the second robot')
     options = parser.parse_args(argv)
     try:
         document = load_yaml(read_text(Path(options.file).expanduser(), 'configuration of RViz'),

@@ -71,14 +71,51 @@ def test_the_document_lists_what_a_node_has(name, ros):
     assert found.items() <= {**sometimes, **always}.items()
 
 
-def test_parameter_files_describe_the_parameters_that_the_nodes_declare():
-    """What tools/parameter_files.py writes is what is there."""
+@pytest.fixture(scope='module')
+def tool():
+    """Return the module tools/parameter_files.py."""
     path = package_share() / 'tools' / 'parameter_files.py'
     spec = importlib.util.spec_from_file_location('parameter_files', path)
-    tool = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tool)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_parameter_files_describe_the_parameters_that_the_nodes_declare(tool):
+    """What tools/parameter_files.py writes is what is there."""
     for file, text in tool.texts().items():
         assert file.read_text() == text, f'{file} is out of date: run tools/parameter_files.py'
+
+
+def test_descriptions_of_parameters_do_not_refer_to_others(tool):
+    """Since ``ros2 param describe`` shows one at a time."""
+    texts = {f'{node}.{name}': text
+             for node, cls in {**tool.IN_CONFIG, **tool.IN_DOCUMENT}.items()
+             for name, _, text in tool.parameters_of(node, cls)}
+    assert len(texts) > 300
+    assert not {name: text for name, text in texts.items() if refers_back(text)}
+
+
+@pytest.mark.parametrize('text', [
+    'The same about the y axis', "The same of the forces on virtual hands; see 'source'",
+    'By how much joints come from that side', 'Speed of this last move: the slower, the better',
+    'Duration of such a shift', 'Hands that hold on and stay where they are in such a shift',
+    'Standard deviation of their moment, as a lever', 'Memory for these messages; others are lost',
+    'Standard deviation of that delay, which is estimated', 'These are scaled', 'Its unit'])
+def test_a_description_that_needs_another_one_is_found(text):
+    assert refers_back(text)
+
+
+def refers_back(text):
+    """Return whether a description needs the one before it: its first clause has no noun yet."""
+    clause = re.split('[;:,.]', text)[0]
+    return bool(
+        re.match('(The same|Same|Such|This|That|These|Those|Their|Its?|They) ', text)
+        or re.search(r'\b([Tt]he same (of|as|about|for)|such an?|this last)\b', text)
+        or re.search(r'\b(about|by|during|for|from|in|of|on|to|with) '
+                     r'((that|these|those) (?!of\b)|this (?!computer|node|package|process|robot))',
+                     clause)
+        or re.match(r'((?!\w+s\b)\w+ )*their ', clause))
 
 
 def test_every_node_has_a_parameter_file_or_a_table():

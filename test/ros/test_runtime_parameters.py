@@ -151,7 +151,9 @@ def test_thresholds_of_stability_take_effect_and_contradictions_are_refused(ros,
     try:
         robot.play(swaying[:300])
         assert robot.node.monitor.watch.level is Level.STABLE
-        assert 'tilt of instability' in change(robot, tilt_unstable=1.5)
+        assert change(robot, tilt_unstable=1.5) == (
+            "'tilt_unstable' is 1.5 rad; it must be below 'tilt_fallen', 1.0 rad: lower it, or "
+            "raise 'tilt_fallen'")
         assert not change(robot, margin_warning=0.5)
         robot.play(swaying[300:450])
         assert robot.node.monitor.watch.level is Level.MARGINAL
@@ -168,7 +170,9 @@ def test_thresholds_of_contact_take_effect(ros, swaying):
     try:
         robot.play(swaying[:100])
         assert robot.latched['support_phase'][-1].data == 'double'
-        assert 'engage' in change(robot, contact_release=0.5)
+        assert change(robot, contact_release=0.5) == (
+            "'contact_release' is 0.5; it must be below 'contact_engage', 0.06 (shares of body "
+            "weight): lower it, or raise 'contact_engage'")
         assert not change(robot, contact_engage=0.9)
         assert not change(robot, contact_release=0.8)
         robot.play(swaying[100:200])
@@ -259,7 +263,7 @@ def test_each_node_refuses_stamps_by_its_own_limit(ros, is_composed):
     company = SuiteRig((WrenchAggregator, ComEstimator), is_composed)
     try:
         aggregator, estimator = company.nodes
-        sources = aggregator.imu, estimator.inputs.inputs['orientation']
+        sources = aggregator.imu, estimator.inputs.inputs['IMU']
         assert (sources[0].subscription is sources[1].subscription) is is_composed
         sender = company.publisher(Imu, sources[0].topic)
         company.until(lambda: sender.get_subscription_count() == (1 if is_composed else 2))

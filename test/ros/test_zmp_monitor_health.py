@@ -76,7 +76,7 @@ def test_a_fall_is_named_by_the_lean_alone_whatever_touches_the_ground(robot, sw
 
 
 @pytest.mark.parametrize(('silent', 'named'), [
-    ('right', 'wrench of the right foot'), ('base', 'orientation'), ('joints', 'joint states')])
+    ('right', 'wrench of the right foot'), ('base', 'IMU'), ('joints', 'joint states')])
 def test_a_dead_sensor_stops_everything_and_is_named(robot, swaying, silent, named):
     _, samples = swaying
     rig = robot(sensor_timeout=0.2)
@@ -131,7 +131,8 @@ def test_soles_out_of_plane_and_a_wrong_model_are_reported(robot, swaying):
         positions = s.positions.copy()
         positions[knee] += 0.5
         bent.append(dataclasses.replace(s, positions=positions))
-    rig.diagnosis('support', WARN, bent, 'out of one plane')
+    rig.diagnosis('support', WARN, bent,
+                  'mm out of one plane (unevenness_warning: 10 mm), and the ZMP')
     pushed = np.array([[0.0, 0.0, 0.0, 0.0, 2.5, 0.0]] * 2)
     shoved = [dataclasses.replace(s, wrenches=s.wrenches + pushed) for s in samples]
     rig.diagnosis('zmp', WARN, shoved, 'mm rms (difference_warning: 30 mm): calibrate')
@@ -161,7 +162,7 @@ def test_on_stairs_support_is_between_the_soles_and_reported(robot, swaying):
     assert shown['cop', 0].pose.position.z == pytest.approx(3.06)
     assert shown['cop', 1].pose.position.z == pytest.approx(3.0)
     assert shown['com', 1].pose.position.z == pytest.approx(3.03, abs=1e-6)
-    rig.diagnosis('support', OK, stairs, 'region of support by friction, of soles on steps')
+    rig.diagnosis('support', OK, stairs, 'support region computed from friction: soles on steps')
 
 
 def test_the_parameter_file_has_every_parameter_with_its_default():
@@ -174,9 +175,11 @@ def test_the_parameter_file_has_every_parameter_with_its_default():
 @pytest.mark.parametrize(('parameters', 'message'), [
     ({'wrench_topics': ['one']}, 'must be 2 topics, one per foot, in the order left, right'),
     ({'base_source': 'gps'}, "'imu', 'filter', 'odometry', 'tf', 'fixed'"),
-    ({'tilt_unstable': 1.5}, 'below that of a fall, 1.0 rad'),
+    ({'tilt_unstable': 1.5},
+     "'tilt_unstable' is 1.5 rad; it must be below 'tilt_fallen', 1.0 rad: lower it"),
     ({'model_method': 'guess'}, "'full', 'links', 'point', 'static'"),
-    ({'contact_release': 0.5}, 'shares of body weight with 0 < release < engage'),
+    ({'contact_release': 0.5},
+     "'contact_release' is 0.5; it must be below 'contact_engage', 0.06 .* lower it"),
 ])
 def test_a_start_that_makes_no_sense_is_one_clear_error(parameters, message):
     with pytest.raises(ConfigurationError, match=message):

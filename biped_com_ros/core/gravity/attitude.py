@@ -119,8 +119,10 @@ class UprightCheck:
         if angle > self.TOLERANCE + self.max_speed * 1e-9 * ns:
             self._settled_ns = self._ns + nanoseconds(self.settle_time)
             self._jump = (
-                f"the IMU's orientation jumped by {math.degrees(angle):.1f} deg; it is used again "
-                f'after {self.settle_time:g} s without a jump')
+                f"the IMU's orientation jumped by {math.degrees(angle):.1f} deg in "
+                f'{1e-6 * ns:.3g} ms (max_turn_rate {self.max_speed:g} rad/s): check the IMU and '
+                f'its driver; it is used again after {self.settle_time:g} s (settle_time) without '
+                'a jump')
 
     def _describe_tilt(self, up_z: float) -> str:
         tilt = math.degrees(math.acos(min(max(up_z, -1.0), 1.0)))

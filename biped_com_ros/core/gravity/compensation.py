@@ -243,7 +243,8 @@ class GravityCompensator:
 
         """
         if not (shares >= 0.0).all() or not abs(shares.sum() - 1.0) < 1e-6:
-            raise InputError(f'planned shares {shares.tolist()} must be positive with the sum 1')
+            raise InputError(
+                f'planned shares {shares.tolist()} must be zero or more, and their sum 1')
         self._planned, self._planned_until_ns = (shares / shares.sum()).tolist(), until_ns
 
     def update_wrench(self, contact: int, wrench: Sequence[float], stamp_ns: int) -> None:
@@ -363,7 +364,9 @@ class GravityCompensator:
         total, weight = sum(self._forces), self.gravity_model.weight
         measured = f'the contacts measure {total:.0f} N of a weight of {weight:.0f} N: '
         if not -math.inf < total <= _LARGEST_FORCE * weight:
-            raise InputError(measured + 'not plausible; check the units of their sensors')
+            raise InputError(
+                measured + f'more than {_LARGEST_FORCE:g} times the weight is not plausible; '
+                'check the units of their sensors')
         if self.sharing.in_air:
             raise InputError(
                 measured + "the robot is in the air; set support to 'fixed' if something holds "
@@ -375,13 +378,19 @@ class GravityCompensator:
         shares = self.sharing.values
         if not any(shares):
             raise InputError(
-                measured + 'no contact has more than share_lift; check the wrench topics')
+                measured + 'none has carried more than share_lift, '
+                f'{self.settings.sharing.lift:g} of the weight; check the wrench topics')
         return shares
 
     def _share(self, load: GravityLoad, stamp_ns: int) -> None:
         """Update the shares by the measured forces along gravity."""
         if NEVER_NS in self._stamps_ns:
-            raise ConfigurationError("support 'auto' needs the measured wrenches of the contacts")
+            names = [f"'{contact.name}'" for contact, stamp in zip(
+                self.gravity_model.contacts, self._stamps_ns) if stamp == NEVER_NS]
+            raise ConfigurationError(
+                f"support 'auto' needs the measured wrenches of all contacts, and of "
+                f"{', '.join(names)} none was received: check the wrench topics, or set support "
+                "to 'all' or 'fixed'")
         ux, uy, uz = load.up
         # Vertical component of each contact's force.
         self._forces = [(ax * ux + ay * uy + az * uz) * fx + (bx * ux + by * uy + bz * uz) * fy
@@ -421,14 +430,16 @@ def support_problem(support: ContactSolution, tolerance: float) -> str:
             load.gravity_model.contacts, load.placement_values, support.wrench_values):
         normal = z[0] * fx + z[1] * fy + z[2] * fz
         if not normal >= -pull:
-            return (f"'{contact.name}' would have to pull with {-normal:.1f} N: the centre of "
-                    'mass is not over the contacts; check posture and wrenches')
+            return (f"balance requires contact '{contact.name}' to pull with {-normal:.1f} N, "
+                    'but contacts only push: the centre of mass is not over the contacts; check '
+                    'posture and wrenches')
         about_x = x[0] * mx + x[1] * my + x[2] * mz
         about_y = y[0] * mx + y[1] * my + y[2] * mz
         for offset, along_x, along_y in contact.edges:
             inside = offset * normal + along_x * about_x + along_y * about_y
             if not inside >= least:
-                return (f"the centre of pressure of '{contact.name}' would have to be "
-                        f'{-1e3 * inside / max(normal, pull):.0f} mm outside its sole: '
+                return (f"balance requires the centre of pressure of '{contact.name}' to be "
+                        f'{-1e3 * inside / max(normal, pull):.0f} mm outside its sole '
+                        f'(cop_tolerance {1e3 * tolerance:g} mm over its share of the weight): '
                         'the centre of mass is not over the contacts; check posture and wrenches')
     return ''

@@ -26,7 +26,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 import math
 
-from biped_com_ros.core.errors import check_positive, ConfigurationError
+from biped_com_ros.core.errors import check_positive, check_setting
 from biped_com_ros.core.geometry.pose import Array, BoolArray
 import numpy as np
 
@@ -74,9 +74,7 @@ class SafetySettings:
         check_positive(
             'effort safety', self, 'clamp', 'max_rate', 'start_time', 'stop_time', 'max_dt')
         check_positive('effort safety', self, 'hold_time', 'default_limit', or_zero=True)
-        if self.clamp > 1.0:
-            raise ConfigurationError(
-                f'effort safety: clamp is {self.clamp}; it must be a share of the limits, up to 1')
+        check_setting(self, 'clamp', self.clamp <= 1.0, 'at most 1 (share of the effort limits)')
 
 
 class EffortGuard:

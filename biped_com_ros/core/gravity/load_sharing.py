@@ -38,7 +38,7 @@ import math
 from operator import sub
 
 from biped_com_ros.core.constants import LONGEST_STEP_NS
-from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.errors import check_setting
 
 #: Of `max_rate` at a share of zero, growing and shrinking, and how much more with the share.
 _SLOWEST_UP, _SLOWEST_DOWN, _QUICKENING = 0.1, 0.2, 2.0
@@ -71,17 +71,16 @@ class SharingSettings:
     ground: float = 0.5
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.lift < self.full < 0.5:
-            raise ConfigurationError(
-                f'load sharing from lift {self.lift} to full {self.full} must be shares of body '
-                'weight with 0 <= lift < full < 0.5')
-        if not self.max_rate > 0.0:
-            raise ConfigurationError(
-                f'load sharing with max_rate {self.max_rate} 1/s: it must be positive')
-        if not 0.0 < self.air < self.ground <= 1.0:
-            raise ConfigurationError(
-                f'load sharing in the air below {self.air} and on the ground above {self.ground} '
-                'must be shares of body weight with 0 < air < ground <= 1')
+        shares = '(shares of body weight): lower it, or raise'
+        check_setting(self, 'full', self.full < 0.5, 'below 0.5 (share of body weight)')
+        check_setting(self, 'lift', self.lift >= 0.0, 'zero or more (share of body weight)')
+        check_setting(self, 'lift', self.lift < self.full,
+                      f"below 'full', {self.full} {shares} 'full'")
+        check_setting(self, 'max_rate', self.max_rate > 0.0, 'above 0', '1/s')
+        check_setting(self, 'ground', self.ground <= 1.0, 'at most 1 (share of body weight)')
+        check_setting(self, 'air', self.air > 0.0, 'above 0 (share of body weight)')
+        check_setting(self, 'air', self.air < self.ground,
+                      f"below 'ground', {self.ground} {shares} 'ground'")
 
 
 class LoadSharing:

@@ -95,7 +95,9 @@ class MeasuredWrenches:
         forces = [max(wrench[2], 0.0) for wrench in self._wrenches]
         total_force = sum(forces)
         if not total_force > 0.0:
-            raise InputError('no contact is pushed; check the wrench topics')
+            raise InputError(
+                'no contact measures a normal force above 0 N; check the wrench topics and '
+                'wrench_sensors.<sensor>.sign')
         shares = [force / total_force for force in forces]
         measured = [self._along_base(*each) for each in zip(
             load.gravity_model.contacts, self._wrenches, load.placement_values)]

@@ -37,7 +37,7 @@ from dataclasses import dataclass
 import math
 from typing import Any
 
-from biped_com_ros.core.errors import ConfigurationError, InputError
+from biped_com_ros.core.errors import check_setting, ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Array, cross
 from biped_com_ros.core.geometry.wrench import wrench_adjoint
 from biped_com_ros.core.gravity.contacts import ContactPoint
@@ -77,12 +77,9 @@ class SupportLimits:
     effort_fraction: float = 1.0
 
     def __post_init__(self) -> None:
-        if not (self.friction > 0.0 and self.torsional_friction > 0.0
-                and self.sole_margin >= 0.0 and self.effort_fraction > 0.0):
-            raise ConfigurationError(
-                f'support limits friction {self.friction}, torsional_friction '
-                f'{self.torsional_friction} m and effort_fraction {self.effort_fraction} must be '
-                f'positive, sole_margin {self.sole_margin} m not negative')
+        for name, unit in (('friction', ''), ('torsional_friction', 'm'), ('effort_fraction', '')):
+            check_setting(self, name, getattr(self, name) > 0.0, 'above 0', unit)
+        check_setting(self, 'sole_margin', self.sole_margin >= 0.0, 'zero or more', 'm')
 
 
 class BoundedNorm:

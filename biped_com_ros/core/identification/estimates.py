@@ -104,7 +104,7 @@ def residuals_of(regressor: StaticsRegressor, captures: Sequence[Capture],
 
     """
     if not captures:
-        raise InputError('there is no capture to compare with')
+        raise InputError('there is no capture to compare with; capture one pose or more at rest')
     for capture in captures:
         check_capture(regressor.model, capture)
     compared = [_compare(regressor, capture, theta) for capture in captures]

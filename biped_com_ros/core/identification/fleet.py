@@ -227,7 +227,7 @@ def fleet_report(units: Sequence[UnitResult]) -> FleetReport:
 
     """
     if not units:
-        raise InputError('no unit of the fleet has been calibrated')
+        raise InputError('no unit of the fleet has been calibrated; calibrate one or more')
     first = units[0]
     for unit in units:
         if unit.links != first.links or not np.allclose(unit.cad, first.cad):

@@ -120,7 +120,7 @@ def estimate_population(information: Array, vectors: Array, sigma: Array) -> Pop
 
     """
     if not len(information):
-        raise InputError('there is no unit')
+        raise InputError('there is no unit; give the data of one or more')
     if not (np.isfinite(information).all() and np.isfinite(vectors).all()):
         raise InputError('the information of a unit is not finite: calibrate it again')
     G = information * np.outer(sigma, sigma)

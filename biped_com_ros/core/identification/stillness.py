@@ -199,16 +199,17 @@ class CaptureWindow:
         ranges = np.ptp(_smoothed(positions), axis=0)
         worst = int(ranges.argmax())
         if ranges[worst] > o.joint_range:
-            return (f"joint '{self.model.joint_names[worst]}' moved by "
-                    f'{ranges[worst]:.4f} (allowed {o.joint_range})')
+            return (f"joint '{self.model.joint_names[worst]}' moved by {ranges[worst]:.4f} rad or "
+                    f'm (still_joint_range {o.joint_range:g})')
         tilt = float(np.ptp(_smoothed(up), axis=0).max())
         if tilt > o.tilt_range:
-            return f'the robot tilts by {math.degrees(tilt):.2f} deg'
+            return (f'the robot tilted by {math.degrees(tilt):.2f} deg (at most '
+                    f'{math.degrees(o.tilt_range):.2f} deg)')
         deviation = np.nan_to_num(
             wrenches[:, self._trusted, :3].std(axis=0)).max(initial=0.0)
         if deviation > o.force_deviation:
-            return (f'forces vary by {deviation:.1f} N (allowed {o.force_deviation}): '
-                    'keep hands off the robot, and let it settle')
+            return (f'a force varies by {deviation:.1f} N (still_force_deviation '
+                    f'{o.force_deviation:.3g} N): keep hands off the robot, and let it settle')
         return ''
 
     def _standing(self, wrenches: Array, positions: Array, up: Array) -> BoolArray:
@@ -241,13 +242,14 @@ class CaptureWindow:
         """Return whether a load, N, that may be wrong by `uncertain` is of a standing foot."""
         weight = GRAVITY * self.model.mass
         if not math.isfinite(load):
-            raise InputError(f"the wrench sensor of foot '{foot}' has no readings")
+            raise InputError(f"the wrench sensor of foot '{foot}' has no readings: check its "
+                             'driver and topic')
         if load < -hanging - 0.2 * weight:
             sensors = ', '.join(f'wrench_sensors.{name}.sign' for name in
                                 self.model.config.feet[foot].wrench_sensors)
             raise InputError(
-                f"the ground seems to pull foot '{foot}' with {-load:.1f} N: flip {sensors} in "
-                f'the YAML of robot {self.model.config.name}')
+                f"the vertical force on foot '{foot}' is negative, {load:.1f} N: flip {sensors} "
+                f'in the YAML of robot {self.model.config.name}')
         if load > 0.04 * weight + uncertain:
             return True
         # Halfway between hanging and no load, or the largest offset of a sensor.

@@ -196,7 +196,9 @@ def riccati(A: Array, B: Array, Q: Array, R: float) -> Array:
         if np.abs(P_next - P).max() <= 1e-13 * np.abs(P_next).max():
             return 0.5 * (P_next + P_next.T)
         P = P_next
-    raise ConfigurationError('the Riccati equation of the preview does not converge')
+    raise ConfigurationError(
+        f'the Riccati equation of the preview does not converge with jerk weight {R:g}: check the '
+        'height of the centre of mass, the sample time and the weights')
 
 
 METHODS = ('static', 'preview')

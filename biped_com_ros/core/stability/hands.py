@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 import math
 from typing import NamedTuple
 
-from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.errors import check_setting
 from biped_com_ros.core.geometry.polygon import Point
 from biped_com_ros.core.geometry.pose import Array, combined, Placement, Pose, Vector
 from biped_com_ros.core.geometry.wrench import sum_covariance
@@ -56,10 +56,9 @@ class HandSettings:
     thresholds: ContactThresholds = field(default_factory=ContactThresholds)
 
     def __post_init__(self) -> None:
-        if not (self.friction > 0.0 and self.largest_force > 0.0):
-            raise ConfigurationError(
-                f'friction {self.friction} and largest force {self.largest_force} of hands must '
-                'be positive')
+        check_setting(self, 'friction', self.friction > 0.0, 'above 0 (friction of the hands)')
+        check_setting(self, 'largest_force', self.largest_force > 0.0,
+                      'above 0 (share of body weight per hand)')
 
 
 class HandTouch(NamedTuple):

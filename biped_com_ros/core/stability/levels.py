@@ -30,7 +30,7 @@ from enum import IntEnum
 import math
 
 from biped_com_ros.core.constants import nanoseconds
-from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.errors import check_setting
 from biped_com_ros.core.geometry.pose import Array
 
 
@@ -84,20 +84,18 @@ class StabilityThresholds:
     recovery: float = 0.3
 
     def __post_init__(self) -> None:
-        if not self.dcm_margin <= self.margin:
-            raise ConfigurationError(
-                f'the DCM margin of instability, {self.dcm_margin} m, must not be above the '
-                f'margin that warns, {self.margin} m')
-        if not 0.0 < self.tilt < self.fallen_tilt < math.pi:
-            raise ConfigurationError(
-                f'the tilt of instability, {self.tilt} rad, must be above 0 and below that of a '
-                f'fall, {self.fallen_tilt} rad')
-        if not 0.0 < self.tilt <= self.lean:
-            raise ConfigurationError(
-                f'the lean of instability, {self.lean}, must not be below the tilt of '
-                f'instability, {self.tilt} rad')
-        if min(self.margin_hysteresis, self.tilt_hysteresis, self.dwell, self.recovery) < 0.0:
-            raise ConfigurationError('hysteresis, dwell and recovery must not be negative')
+        check_setting(self, 'dcm_margin', self.dcm_margin <= self.margin,
+                      f"at most 'margin', {self.margin} m: lower it, or raise 'margin'", 'm')
+        check_setting(self, 'fallen_tilt', self.fallen_tilt < math.pi, 'below pi', 'rad')
+        check_setting(self, 'tilt', self.tilt > 0.0, 'above 0', 'rad')
+        check_setting(self, 'tilt', self.tilt < self.fallen_tilt,
+                      f"below 'fallen_tilt', {self.fallen_tilt} rad: lower it, or raise "
+                      "'fallen_tilt'", 'rad')
+        check_setting(self, 'lean', self.tilt <= self.lean,
+                      f"at least 'tilt', {self.tilt} rad: raise it, or lower 'tilt'")
+        for name, unit in (('margin_hysteresis', 'm'), ('tilt_hysteresis', 'rad'),
+                           ('dwell', 's'), ('recovery', 's')):
+            check_setting(self, name, getattr(self, name) >= 0.0, 'zero or more', unit)
 
 
 @dataclass(frozen=True)

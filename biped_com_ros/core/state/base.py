@@ -240,7 +240,7 @@ class BaseEstimator:
         self.problem = (
             f'the stamps of joint_states and {self.sample_name} differ by '
             f'{1e-9 * difference_ns:.3f} s (base_timeout {1e-9 * self._timeout_ns:g} s): check '
-            'that it is published, and the clocks of both')
+            f'that {self.sample_name} still publishes, and that both drivers use the same clock')
         return False
 
 

@@ -473,7 +473,9 @@ class TendonController:
         is_within = low <= min(lengths) and max(lengths) <= high
         lengths = [min(max(length, low), high) for length in lengths]
         if not math.isfinite(sum(lengths)):
-            raise InputError(f'no lengths for a bend of {bend} rad, tensions {self._tensions} N')
+            raise InputError(
+                f'the tendon lengths for a bend of {bend} rad and tensions {self._tensions} N are '
+                'not finite: check the torso and its stiffness in the YAML of the robot')
         self._is_saturated = not (self._is_feasible and bend == required and is_within)
         return lengths
 

@@ -252,7 +252,7 @@ class TorsoStatics:
                 return shape
         raise InputError(
             f'no equilibrium with tensions {tensions.tolist()} N: the load is more than the '
-            'backbone and these tensions hold')
+            'backbone and these tensions hold; reduce it, or check the stiffness of the backbone')
 
     def tangent(self, shape: Array, tensions: Array, load: Load = no_load,
                 step: float = 1e-6) -> Array:

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from biped_com_ros.core.constants import nanoseconds
-from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.errors import check_setting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,14 +42,13 @@ class ContactThresholds:
     release_dwell: float = 0.002
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.release < self.engage < 1.0:
-            raise ConfigurationError(
-                f'contact thresholds engage {self.engage} and release {self.release} must be '
-                'shares of body weight with 0 < release < engage < 1')
-        if not (self.engage_dwell >= 0.0 and self.release_dwell >= 0.0):
-            raise ConfigurationError(
-                f'contact dwell times {self.engage_dwell} s and {self.release_dwell} s must not '
-                'be negative')
+        check_setting(self, 'engage', self.engage < 1.0, 'below 1 (share of body weight)')
+        check_setting(self, 'release', self.release > 0.0, 'above 0 (share of body weight)')
+        check_setting(self, 'release', self.release < self.engage,
+                      f"below 'engage', {self.engage} (shares of body weight): lower it, or raise "
+                      "'engage'")
+        for name in ('engage_dwell', 'release_dwell'):
+            check_setting(self, name, getattr(self, name) >= 0.0, 'zero or more', 's')
 
 
 class ContactDetector:

@@ -30,7 +30,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from biped_com_ros.core.constants import LONGEST_STEP_NS, nanoseconds
-from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.errors import check_setting
 from biped_com_ros.core.geometry.pose import Array
 
 
@@ -61,12 +61,13 @@ class WeightBalanceSettings:
     excess_time: float = 0.3
 
     def __post_init__(self) -> None:
-        if not (0.0 <= self.unloaded < 0.5 and 0.0 < self.missing <= 1.0 and self.excess > 0.0
-                and self.missing_time >= 0.0 and self.excess_time >= 0.0):
-            raise ConfigurationError(
-                f'weight balance: unloaded {self.unloaded} must be a share of body weight below '
-                f'0.5, missing {self.missing} one up to 1, excess {self.excess} positive, and the '
-                'times not negative')
+        check_setting(self, 'unloaded', 0.0 <= self.unloaded < 0.5,
+                      'zero or more and below 0.5 (share of body weight)')
+        check_setting(self, 'missing', 0.0 < self.missing <= 1.0,
+                      'above 0 and at most 1 (share of body weight)')
+        check_setting(self, 'excess', self.excess > 0.0, 'above 0 (share of body weight)')
+        for name in ('missing_time', 'excess_time'):
+            check_setting(self, name, getattr(self, name) >= 0.0, 'zero or more', 's')
 
 
 class WeightBalance:

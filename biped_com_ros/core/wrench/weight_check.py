@@ -144,13 +144,13 @@ class WeightCheck:
         sensors = [sensor for name in pulled for sensor in self._sensors_of[name]]
         parameters = ', '.join(f'wrench_sensors.{sensor}.sign' for sensor in sensors)
         forces = ', '.join(f'{name} {force:.1f} N' for name, force in pulled.items())
-        return (f'the ground seems to pull at a foot ({forces}; total {ratio:.3f} of the weight): '
+        return (f'negative normal force of a foot ({forces}; total {ratio:.3f} of the weight): '
                 f'flip {parameters} in {self._file}, then tare again')
 
     def _wrong_weight(self, mean: float, ratio: float) -> str:
         if abs(ratio - 1.0) <= self.tolerance:
             return ''
         return (f'the feet carry {mean:.1f} N, the model weighs {self.body_weight:.1f} N (ratio '
-                f'{ratio:.3f}): tare with the feet in the air; if it stays, look for a support or '
-                'load that has no sensor, and for masses missing in the URDF: calibrate '
-                '(calibration.launch.xml)')
+                f'{ratio:.3f}, weight_tolerance {self.tolerance:g}): tare with the feet in the '
+                'air; if it stays, look for a support or load that has no sensor, and for masses '
+                'missing in the URDF: calibrate (calibration.launch.xml)')

@@ -23,8 +23,6 @@ the next movement; a restarted node resumes with the poses that are left. After 
 on ``~/solve``, the node writes ``calibrated.urdf``, ``calibration.json`` and ``report.html`` into
 its directory.
 
-The procedure is `core.identification.session`; this file connects it to ROS.
-
 ======================= ========================================== ===========================
 topic or service        type                                       what
 ======================= ========================================== ===========================
@@ -73,6 +71,7 @@ from biped_com_ros.nodes.com_calibrator.pose_driver import PoseDriver
 from biped_com_ros.ros.node.background import BackgroundTask
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
 from biped_com_ros.ros.node.executor import run
+from biped_com_ros.ros.node.input_watch import waiting_for
 from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.node.robot_source import CALIBRATED_TOPIC
 from biped_com_ros.ros.topics.qos import LATCHED
@@ -85,7 +84,7 @@ PERIOD = 0.1  # s between updates of the session
 
 
 class ComCalibrator(RobotNode[ComCalibratorParameters]):
-    """Inputs, outputs and services of a calibration session."""
+    """Inputs, outputs and services of a session of `core.identification.session`."""
 
     session: CalibrationSession | None = None
 
@@ -180,7 +179,7 @@ class ComCalibrator(RobotNode[ComCalibratorParameters]):
         assert self.session is not None
         session, values = self.session, self.session.describe()
         if self.missing_inputs:
-            return ERROR, f'waiting for {", ".join(self.missing_inputs)}', values
+            return ERROR, waiting_for(self.missing_inputs), values
         if session.state is SessionState.FAILED:
             return ERROR, session.status, values
         if session.state is SessionState.WAITING and session.window.problem:

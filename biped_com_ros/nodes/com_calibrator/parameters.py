@@ -63,8 +63,9 @@ class ComCalibratorParameters(RobotNodeParameters):
     margin: float = parameter(
         0.02, 'Distance kept from the edge of the support polygon', 'm', 0.001, 0.5)
     floor_tilt: float = parameter(
-        0.0087, 'Largest tilt of the floor, by which margin grows with the height of the centre '
-        'of mass, and standard deviation of its tilt, which is estimated', 'rad', 0.0, 0.2)
+        0.0087, 'Largest tilt of the floor: margin is increased by it times the height of the '
+        'centre of mass. It is also the standard deviation of the tilt before it is estimated',
+        'rad', 0.0, 0.2)
     spread: float = parameter(
         1.2, 'Largest distance of joints outside of the legs from posture stand', 'rad', 0.05, 3.2)
     lean: float = parameter(0.2, 'Largest lean and turn of the base', 'rad', 0.0, 0.8)
@@ -79,10 +80,11 @@ class ComCalibratorParameters(RobotNodeParameters):
         'from mass',
         options=APPROACHES)
     approach_angle: float = parameter(
-        0.05, 'By how much joints come from that side', 'rad', 0.005, 0.2)
+        0.05, 'With approach both: how far from a pose the last move of each joint into it begins',
+        'rad', 0.005, 0.2)
     approach_speed: float = parameter(
-        0.03, 'Speed of this last move: the slower, the more it is friction, not inertia, that '
-        'the joints come to rest with', 'rad/s', 0.001, 1.0)
+        0.03, 'With approach both: speed of the last move into a pose: the slower, the more it is '
+        'friction, not inertia, that the joints come to rest with', 'rad/s', 0.001, 1.0)
     seed: int = parameter(0, 'Seed of the random poses', '', 0, 1000000)
     postures: list[str] = parameter(
         [], "Postures of the robot's YAML, in this sequence, instead of planned poses; the joints "
@@ -166,13 +168,12 @@ class ComCalibratorParameters(RobotNodeParameters):
     sole_height: float = parameter(
         0.003, "Standard deviation of the misplacement of soles' frames along z", 'm', 0.0, 0.1)
     sole_contact: float = parameter(
-        0.003, 'Standard deviation of how flat standing soles are on the floor; 0: soles are not '
-        'used to calibrate joint offsets and IMU', 'rad', 0.0, 0.2)
+        0.003, 'Standard deviation of the angle between the floor and a sole that stands on it; '
+        '0: soles are not used to calibrate joint offsets and IMU', 'rad', 0.0, 0.2)
     noise_at_mass: float = parameter(
-        0.0, 'Mass of the robot for which noise and bias of forces, moments and torques, and '
-        'still_force_deviation, are given; they are scaled by the ratio of this '
-        "robot's mass to it. 0: not scaled", 'kg', 0.0,
-        1000.0)
+        0.0, 'Mass of a robot for which noise, bias and drift of forces, moments and torques, and '
+        "still_force_deviation, are given; they are multiplied by this robot's mass over it. 0: "
+        'they are used as given', 'kg', 0.0, 1000.0)
     offsets_topic: str = read_only(
         'wrench_aggregator/offsets', 'Topic of the offsets that a tare found, which are '
         'subtracted from the wrenches. Empty: none')

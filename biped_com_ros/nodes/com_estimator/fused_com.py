@@ -51,6 +51,9 @@ import numpy as np
 from rclpy.node import Node
 from std_msgs.msg import Header
 
+_UNMATCHED = ('no inputs with matching stamps; if this stays, check that all drivers use the same '
+              'clock')
+
 
 class FusedComOutput:
     """
@@ -185,19 +188,19 @@ class FusedComOutput:
         instants, self._instants = self._instants, 0
         if last is not None and instants and last.twist is None:
             if last.state.uprightness < UPRIGHT:
-                return WARN, 'no foot carries the robot: it does not stand upright', {}
-            return WARN, ('no foot carries the robot: it is in the air, or '
-                          'wrench_sensors.<sensor>.sign is wrong (see weight of '
-                          'wrench_aggregator)'), {}
+                return WARN, ('no foot carries the robot: it does not stand upright; if it does, '
+                              'check the orientation of the IMU'), {}
+            return WARN, ('no foot carries the robot: it is in the air; if it stands, see weight '
+                          'of wrench_aggregator, and check wrench_sensors.<sensor>.sign'), {}
         if not estimate.is_started:
             missing = _stale(*inputs.inputs.values())
-            return WARN, f'waiting: {missing or "no inputs with matching stamps yet"}', {}
+            return WARN, f'waiting: {missing or _UNMATCHED}', {}
         values = {'estimated mass [kg]': estimate.mass,
                   'bias of the model [m]': ', '.join(f'{b:.4f}' for b in estimate.bias),
                   'standard deviation [m]': float(np.sqrt(np.trace(estimate.com_covariance)))}
         if not instants:
             missing = _stale(*(source for source in inputs.inputs.values() if source.required))
-            return WARN, f'stopped: {missing or "the stamps of the inputs never match"}', values
+            return WARN, f'stopped: {missing or _UNMATCHED}', values
         if last is not None and last.wrenches is None:
             missing = _stale(*inputs.wrenches)
             return WARN, ('from kinematics and the load estimated so far; no foot wrenches'

@@ -65,6 +65,7 @@ from biped_com_ros.nodes.com_estimator.outputs import BaseOutput, ComOutputs, Fr
 from biped_com_ros.nodes.com_estimator.parameters import ComEstimatorParameters
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
 from biped_com_ros.ros.node.executor import run
+from biped_com_ros.ros.node.input_watch import waiting_for
 from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.node.timers import call_soon
 from biped_com_ros.ros.topics.payload_input import PayloadInput
@@ -214,14 +215,15 @@ class ComEstimator(RobotNode[ComEstimatorParameters]):
         values = {'source': source, 'in contact': in_contact,
                   'contacts': 'measured' if measured else 'assumed'}
         if missing := self.missing_inputs:
-            return ERROR, f'unknown: waiting for {", ".join(missing)}', values
+            return ERROR, f'unknown: {waiting_for(missing)}', values
         if base.problem:
             return ERROR, f'unknown: {base.problem}', values
         if base.is_held:
-            return WARN, 'position held: no foot is in contact', values
+            return WARN, ('position of the base held: no foot is in contact; if the robot stands, '
+                          'see weight of wrench_aggregator'), values
         if not measured:
             return WARN, self._assumption(in_contact), values
-        return OK, f'by {source}, in contact: {in_contact}', values
+        return OK, f'base from {source}; feet in contact: {in_contact}', values
 
     def _assumption(self, in_contact: str) -> str:
         topics = ', '.join(source.topic for source in self.contacts.inputs)
@@ -235,9 +237,9 @@ class ComEstimator(RobotNode[ComEstimatorParameters]):
         self._published, self._reported_at = 0, now
         values = {'rate [Hz]': rate}
         if not rate or self.last is None:
-            return ERROR, 'not published: no joint states with a base pose; see base', values
+            return ERROR, 'not published: no pose of the base; see base', values
         if self.last.dcm_problem:
-            return WARN, f'no dcm: {self.last.dcm_problem}', values
+            return WARN, f'DCM not published: {self.last.dcm_problem}', values
         if not self.inputs.joints.velocities_measured:
             return WARN, ('joint_states has no velocities: they are differences of the positions, '
                           'so com_velocity and dcm are noisy'), values

@@ -45,24 +45,25 @@ class FusionParameters:
         0.02, 'Smallest standard deviation of the acceleration by the foot forces, as a mean over '
         '10 ms; measured noise is added', 'm/s2', 1e-4, 100.0)
     fusion_moment: float = parameter(
-        0.00001, 'Smallest standard deviation of the horizontal CoM by the moments of the feet, '
-        'filtered; measured noise is added', 'm', 1e-6, 1.0)
+        0.00001, 'Smallest standard deviation of the horizontal CoM that is computed from the '
+        'filtered moments of the feet; measured noise is added', 'm', 1e-6, 1.0)
     fusion_momentum: float = parameter(
         0.005, "Relative error of the model's rate of angular momentum", '', 1e-4, 10.0)
     fusion_load_cutoff: float = parameter(
-        3.0, 'Bandwidth in which moments are compared; above that of the motion', 'Hz', 0.1, 100.0)
+        3.0, 'Cut-off frequency of the low-pass of the moments of the feet from which the load is '
+        'estimated; choose it above the frequency of the motion', 'Hz', 0.1, 100.0)
     fusion_initial_moment: float = parameter(
         0.015, 'Initial standard deviation of the first moment of the unknown load about the '
         "centre of mass of its link, over the robot's mass", 'm', 1e-6, 1.0)
     fusion_moment_drift: float = parameter(
         0.00001, 'Random walk of the first moment of the unknown load, over the mass of the '
-        'robot, per square root of a second', 'm', 1e-7, 1.0)
+        'robot', 'm/sqrt(s)', 1e-7, 1.0)
     fusion_initial_mass: float = parameter(
         0.1, "Initial standard deviation of the unknown mass, as a share of the robot's", '', 1e-6,
         1.0)
     fusion_mass_drift: float = parameter(
-        0.0003, "Random walk of the unknown mass, as a share of the robot's, per square root of a "
-        'second', '', 1e-7, 1.0)
+        0.0003, "Random walk of the unknown mass, as a share of the robot's", '1/sqrt(s)', 1e-7,
+        1.0)
     fusion_push_sigmas: float = parameter(
         3.8, 'A push is detected where the velocity differs by so many standard deviations from '
         'what the known forces explain', '', 1.0, 100.0)
@@ -86,8 +87,8 @@ class FusionParameters:
         'low-pass of wrench_aggregator at its default (of second order: 0.225 / low_pass_cutoff)',
         's', 0.0, 0.1)
     fusion_delay_deviation: float = parameter(
-        0.003, 'Standard deviation of that delay, which is estimated; 0: it is known', 's', 0.0,
-        0.1)
+        0.003, 'Standard deviation of fusion_wrench_delay, whose error is estimated; 0: the delay '
+        'is known', 's', 0.0, 0.1)
     fusion_sensor_rotation: float = parameter(
         0.002, 'Standard deviation of the orientation of each foot sensor', 'rad', 0.0, 0.1)
     fusion_sensor_frame: float = parameter(

@@ -14,10 +14,9 @@
 """
 ``demo``: demonstrates the package with a simulated robot, in chapters.
 
-Each chapter (:mod:`biped_com_ros.demo`) ends with a small table of results. Meanwhile a live table
-compares the centre of mass with the simulator's true one and the weight with the URDF's. If
-standard output is not a terminal, plain lines are printed. After the last chapter the robot stands
-and is measured until Ctrl-C.
+Each chapter ends with a small table of results. Meanwhile a live table compares the centre of mass
+with the simulator's true one and the weight with the URDF's. If standard output is not a terminal,
+plain lines are printed. After the last chapter the robot stands and is measured until Ctrl-C.
 
 =========================== ======================= =========================================
 topic or service            type                    what
@@ -44,7 +43,7 @@ viewer/url                  std_msgs/String         in; the address of the page
 simulator/reset             std_srvs/Trigger        called after a fall
 =========================== ======================= =========================================
 
-Further interfaces of a chapter are in its module.
+Further interfaces of a chapter are described in its module of the package ``biped_com_ros.demo``.
 """
 
 from __future__ import annotations

@@ -339,7 +339,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         offset = inputs.com_offset(self.joints.stamp_ns, measured)
         x, y = 1e3 * offset
         self.get_logger().info(
-            f'planning with measured CoM offset x = {x:.1f} mm, y = {y:.1f} mm')
+            f"planning with CoM offset from the URDF's: x = {x:.1f} mm, y = {y:.1f} mm")
         tolerance, urdf = self.params.posture_tolerance, self.model.urdf
 
         def plan() -> tuple[GaitPlayback, float]:
@@ -511,7 +511,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         if state is WalkState.HALTED:
             return ERROR, f'halted: {problem}', values
         if problem:
-            return WARN, f'{state.value}; stopped the last walk: {problem}', values
+            return WARN, f'{state.value}; the last walk was stopped: {problem}', values
         return OK, state.value, values
 
 

@@ -51,14 +51,15 @@ class GaitPlayerParameters(RobotNodeParameters):
         'left_hand, if there is a foot of that name) below which; empty: the first foot of the '
         'YAML')
     shift_holding: list[str] = parameter(
-        [], 'Hands that hold on to something and stay where they are in such a shift; their arms '
-        'must be in joints')
+        [], 'Hands that hold on to something and stay where they are while ~/shift_com moves the '
+        'centre of mass; their arms must be in joints')
     shift_share: float = parameter(
-        1.0, 'Share of the way of such a shift', '', 0.0, 1.0)
-    shift_time: float = parameter(2.0, 'Duration of such a shift', 's', 0.5, 60.0)
+        1.0, 'Share of the way to shift_foot by which ~/shift_com moves the centre of mass', '',
+        0.0, 1.0)
+    shift_time: float = parameter(2.0, 'Duration of a motion of ~/shift_com', 's', 0.5, 60.0)
     pattern: str = parameter(
-        QUASI_STATIC, 'Slow, with the centre of mass always above the soles; or quick, by preview '
-        'control of the zero-moment point', options=tuple(_PATTERNS))
+        QUASI_STATIC, 'Gait: quasi-static (slow, the centre of mass always above the soles) or '
+        'preview (quick, by preview control of the zero-moment point)', options=tuple(_PATTERNS))
     single_support: float = _timing('Duration of the swing of a foot')
     double_support: float = _timing('Duration of the shift of weight between two steps')
     start_stop: float = _timing('Duration of the first and the last shift of weight')

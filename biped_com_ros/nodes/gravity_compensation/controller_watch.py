@@ -38,8 +38,8 @@ _RECOGNITION_PERIOD = 0.2
 DISCOVERY_TIME = 3.0
 #: Time for which it counts as inactive without an event, s.
 _ACTIVATION_TIME = 2.0
-_UNRECOGNISED = ('a subscriber of the commands is not completely discovered yet: wait until it is '
-                 'known whether it is a controller')
+_UNRECOGNISED = ('a subscriber of the commands is not completely discovered yet: waiting until it '
+                 'is known whether it is a controller')
 
 
 class JointOrder:

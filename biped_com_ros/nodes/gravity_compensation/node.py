@@ -15,10 +15,9 @@
 Publishes the efforts that balance gravity, to be added to those of position controllers.
 
 Each JointState gives the posture, the IMU the attitude, and the vertical forces of
-``wrench_aggregator`` the load of each foot. `EffortSupervisor` of the core decides what is
-commanded: efforts follow the robot while all inputs are usable; otherwise the last efforts are
-held for `hold_time`, then ramp to zero, and ``/diagnostics`` shows the reason. Every effort is
-clamped and rate limited.
+``wrench_aggregator`` the load of each foot. Efforts follow the robot while all inputs are usable;
+otherwise the last efforts are held for `hold_time`, then ramp to zero, and ``/diagnostics`` shows
+the reason. Every effort is clamped and rate limited.
 
 A lifecycle node: efforts ramp up after activation and down after deactivation, and are published
 until they are zero; only then can it be cleaned up. With ``autostart`` it activates itself.
@@ -376,7 +375,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         supervisor, guard, mode = self.supervisor, compensator.guard, compensator.mode
         state = supervisor.state
         values = {'state': state, 'support': mode, 'controller': self._controller.state,
-                  'largest effort [N m]': float(np.abs(guard.efforts).max())}
+                  'largest effort [N m or N]': float(np.abs(guard.efforts).max())}
         if not supervisor.is_active:
             return OK, f'inactive, {state}', values
         # All of them: one that comes and goes must not hide one that stays.
@@ -389,7 +388,10 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         saturated = [name for name, is_saturated in zip(
             compensator.model.joint_names, guard.saturated.tolist()) if is_saturated]
         if saturated:
-            return WARN, f'limited by effort_clamp: {", ".join(saturated)}', values
+            return WARN, (
+                f'efforts limited by effort_clamp ({guard.settings.clamp:g} of the limits) '
+                f'at {", ".join(saturated)}: the robot is not fully compensated; change the '
+                'posture, or raise effort_clamp'), values
         return OK, f'{state}, support {mode}', values
 
     def _plan_problem(self) -> str:

@@ -46,7 +46,8 @@ class GravityCompensationParameters(ManagedNodeParameters, PayloadParameters):
         'ones within friction, soles and efforts (bounded; needs proxsuite), or the measured '
         'ones, for dynamic walking', options=(CLOSED_FORM, BOUNDED, MEASURED))
     wrench_cutoff: float = parameter(
-        20.0, "Bandwidth of the wrenches of the contacts, with 'measured'", 'Hz', 1.0, 1000.0)
+        20.0, "Bandwidth of the wrenches of the contacts, with distribution 'measured'", 'Hz', 1.0,
+        1000.0)
     groups: list[str] = parameter(
         [], "Groups of joints of the robot's YAML that take part; empty: all actuated joints")
     gain_joints: list[str] = parameter([], 'Joints with a gain of their own')
@@ -81,8 +82,8 @@ class GravityCompensationParameters(ManagedNodeParameters, PayloadParameters):
         2.0, "Fastest change of an effort, as a share of the joint's limit per second", '1/s',
         0.001, 1000.0)
     unlimited_joints: float = parameter(
-        0.0, 'Effort limit of joints that have none in the URDF; 0: they get no effort', 'N m',
-        0.0, 1e5)
+        0.0, 'Effort limit of joints that have none in the URDF; 0: they get no effort',
+        'N m or N', 0.0, 1e5)
     start_time: float = parameter(2.0, 'Duration of the soft start', 's', 0.01, 60.0)
     stop_time: float = parameter(1.0, 'Duration of the soft stop', 's', 0.01, 60.0)
     input_timeout: float = parameter(
@@ -97,8 +98,9 @@ class GravityCompensationParameters(ManagedNodeParameters, PayloadParameters):
     settle_time: float = parameter(
         0.5, 'How long the IMU has to be steady after a jump', 's', 0.0, 10.0)
     cop_tolerance: float = parameter(
-        0.02, 'How far outside its sole the centre of pressure of a single foot may have to be',
-        'm', 0.0, 1.0)
+        0.02, 'How far outside the sole of a foot that carries the whole weight the centre of '
+        'pressure may be that balance requires; with less weight, further. Beyond, efforts are '
+        'held', 'm', 0.0, 1.0)
     share_lift: float = parameter(
         0.06, 'Vertical force, as a share of body weight, below which a contact has no share',
         '', 0.0, 0.49)
@@ -114,16 +116,17 @@ class GravityCompensationParameters(ManagedNodeParameters, PayloadParameters):
     weight_excess: float = parameter(
         0.35, 'Share by which the contacts may measure more than the body weight for longer than '
         '0.3 s; if it is more, a sensor counts as frozen, and efforts are held', '', 0.01, 1000.0)
-    friction: float = parameter(0.5, "Friction coefficient, with 'bounded'", '', 0.01, 10.0)
+    friction: float = parameter(
+        0.5, "Friction coefficient, with distribution 'bounded'", '', 0.01, 10.0)
     torsional_friction: float = parameter(
-        0.02, "Largest torque about the normal per normal force, with 'bounded'", 'm', 0.0001,
-        1.0)
+        0.02, "Largest torque about the normal per normal force, with distribution 'bounded'",
+        'm', 0.0001, 1.0)
     sole_margin: float = parameter(
-        0.005, "Distance of the centre of pressure from the sole's edge, with 'bounded'", 'm',
-        0.0, 0.1)
+        0.005, "Distance of the centre of pressure from the sole's edge, with distribution "
+        "'bounded'", 'm', 0.0, 0.1)
     torque_lever: float = read_only(
-        0.1, 'Contact wrenches are minimized with torques, N m, divided by this length', 'm',
-        0.001, 10.0)
+        0.1, 'Length by which torques are divided to compare them with forces where the least '
+        'contact wrenches are chosen: the longer, the larger the torques', 'm', 0.001, 10.0)
     gravity: float = gravity_parameter()
     marker_rate: float = read_only(15.0, 'Rate of the markers; 0: off', 'Hz', 0.0, 1000.0)
     marker_scale: float = read_only(
@@ -158,12 +161,11 @@ def _settings(params: GravityCompensationParameters) -> CompensationSettings:
     return settings_from(
         params, CompensationSettings,
         lever=params.torque_lever, contacts=tuple(params.contacts),
-        limits=settings_from(params, SupportLimits, effort_fraction=params.effort_clamp),
-        sharing=settings_from(params, SharingSettings, 'share_', max_rate=params.share_rate),
-        balance=WeightBalanceSettings(
-            unloaded=params.share_lift, missing=params.weight_missing,
-            excess=params.weight_excess),
-        safety=settings_from(
-            params, SafetySettings, clamp=params.effort_clamp, max_rate=params.effort_rate,
-            default_limit=params.unlimited_joints),
+        limits=settings_from(params, SupportLimits, names={'effort_fraction': 'effort_clamp'}),
+        sharing=settings_from(params, SharingSettings, 'share_', {'max_rate': 'share_rate'}),
+        balance=settings_from(
+            params, WeightBalanceSettings, 'weight_', {'unloaded': 'share_lift'}),
+        safety=settings_from(params, SafetySettings, names={
+            'clamp': 'effort_clamp', 'max_rate': 'effort_rate',
+            'default_limit': 'unlimited_joints'}),
         max_tilt=math.radians(params.max_tilt))

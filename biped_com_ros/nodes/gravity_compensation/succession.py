@@ -64,8 +64,8 @@ class CommandSuccession:
         self._acquire()
         if self.record.problem:
             self._node.get_logger().warning(
-                'commands cannot be continued after this node was killed: '
-                f'{self.record.problem}')
+                'if this node is killed, its commands cannot be continued by the next one: '
+                f'{self.record.problem}; check permissions and free space')
 
     def end(self) -> None:
         """Let others command."""

@@ -167,7 +167,8 @@ class TrajectoryOutput(ControllerOutput):
         if not self._reference.is_set:
             return
         if self._reference.motions:
-            self._node.get_logger().error(f'motion ended: {reason}')
+            self._node.get_logger().error(
+                f'motion aborted: {reason}; send it again once efforts are commanded')
         self._reference.clear()
         if self._subscriptions:
             self._commanded.subscribe()

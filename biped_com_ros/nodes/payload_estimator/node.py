@@ -49,6 +49,7 @@ from biped_com_ros.core.signals.synchronizer import StampThrottle
 from biped_com_ros.nodes.payload_estimator.parameters import PayloadEstimatorParameters
 from biped_com_ros.ros.node.diagnostics import OK, Report, WARN
 from biped_com_ros.ros.node.executor import run
+from biped_com_ros.ros.node.input_watch import waiting_for
 from biped_com_ros.ros.node.parameters import settings_from
 from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.topics.frames import frame_prefix, with_prefix
@@ -216,7 +217,7 @@ class PayloadEstimation(RobotNode[PayloadEstimatorParameters]):
     def _report(self) -> Report:
         payload, problem = self.estimator.payload, self.estimator.problem
         if missing := self.missing_inputs:
-            return WARN, f'not estimated: waiting for {", ".join(missing)}', {}
+            return WARN, f'not estimated: {waiting_for(missing)}', {}
         if payload is None:
             return (WARN, problem, {}) if problem else (OK, 'the hands are empty', {})
         x, y, z = payload.com_in_hand.tolist()

@@ -35,13 +35,14 @@ class PayloadEstimatorParameters(RobotNodeParameters):
     smoothing: float = read_only(
         0.08, 'Time constant of the low-pass of the residuals', 's', 0.01, 5.0)
     evidence: float = read_only(
-        25.0, 'Decrease of chi-squared by a payload from which it is reported: with a larger one '
-        'fewer reports are false, and all come later', '', 4.0, 1e4)
+        25.0, 'Chi-squared of the residuals that a payload must explain to be reported: with a '
+        'larger value fewer reports are false, and all come later', '', 4.0, 1e4)
     force_deviation: float = read_only(
         0.001, 'Standard deviation of the sum of the foot forces, as a share of body weight', '',
         1e-5, 1.0)
     moment_deviation: float = read_only(
-        0.001, 'Standard deviation of their moment, as a lever of body weight', 'm', 1e-5, 1.0)
+        0.001, 'Standard deviation of the moment of the foot forces, as a lever of body weight',
+        'm', 1e-5, 1.0)
     effort_deviation: float = read_only(
         0.02, 'Standard deviation of the torque of a joint, friction included, as a share of its '
         'effort limit', '', 1e-4, 1.0)

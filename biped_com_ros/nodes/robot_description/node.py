@@ -36,7 +36,8 @@ from biped_com_ros.core.model.urdf import load_urdf
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return 1 if robot or URDF do not exist, or do not fit."""
-    parser = argparse.ArgumentParser(description='Print the URDF of a robot.')
+    parser = argparse.ArgumentParser(
+        prog='robot_description', description='Print the URDF of a robot.')
     parser.add_argument('robot', help='name of a robot, or path of its YAML file')
     parser.add_argument('urdf', nargs='?', default='',
                         help="overrides the robot's URDF: a path or a package:// URI")

@@ -121,7 +121,9 @@ class SimulatorParameters(RobotChoice):
     floor_roll: float = parameter(
         0.0, "Tilt of the floor about the world's x axis, from the next reset on", 'rad', -0.3,
         0.3)
-    floor_pitch: float = parameter(0.0, 'The same about the y axis', 'rad', -0.3, 0.3)
+    floor_pitch: float = parameter(
+        0.0, "Tilt of the floor about the world's y axis, from the next reset on", 'rad', -0.3,
+        0.3)
     joint_friction: float = _share("The joints' Coulomb friction", 'effort limit')
     joint_stiction: float = _share(
         'How much more effort it takes to break a joint away from rest', 'effort limit')

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""
+r"""
 Runs several nodes of the package in one process on one executor.
 
 Five nodes in one process cost less than half of five processes: they share the executor, the

@@ -21,8 +21,8 @@ the limits of bend and tension. A target is a bend, its direction and an elongat
 position of a joystick.
 
 If the lower IMU and the tendon states have the stamps of the torso's IMU, the work of a control
-cycle is divided between their messages, see `core.torso.cycle`. With other stamps everything is
-done with the message of the torso's IMU.
+cycle is divided between their messages. With other stamps everything is done with the message of
+the torso's IMU.
 
 A lifecycle node: activated, it starts from the present shape; inactive, it sends no lengths, so
 that the drives hold their last ones. With ``autostart`` it activates itself. Gains, limits,
@@ -93,7 +93,7 @@ POSTURE_PERIOD = 0.02
 
 
 class TorsoController(ManagedNode[TorsoControllerParameters]):
-    """Connects sensors, control cycle, targets and outputs."""
+    """Connects sensors, targets and outputs with the control cycle, `core.torso.cycle`."""
 
     def __init__(self, **node_kwargs: Any) -> None:
         self.body: TorsoBody | None = None

@@ -78,7 +78,8 @@ class ViewerParameters(RobotChoice):
         60.0, 'Time that the button for the last minute saves, of messages that are kept while '
         'the page is open; 0: none', 's', 0.0, 600.0)
     recording_memory: int = read_only(
-        100, 'Memory for these messages; of longer recordings only the end is kept', 'MB', 1, 2000)
+        100, 'Memory for the messages that the button for the last minute saves; of longer '
+        'recordings only the end is kept', 'MB', 1, 2000)
     recording_directory: str = read_only(
         '', 'Where recordings are written; empty: a temporary directory')
     optional: bool = read_only(False, 'Whether to exit without an error if viser is not installed')

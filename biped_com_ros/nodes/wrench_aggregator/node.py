@@ -21,7 +21,7 @@ instant, when all feet and hands have a reading. While a sensor is stale, or the
 ``/diagnostics`` has the reason.
 
 Feet and hands with ``source: virtual`` get their wrenches from joint torques and the IMU instead,
-with the stamps of `joint_states`; see `virtual` and `virtual_hands`.
+with the stamps of `joint_states`; see doc/virtual_sensors.rst.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
                 partial(self.offsets.set_temperature, i), required=False, **slow)
             for i, channel in enumerate(channels) if channel.config.temperature_topic}
         self.watch_inputs({
-            'joint states': self.joints, 'orientation': self.imu,
+            'joint states': self.joints, 'IMU': self.imu,
             **{f'wrench of {channel.name}': source
                for channel, source in zip(channels, self.sensors)}, **temperatures})
 

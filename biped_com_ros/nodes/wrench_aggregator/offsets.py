@@ -180,7 +180,7 @@ class SensorOffsets:
         """Tare all of `sensors` or, if one is refused, none."""
         if not self._aggregation.is_state_current:
             raise InputError('not tared: the weight of the feet is unknown without recent joint '
-                             'states and orientation; see the diagnostics of their inputs')
+                             'states and IMU data; see the entries of the inputs')
         offsets, refusals = {}, []
         for sensor in sensors:
             try:
@@ -236,7 +236,8 @@ class SensorOffsets:
         try:
             save_offsets(self._path, self._aggregation.model.config.name, self._offsets)
         except ConfigurationError as error:
-            raise ConfigurationError(f'in use until this node ends, but {error}') from None
+            raise ConfigurationError(
+                f'the offsets are in use until this node ends, but not saved: {error}') from None
         return f'saved to {self._path}'
 
     def _publish(self) -> None:
@@ -269,9 +270,10 @@ class SensorOffsets:
                         if bias.consecutive_rejected >= _REPORTED_REJECTIONS]
             if rejected:
                 return WARN, (
-                    f'readings of {", ".join(rejected)} in the air contradict the estimated bias, '
-                    f'{_REPORTED_REJECTIONS} times or more in a row: something touches the feet, '
-                    'or the biases have jumped; hang the robot freely, and call ~/tare'), values
+                    f'readings of {", ".join(rejected)} in the air were rejected '
+                    f'{_REPORTED_REJECTIONS} times or more in a row, as outliers from the '
+                    'estimated bias: something touches the feet, or the biases have jumped; hang '
+                    'the robot freely, and call ~/tare'), values
         missing = [channel.name for channel in self._channels
                    if channel.name not in self._offsets]
         return OK, f'not tared: {", ".join(missing)}' if missing else 'all sensors tared', values

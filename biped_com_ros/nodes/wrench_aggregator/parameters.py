@@ -100,8 +100,8 @@ class WrenchAggregatorParameters(RobotNodeParameters, ContactParameters, WeightP
         50.0, 'Cut-off frequency of the low-pass of virtual wrenches, from joint torques; see the '
         "feet's 'source' in the robot's YAML", 'Hz', 1.0, 1000.0)
     virtual_hand_cutoff: float = parameter(
-        20.0, "The same of the forces on virtual hands; see the hands' 'source' in the robot's "
-        'YAML', 'Hz', 1.0, 1000.0)
+        20.0, "Cut-off frequency of the low-pass of the forces on virtual hands; see the hands' "
+        "'source' in the robot's YAML", 'Hz', 1.0, 1000.0)
     virtual_hand_effort_deviation: float = parameter(
         0.02, 'Standard deviation of the torques of the arms, as a share of the effort limit: '
         'friction, gains and offsets', '', 1e-6, 1.0)
@@ -109,7 +109,8 @@ class WrenchAggregatorParameters(RobotNodeParameters, ContactParameters, WeightP
         0.08, 'Standard deviation of the mass of each link of the URDF, as a share of it, for the '
         'forces on virtual hands; with a calibrated URDF that of its report', '', 1e-6, 1.0)
     virtual_hand_link_com: float = parameter(
-        0.005, 'The same of the centre of mass of each link, per axis', 'm', 1e-6, 1.0)
+        0.005, 'Standard deviation of the centre of mass of each link of the URDF, per axis, for '
+        'the forces on virtual hands; with a calibrated URDF that of its report', 'm', 1e-6, 1.0)
 
     def aggregation_settings(self) -> AggregationSettings:
         """Return the settings of the aggregation."""

@@ -27,6 +27,7 @@ from biped_com_ros.core.wrench.weight_check import WEIGHING_RATE, WeightCheck
 from biped_com_ros.nodes.zmp_monitor.outputs import SEVERITY
 from biped_com_ros.nodes.zmp_monitor.parameters import ZmpMonitorParameters
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
+from biped_com_ros.ros.node.input_watch import waiting_for
 from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.topics.state_inputs import describe_contacts, StateInputs
 import numpy as np
@@ -94,7 +95,7 @@ class StabilityHealth:
             'margin [m]': _known(last.zmp_margin), 'dcm margin [m]': _known(last.dcm_margin),
             'time to the edge [s]': _known(last.time_to_edge)}
         if missing := self._node.missing_inputs:
-            return ERROR, f'unknown: waiting for {", ".join(missing)}', values
+            return ERROR, f'unknown: {waiting_for(missing)}', values
         if self._base.problem:
             return ERROR, f'unknown: {self._base.problem}', values
         if self._monitor.problem:
@@ -102,7 +103,10 @@ class StabilityHealth:
         values['level'] = watch.level.name
         has_contact = last is not None and any(last.located.stance.in_contact)
         if not has_contact and watch.level != Level.FALLEN:
-            return WARN, 'no foot on the ground', values
+            return WARN, (
+                'no foot on the ground: none carries enough of the weight (contact_engage '
+                f'{self._node.params.contact_engage:g}); if the robot stands, see zmp and weight'
+                ), values
         reasons = f': {"; ".join(watch.reasons)}' if watch.reasons else ''
         return SEVERITY[watch.level], f'{watch.level.name.lower()}{reasons}', values
 
@@ -132,7 +136,7 @@ class StabilityHealth:
     def _why_no_zmp(self, instants: int) -> str:
         stale = [name for name, source in self._inputs.inputs.items() if source.stale()]
         if stale:
-            return f'waiting for {", ".join(stale)}'
+            return waiting_for(stale)
         if not instants:
             return ('the stamps of joint states, IMU and wrenches never match: check that all '
                     'drivers use the same clock')
@@ -148,15 +152,15 @@ class StabilityHealth:
             describe_contacts(tuple(self._node.model.config.feet),
                               last.located.stance.in_contact))}
         if last is not None and last.contacts:
-            names = ', '.join(hand.name for hand in last.hands)
-            hands = f', and the hands {names}' if names else ''
-            return OK, ('region of support by friction, of soles '
-                        f'{"on steps" if not hands else "in contact"}{hands}'), values
+            hands = ', '.join(hand.name for hand in last.hands)
+            limbs = f'soles in contact, hands {hands}' if hands else 'soles on steps'
+            return OK, f'support region computed from friction: {limbs}', values
         if unevenness > self._node.params.unevenness_warning:
             return WARN, (
-                f'the soles in contact are up to {1e3 * unevenness:.0f} mm out of one plane: '
-                'a low step, a foot on its edge, or joint offsets; the ZMP is on a plane between '
-                'them'
+                f'the soles in contact are up to {1e3 * unevenness:.0f} mm out of one plane '
+                f'(unevenness_warning: {1e3 * self._node.params.unevenness_warning:g} mm), and '
+                'the ZMP is on a plane between them; on flat ground, look for a foot on its edge, '
+                'and check joint offsets and sole_origin'
                 ), values
         return OK, 'the soles in contact lie in one plane', values
 
@@ -165,7 +169,7 @@ class StabilityHealth:
             return OK, 'not measured: the feet have no wrench sensors', {}
         verdict = self._weight.verdict()
         if verdict is None:
-            return WARN, 'not measured: no foot wrenches of one instant; see zmp', {}
+            return WARN, 'not measured: no wrenches of all feet with the same stamp; see zmp', {}
         return (OK if verdict.plausible else WARN), verdict.message, {'ratio': verdict.ratio}
 
 

@@ -149,17 +149,17 @@ def _aligned_delay(params: ZmpMonitorParameters) -> float:
 
 def _settings(params: ZmpMonitorParameters) -> MonitorSettings:
     stability = settings_from(
-        params, StabilityThresholds, margin=params.margin_warning,
-        dcm_margin=params.dcm_margin_unstable, tilt=params.tilt_unstable,
-        fallen_tilt=params.tilt_fallen, lean=params.lean_unstable, dwell=params.level_dwell,
-        recovery=params.recovery_time)
+        params, StabilityThresholds, names={
+            'margin': 'margin_warning', 'dcm_margin': 'dcm_margin_unstable',
+            'tilt': 'tilt_unstable', 'fallen_tilt': 'tilt_fallen', 'lean': 'lean_unstable',
+            'dwell': 'level_dwell', 'recovery': 'recovery_time'})
     undone = params.wrench_delay - _aligned_delay(params)
     return settings_from(
         params, MonitorSettings, 'model_', stability=stability, min_share=params.min_force_share,
         gravity=params.gravity, wrench_delay=undone,
         foot_friction=params.foot_friction, step_height=params.step_height,
-        edge_height=params.edge_height, hands=HandSettings(
-            friction=params.hand_friction, largest_force=params.hand_force,
+        edge_height=params.edge_height, hands=settings_from(
+            params, HandSettings, 'hand_', {'largest_force': 'hand_force'},
             thresholds=_thresholds(params)))
 
 

@@ -47,9 +47,9 @@ class ZmpMonitorParameters(
         0.02, 'Distance of parallel soles from their mean plane above which they stand on steps',
         'm', 0.0, 10.0)
     edge_height: float = parameter(
-        0.003, 'Height over the lowest corner of a sole that rolls up to which other corners '
-        'still touch: how far soles and ground give way. 0: whole soles always touch', 'm', 0.0,
-        0.1)
+        0.003, 'Height of a corner above the lowest corner of a rolling sole below which it still '
+        'touches the ground, since sole and ground give way; 0: whole soles always touch', 'm',
+        0.0, 0.1)
     contact_engage_dwell: float = parameter(
         0.0, 'Time the force has to stay above contact_engage for contact to begin; 0, since a '
         'landing foot affects the ZMP at once', 's', 0.0, 1.0)
@@ -65,9 +65,9 @@ class ZmpMonitorParameters(
         'model; 0.0045 is that of the low-pass of wrench_aggregator at its default (of second '
         'order: 0.225 / low_pass_cutoff)', 's', 0.0, 0.1)
     align_wrenches: bool = parameter(
-        False, 'Pair wrenches with the joint states of wrench_delay before: ZMP, margins and '
-        'contacts of a walking robot are right for their stamps then, but published that much '
-        'later')
+        False, 'Whether wrenches are used with the joint states of wrench_delay before their '
+        'stamps: ZMP, margins and contacts of a walking robot are then right for their stamps, '
+        'but published wrench_delay later')
     margin_warning: float = parameter(
         0.01, 'Margin of ZMP or DCM below which the robot is marginal', 'm', -1.0, 1.0)
     dcm_margin_unstable: float = parameter(
@@ -77,13 +77,14 @@ class ZmpMonitorParameters(
     tilt_fallen: float = parameter(
         1.0, 'Tilt of the base above which the robot has fallen', 'rad', 0.02, 3.1)
     lean_unstable: float = parameter(
-        0.5, 'Horizontal part of the unit vector along the base, as it will be after lean_time, '
-        'above which the robot is unstable', '', 0.01, 3.0)
+        0.5, 'Lean above which the robot is unstable: the horizontal length of the unit vector '
+        'along the z axis of the base, extrapolated by lean_time; at rest the sine of the tilt',
+        '', 0.01, 3.0)
     lean_time: float = parameter(
         0.3, 'How far ahead the base is extrapolated by its angular velocity', 's', 0.0, 2.0)
     walking_timeout: float = parameter(
-        1.0, 'Time after a step that caught the DCM during which margins do not count for the '
-        'level', 's', 0.0, 10.0)
+        1.0, 'Time for which margins do not count for the level after a step that moved the '
+        'support under a DCM outside it, as fast gaits do', 's', 0.0, 10.0)
     margin_hysteresis: float = parameter(
         0.005, 'Distance by which margins have to exceed the threshold for a level to end', 'm',
         0.0, 1.0)
@@ -93,7 +94,8 @@ class ZmpMonitorParameters(
     level_dwell: float = parameter(
         0.01, 'How long a threshold has to be exceeded for a level to begin', 's', 0.0, 10.0)
     recovery_time: float = parameter(
-        0.3, 'How long all values have to be back within it for a level to end', 's', 0.0, 60.0)
+        0.3, 'How long all values have to be back within the thresholds for a level to end', 's',
+        0.0, 60.0)
     unevenness_warning: float = parameter(
         0.01, 'Distance of a sole from the plane of support above which soles are reported '
         'as uneven', 'm', 0.0, 10.0)

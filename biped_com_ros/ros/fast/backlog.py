@@ -76,9 +76,9 @@ class Backlog:
             self._skip(True)
             if self._may_log():
                 self._node.get_logger().warning(
-                    f'{delay:.1f} s behind the messages: skipping those of sensors until they are '
-                    'in time again; the computer is too slow or too busy: close what else runs, '
-                    'or lower the rate of the sensors')
+                    f'messages are processed {delay:.1f} s late: skipping those of sensors until '
+                    'this process has caught up; the computer is too slow or too busy: close '
+                    'other programs, or lower the rate of the sensors')
         elif not is_late and self.is_skipping:
             self._skip(False)
         self._was_late = is_late

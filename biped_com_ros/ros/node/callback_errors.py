@@ -102,4 +102,6 @@ def log_exception(node: Node, error: BaseException) -> None:
         node.get_logger().error(str(error))
         return
     details = ''.join(traceback.format_exception(type(error), error, error.__traceback__))
-    node.get_logger().error(f'a callback failed; the node keeps running:\n{details}')
+    node.get_logger().error(
+        'a callback raised an unexpected exception; the node keeps running; please report it '
+        f'with this traceback:\n{details}')

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 import inspect
 from pathlib import Path
+import re
 import sys
 from typing import Any
 
@@ -49,7 +50,7 @@ def help_text(create: Callable[..., Any]) -> str:
     """Return call, description and parameters of the node that a function creates."""
     name, module = _name_of(create), sys.modules[create.__module__]
     lines = [f'ros2 run biped_com_ros {name} --ros-args -p PARAMETER:=VALUE '
-             '--params-file FILE -r FROM:=TO', '', inspect.cleandoc(module.__doc__ or '')]
+             '--params-file FILE -r FROM:=TO', '', _plain(module.__doc__ or '')]
     parameters = getattr(module, f"{name.title().replace('_', '')}Parameters", None)
     if parameters is not None:
         from biped_com_ros.ros.node.parameters import parameter_fields  # needs rclpy
@@ -57,6 +58,11 @@ def help_text(create: Callable[..., Any]) -> str:
         lines += [f'  {field}: {info.text()}; default {default!r}'
                   for field, (_, default, info) in parameter_fields(parameters).items()]
     return '\n'.join(lines)
+
+
+def _plain(docstring: str) -> str:
+    """Return a docstring without what only Sphinx shows: indentation and roles."""
+    return re.sub(r':\w+:`~?([^`]*)`', r'\1', inspect.cleandoc(docstring))
 
 
 def _before_ros(words: Sequence[str]) -> Sequence[str]:

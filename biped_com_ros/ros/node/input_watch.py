@@ -15,7 +15,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 import time
 
 from biped_com_ros.ros.node.callback_errors import Throttle
@@ -83,6 +83,11 @@ class InputWatch:
         if self._throttle(source.topic):
             self._node.get_logger().warning(f'waiting for {_describe(name, source)} for '
                                             f'{waited:.0f} s: {source.report()[1]}')
+
+
+def waiting_for(inputs: Iterable[str]) -> str:
+    """Return the text of a diagnostic about missing inputs, by name, with where to look."""
+    return f'waiting for {", ".join(inputs)}; see the entries of the inputs'
 
 
 def _describe(name: str, source: Input) -> str:

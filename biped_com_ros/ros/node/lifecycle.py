@@ -125,7 +125,7 @@ class ManagedNode(RobotNodeMixin[Parameters], LifecycleNode):
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Destroy what was built; fails while the node is busy."""
         if reason := self.busy():
-            self.get_logger().error(f'cannot be cleaned up: {reason}')
+            self.get_logger().error(f'cannot be cleaned up now: {reason}; try again later')
             return FAILURE
         self._destroy_parts()
         return SUCCESS

@@ -29,7 +29,7 @@ launch file; as plain parameters both would be in the same place, and the last o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 import dataclasses
 from dataclasses import dataclass
 import functools
@@ -38,7 +38,7 @@ from pathlib import Path
 import typing
 from typing import Any, Generic, TypeVar
 
-from biped_com_ros.core.errors import BipedComError, ConfigurationError
+from biped_com_ros.core.errors import BipedComError, ConfigurationError, SettingError
 from biped_com_ros.core.plain_yaml import load_yaml
 from biped_com_ros.ros.fast.compat import parameter_override, parameter_overrides
 from rcl_interfaces.msg import (
@@ -115,7 +115,7 @@ read_only = functools.partial(parameter, read_only=True)
 
 
 def settings_from(params: object, settings_class: Callable[..., _T], prefix: str = '',
-                  **others: Any) -> _T:
+                  names: Mapping[str, str] | None = None, **others: Any) -> _T:
     """
     Build a settings object from the parameters that are named like its fields.
 
@@ -127,14 +127,25 @@ def settings_from(params: object, settings_class: Callable[..., _T], prefix: str
         A dataclass. Fields for which there is neither a parameter nor a value keep their default.
     prefix
         Which the names of the parameters have before the names of the fields.
+    names
+        Parameters that are named differently, by field.
     others
-        Values of fields that are named differently, or computed.
+        Values of fields that are computed.
+
+    Raises
+    ------
+    ConfigurationError
+        If a value is out of range; the message names the parameter.
 
     """
     fields: Any = dataclasses.fields(settings_class)  # type: ignore[arg-type]
-    same = {field.name: getattr(params, prefix + field.name) for field in fields
-            if field.name not in others and hasattr(params, prefix + field.name)}
-    return settings_class(**same, **others)
+    names = {**{field.name: prefix + field.name for field in fields}, **(names or {})}
+    given = {field: getattr(params, name) for field, name in names.items()
+             if field not in others and hasattr(params, name)}
+    try:
+        return settings_class(**given, **others)
+    except SettingError as error:
+        raise error.renamed({field: names[field] for field in given}) from None
 
 
 def declare_parameters(node: Node, parameters_class: type[_T],
@@ -271,8 +282,8 @@ def _check_files(node: Node) -> None:
     for file in filter(None, _launch_argument(node, 'params_files').split(_SEPARATOR)):
         if not Path(file).is_file():
             raise ConfigurationError(
-                f"parameter file '{file}' does not exist, so its parameters would silently have "
-                'their defaults: correct the path in the launch arguments')
+                f"parameter file '{file}' does not exist: correct its path in the launch "
+                'arguments')
 
 
 def _launch_argument(node: Node, name: str) -> str:

@@ -143,9 +143,10 @@ class RobotSource:
         if self._problem:
             return f"waiting for a usable URDF on '{topic}': {self._problem}"
         publishers = self._node.count_publishers(topic)
-        hint = ('published, but not latched or not yet received' if publishers else
+        hint = ('it is published, but was not received yet; if this stays, make its publisher '
+                'latched (transient local)' if publishers else
                 'it has no publisher; start robot_state_publisher or set the parameter urdf')
-        return f"waiting for the URDF of '{self.config.name}' on '{topic}' ({hint})"
+        return f"waiting for the URDF of '{self.config.name}' on '{topic}': {hint}"
 
     def _remind(self) -> None:
         self._node.get_logger().warning(self._describe_wait())

@@ -265,7 +265,7 @@ class Input:
         if wrong := self._wrong_types():
             return (f'{since}: it is published as {wrong}, and {type_name(self._message_type)} is '
                     'needed; correct the topic in the robot file or the remapping')
-        return f'{since}, {self._silence.reason(self.topic, publishers, self._used_qos)}'
+        return f'{since}: {self._silence.reason(self.topic, publishers, self._used_qos)}'
 
     @property
     def _used_qos(self) -> QoSProfile:

@@ -78,7 +78,7 @@ class NodeStates:
         else:
             return ''
         state = self._states.get(name, '')
-        return f'it is {state}: {remedy}' if state else ''
+        return f'but is {state}: {remedy}' if state else ''
 
     def _query_node(self, node: Node, name: str) -> None:
         if name not in self._clients:
@@ -151,14 +151,15 @@ class Silence:
             name = _name(info)
             reasons[name] = _mismatch(topic, info.qos_profile, qos) or (
                 states.problem(name) if info.node_name != _NO_NODE else '')
-        parts = [f'{name} publishes it{f", but {reason}" if reason else ""}'
-                 for name, reason in list(reasons.items())[:_NAMED]]
-        if len(reasons) > _NAMED:
-            parts.append(f'{len(reasons) - _NAMED} more')
-        remedy = '' if any(reasons.values()) else (
-            ': it sends nothing, or nothing of it arrives here; see its log and ros2 topic hz '
-            f'{topic}')
-        return f'although {"; ".join(parts)}{remedy}'
+        more = [f'{len(reasons) - _NAMED} more'] if len(reasons) > _NAMED else []
+        named = list(reasons.items())[:_NAMED]
+        if any(reasons.values()):
+            return '; '.join([f'{name} publishes it {reason}'.rstrip()
+                              for name, reason in named] + more)
+        names = ', '.join([name for name, _ in named] + more)
+        publish, its = ('publishes', 'its log') if len(reasons) == 1 else ('publish', 'their logs')
+        return (f'{names} {publish} this topic, but nothing arrives; see {its}, and try ros2 '
+                f'topic hz {topic}')
 
 
 _states_of: weakref.WeakKeyDictionary[Node, NodeStates] = weakref.WeakKeyDictionary()
@@ -183,10 +184,10 @@ def _mismatch(topic: str, published: QoSProfile, ours: QoSProfile) -> str:
     parameter = f"set 'qos_overrides.{topic}.subscription"
     if (published.reliability == ReliabilityPolicy.BEST_EFFORT
             and ours.reliability == ReliabilityPolicy.RELIABLE):
-        return ('best effort, which does not reach a reliable subscription: '
+        return ('as best effort, which a reliable subscription does not receive: '
                 f"{parameter}.reliability' to 'best_effort'")
     if (published.durability == DurabilityPolicy.VOLATILE
             and ours.durability == DurabilityPolicy.TRANSIENT_LOCAL):
-        return ('volatile, which does not reach a transient local subscription: '
+        return ('as volatile, which a transient local subscription does not receive: '
                 f"{parameter}.durability' to 'volatile'")
     return ''

@@ -191,7 +191,7 @@ class StateInputs:
     def _subscribe_to_base(self) -> dict[str, Input]:
         node, params, config = self._node, self._params, self._model.config
         if params.base_source == 'imu':
-            return {'orientation': ImuInput(
+            return {'IMU': ImuInput(
                 node, config.imu.topic, config.imu.frame, self._on_imu,
                 tilt=config.instruments.tilt(config.imu.frame), **self._options)}
         if params.base_source == 'filter':

@@ -48,16 +48,16 @@ def test_inputs_that_are_missing_and_arrive_are_logged(own_rig, monkeypatch, cap
         nonlocal log
         log += capfd.readouterr().err
         return all(text in log for text in texts)
-    rig.until(lambda: has_logged('waiting for joint states for ', 'waiting for orientation for ',
+    rig.until(lambda: has_logged('waiting for joint states for ', 'waiting for IMU for ',
                                  f"on '{rig.space}/imu'"))
     assert not any(rig.got.values())
     rig.warm_up()
     log = ''
-    rig.until(lambda: rig.step() and has_logged('received joint states', 'received orientation'))
+    rig.until(lambda: rig.step() and has_logged('received joint states', 'received IMU'))
     rig.spin(0.6)
     has_logged()
     assert log.count(f"received joint states on '{rig.space}/joint_states'") == 1
-    assert log.count(f"received orientation on '{rig.space}/imu'") == 1
+    assert log.count(f"received IMU on '{rig.space}/imu'") == 1
     assert 'waiting' not in log
 
 
@@ -147,7 +147,7 @@ def test_an_imu_that_stops_stops_everything_and_is_named(rig):
     rig.clear()
     rig.play(10)
     assert not any(rig.got.values())
-    rig.health('base', ERROR, text='unknown: waiting for orientation')
+    rig.health('base', ERROR, text='unknown: waiting for IMU')
     rig.silent.clear()
     rig.until(lambda: rig.step() and rig.got['com'])
     assert rig.health('base', OK)
@@ -247,7 +247,7 @@ def test_the_dcm_of_a_com_below_the_ground_is_not_published(own_rig):
     rig.until(lambda: rig.step() and rig.got['com'] and rig.got['com_velocity'])
     rig.play(10)
     assert not rig.got['dcm']
-    assert 'no dcm: the centre of mass is -' in rig.health('com', WARN)
+    assert 'DCM not published: the centre of mass is -' in rig.health('com', WARN)
 
 
 def test_the_parameter_file_has_every_parameter_with_its_default():

@@ -36,7 +36,7 @@ def test_odometry_gives_base_and_velocity(own_rig, rpy):
     rig.warm_up()
     rig.play(10)
     rig.assert_truth(np.zeros(3))
-    assert 'by odometry, in contact: left' in rig.health('base', OK)
+    assert 'base from odometry; feet in contact: left' in rig.health('base', OK)
 
 
 def test_odometry_of_other_frames_is_refused(own_rig):

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+import re
 import signal
 import subprocess
 import sys
@@ -35,7 +36,8 @@ _ANNOUNCED = (
     'import importlib, runpy, sys; module = sys.argv.pop(1); '
     "sys.orig_argv[1:3] = ['-m', module]; importlib.import_module(module.rsplit('.', 1)[0]); "
     "print('ready', flush=True); runpy.run_module(module, run_name='__main__')")
-TOOLS = ['offline.calibrate', 'offline.check', 'launch_runner.launch', 'gazebo.files']
+TOOLS = ['offline.calibrate', 'offline.check', 'launch_runner.launch', 'gazebo.files',
+         'viz.rviz_file']
 
 
 def run(module, *words, **environment):
@@ -49,6 +51,8 @@ def test_every_executable_explains_itself(module):
     found = run(module, '--help')
     assert found.returncode == 0 and not found.stderr
     assert len(found.stdout.splitlines()) > 5
+    assert 'node.py' not in found.stdout and ' files.py' not in found.stdout
+    assert not re.search(':[a-z]+:`', found.stdout), 'a role of Sphinx'
     if module.split('.')[1] in OF_ROS:
         assert f"ros2 run biped_com_ros {module.split('.')[1]} --ros-args" in found.stdout
         assert '\nParameters:\n' in found.stdout

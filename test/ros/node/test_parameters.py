@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.wrench.contact import ContactThresholds
 from biped_com_ros.ros.node.parameters import (
     declare_parameters, parameter, read_only, settings_from)
 import pytest
@@ -191,6 +192,32 @@ def test_settings_get_the_parameters_with_a_prefix():
         count: int = 7
 
     assert settings_from(Prefixed(), Settings, 'wheel_') == Settings(rate=5.0)
+
+
+def test_settings_get_parameters_that_are_named_differently():
+    @dataclass(frozen=True)
+    class Other:
+        """Parameters of which one has another name."""
+
+        speed: float = 5.0
+        count: int = 7
+
+    assert settings_from(Other(), Settings, names={'rate': 'speed'}) == Settings(rate=5.0, count=7)
+
+
+def test_a_refused_setting_has_the_name_of_its_parameter():
+    @dataclass(frozen=True)
+    class Parameters:
+        """Parameters of a contact that can neither begin nor end."""
+
+        contact_engage: float = 0.03
+        leave: float = 0.06
+
+    with pytest.raises(ConfigurationError) as refusal:
+        settings_from(Parameters(), ContactThresholds, 'contact_', {'release': 'leave'})
+    assert str(refusal.value) == (
+        "'leave' is 0.06; it must be below 'contact_engage', 0.03 (shares of body weight): lower "
+        "it, or raise 'contact_engage'")
 
 
 def test_settings_without_a_value_that_is_required_are_refused():

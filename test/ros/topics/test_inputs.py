@@ -326,7 +326,7 @@ def test_diagnostics_follow_a_sensor_from_start_to_end(rig):
     assert silent.level == ERROR and silent.hardware_id == 'robby'
     assert "'/point' yet: no publisher" in silent.message
     feed = Feed(rig, source, PointStamped, [])
-    assert 'although /peer publishes it' in status().message
+    assert '/peer publishes this topic, but nothing arrives' in status().message
     point = PointStamped(header=Header(frame_id='odom'))
     feed.send(point)
     assert status().level == OK

@@ -69,7 +69,7 @@ def test_hardware_that_has_not_written_its_interfaces_is_named(rig, broadcaster)
 def test_an_inactive_broadcaster_is_named_with_the_command_that_activates_it(rig, broadcaster):
     manager = ControllerManager(rig, right_foot='inactive')
     try:
-        remedy = (f'/{rig.namespace}/right_foot publishes it, but it is an inactive controller: '
+        remedy = (f'/{rig.namespace}/right_foot publishes it but is an inactive controller: '
                   'ros2 control switch_controllers --activate right_foot')
         rig.until(lambda: remedy in rig.node.sensors[2].report()[1], what='the remedy')
         assert rig.node.sensors[2].report()[0] == DiagnosticStatus.ERROR

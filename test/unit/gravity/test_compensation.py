@@ -156,7 +156,7 @@ def test_a_contact_that_would_have_to_pull_is_refused(model):
     pulled = [wrench.tolist() for wrench in load.on_contacts([0.5, 0.5]).wrenches]
     weight = compensator.gravity_model.weight
     pulled[1][2] -= weight
-    assert "'right' would have to pull with" in support_problem(
+    assert "balance requires contact 'right' to pull with" in support_problem(
         ContactSolution(load, [0.5, 0.5], pulled), 1.0)
 
 

@@ -128,12 +128,19 @@ def test_forces_that_are_not_finite_are_not_used(force):
     np.testing.assert_allclose(sharing.update([450.0, force], 2 * STEP_NS), 0.5)
 
 
-@pytest.mark.parametrize('values', (
-    {'lift': 0.2, 'full': 0.1}, {'lift': -0.1}, {'max_rate': 0.0}, {'max_rate': float('nan')},
-    {'air': 0.6}, {'full': 0.6}))
-def test_nonsense_is_refused(values):
-    with pytest.raises(ConfigurationError):
+@pytest.mark.parametrize(('values', 'message'), (
+    ({'lift': 0.2, 'full': 0.1}, "'lift' is 0.2; it must be below 'full', 0.1 (shares of body "
+                                 "weight): lower it, or raise 'full'"),
+    ({'lift': -0.1}, "'lift' is -0.1; it must be zero or more (share of body weight)"),
+    ({'max_rate': 0.0}, "'max_rate' is 0.0 1/s; it must be above 0"),
+    ({'max_rate': float('nan')}, "'max_rate' is nan 1/s; it must be above 0"),
+    ({'air': 0.6}, "'air' is 0.6; it must be below 'ground', 0.5 (shares of body weight): lower "
+                   "it, or raise 'ground'"),
+    ({'full': 0.6}, "'full' is 0.6; it must be below 0.5 (share of body weight)")))
+def test_nonsense_is_refused(values, message):
+    with pytest.raises(ConfigurationError) as refusal:
         SharingSettings(**values)
+    assert str(refusal.value) == message
 
 
 def test_a_foot_that_may_be_in_the_air_gets_no_share():

@@ -211,12 +211,16 @@ def test_rows_are_negative_outside_of_the_limits():
         assert bool((rows @ np.array(wrench, dtype=float)).min() >= 0.0) is inside, wrench
 
 
-@pytest.mark.parametrize('values', (
-    {'friction': 0.0}, {'torsional_friction': -1.0}, {'sole_margin': -0.1},
-    {'effort_fraction': 0.0}, {'friction': float('nan')}))
-def test_invalid_limits_are_refused(values):
-    with pytest.raises(ConfigurationError, match='positive'):
+@pytest.mark.parametrize(('values', 'message'), (
+    ({'friction': 0.0}, "'friction' is 0.0; it must be above 0"),
+    ({'torsional_friction': -1.0}, "'torsional_friction' is -1.0 m; it must be above 0"),
+    ({'sole_margin': -0.1}, "'sole_margin' is -0.1 m; it must be zero or more"),
+    ({'effort_fraction': 0.0}, "'effort_fraction' is 0.0; it must be above 0"),
+    ({'friction': float('nan')}, "'friction' is nan; it must be above 0")))
+def test_invalid_limits_are_refused(values, message):
+    with pytest.raises(ConfigurationError) as refusal:
         SupportLimits(**values)
+    assert str(refusal.value) == message
 
 
 def test_a_margin_that_leaves_no_sole_is_refused():

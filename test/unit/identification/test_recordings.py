@@ -312,7 +312,8 @@ def test_a_fallen_robot_and_reversed_sensors_are_distinguished(recorded, tmp_pat
     true, _, instants = recorded
     flipped = [SimpleNamespace(**{**vars(now), 'wrenches': -now.wrenches}) for now in instants]
     path = write_csv(tmp_path / 'a.csv', true, flipped)
-    with pytest.raises(InputError, match=r'seems to pull foot .*: flip wrench_sensors\.\w+\.sign'):
+    flip = r'on foot .* is negative, -.*: flip wrench_sensors\.\w+\.sign'
+    with pytest.raises(InputError, match=flip):
         captures_of(path, true.model)
     on_its_back = np.array((math.sqrt(0.5), 0.0, 0.0, math.sqrt(0.5)))
     fallen = [SimpleNamespace(**{**vars(now), 'quaternion': on_its_back}) for now in flipped]

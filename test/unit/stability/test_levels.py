@@ -150,10 +150,11 @@ def test_time_that_goes_back_does_not_set_a_trigger():
 
 
 @pytest.mark.parametrize(('changes', 'message'), [
-    ({'dcm_margin': 0.02}, 'must not be above the margin that warns, 0.01 m'),
-    ({'tilt': 1.2}, 'below that of a fall, 1.0 rad'),
-    ({'lean': 0.2}, 'must not be below the tilt of instability, 0.35'),
-    ({'dwell': -0.1}, 'must not be negative')])
+    ({'dcm_margin': 0.02},
+     "'dcm_margin' is 0.02 m; it must be at most 'margin', 0.01 m: lower it"),
+    ({'tilt': 1.2}, "'tilt' is 1.2 rad; it must be below 'fallen_tilt', 1.0 rad: lower it"),
+    ({'lean': 0.2}, "'lean' is 0.2; it must be at least 'tilt', 0.35 rad: raise it"),
+    ({'dwell': -0.1}, "'dwell' is -0.1 s; it must be zero or more")])
 def test_thresholds_that_make_no_sense(changes, message):
     with pytest.raises(ConfigurationError, match=message):
         StabilityThresholds(**changes)

@@ -81,12 +81,20 @@ def test_reset_clears_the_contact(detector):
     assert not detector.update(0.0, 10 * MS)
 
 
-@pytest.mark.parametrize('engage, release', [(0.05, 0.05), (0.05, 0.1), (1.5, 0.1), (0.1, 0.0)])
-def test_thresholds_that_cannot_work_are_refused(engage, release):
-    with pytest.raises(ConfigurationError, match='release < engage'):
+@pytest.mark.parametrize(('engage', 'release', 'message'), [
+    (0.05, 0.05, "'release' is 0.05; it must be below 'engage', 0.05 (shares of body weight): "
+                 "lower it, or raise 'engage'"),
+    (0.05, 0.1, "'release' is 0.1; it must be below 'engage', 0.05 (shares of body weight): "
+                "lower it, or raise 'engage'"),
+    (1.5, 0.1, "'engage' is 1.5; it must be below 1 (share of body weight)"),
+    (0.1, 0.0, "'release' is 0.0; it must be above 0 (share of body weight)")])
+def test_thresholds_that_cannot_work_are_refused(engage, release, message):
+    with pytest.raises(ConfigurationError) as refusal:
         ContactThresholds(engage=engage, release=release)
+    assert str(refusal.value) == message
 
 
 def test_negative_dwell_is_refused():
-    with pytest.raises(ConfigurationError, match='dwell'):
+    with pytest.raises(ConfigurationError) as refusal:
         ContactThresholds(engage=0.1, release=0.05, engage_dwell=-0.01, release_dwell=0.0)
+    assert str(refusal.value) == "'engage_dwell' is -0.01 s; it must be zero or more"

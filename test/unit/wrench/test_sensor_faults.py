@@ -75,8 +75,10 @@ def test_hands_count_but_may_be_free():
 
 
 def test_settings_that_make_no_sense():
-    with pytest.raises(ConfigurationError, match='missing 0'):
+    with pytest.raises(ConfigurationError) as refusal:
         WeightBalanceSettings(missing=0.0)
+    assert str(refusal.value) == (
+        "'missing' is 0.0; it must be above 0 and at most 1 (share of body weight)")
 
 
 def test_a_reading_that_repeats_exactly_is_detected_and_noise_is_not():
