@@ -85,7 +85,7 @@ def test_the_log_names_each_reason_although_another_was_logged_just_before(rig, 
     controller.switch(on=False)
     rig.until(lambda: shows("effort_controller' is inactive"), 'the line about the controller')
     lines = [line for line in logged.splitlines() if 'holding the last efforts' in line]
-    assert all(any(part in line for line in lines) for part in ('imu', 'is inactive')), logged
+    assert all(any(part in line for line in lines) for part in ('the IMU', 'is inactive')), logged
     controller.unload()
 
 
