@@ -99,6 +99,25 @@ class LoadMotion(NamedTuple):
             mass + self.mass)
         return total
 
+    def joined_with(self, mass: float, com: Sequence[float] | Array,
+                    velocity: Sequence[float] | Array, state: RobotState,
+                    twist: Twist) -> tuple[Array, Array]:
+        """
+        Return the common centre of mass and its velocity, both in the world.
+
+        Parameters
+        ----------
+        mass, com, velocity
+            Of the robot, kg, and in the world, (3,), m and m/s.
+        state, twist
+            The robot with its base in the world, and the twist of that base, along its axes.
+
+        """
+        total = mass + self.mass
+        momentum = state.base.rotation.dot(self.momentum_along_base(twist))
+        return ((mass * np.array(com) + self.mass * self.place(state)) / total,
+                (mass * np.array(velocity) + momentum) / total)
+
     def place(self, state: RobotState) -> Array:
         """Return where it is in the world, (3,), m."""
         return np.array(state.base.place(*(self.moment / self.mass).tolist()))

@@ -155,14 +155,10 @@ class FusedComOutput:
 
     def _with_payload(self, com: Any, velocity: Any) -> tuple[Any, Any]:
         """Return centre of mass and velocity of robot and payload in the world."""
-        load, last, mass = self._load, self._last, self._estimate.mass
+        load, last = self._load, self._last
         if load is None or last is None or last.twist is None:
             return com, velocity
-        state = last.state
-        total, momentum = mass + load.mass, state.base.rotation.dot(
-            load.momentum_along_base(last.twist))
-        return ((mass * np.array(com) + load.mass * load.place(state)) / total,
-                (mass * np.array(velocity) + momentum) / total)
+        return load.joined_with(self._estimate.mass, com, velocity, last.state, last.twist)
 
     def _publish(self, stamp_ns: int) -> None:
         """Publish the estimate; messages without subscribers are not built."""

@@ -39,12 +39,12 @@ from functools import partial
 import sys
 from typing import Any
 
-from biped_com_ros.core.constants import nanoseconds, NEVER_NS
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.geometry.wrench import largest_credible_load
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.payload.estimator import Payload, PayloadEstimator, PayloadSettings
 from biped_com_ros.core.payload.residuals import PayloadMeasurement
+from biped_com_ros.core.signals.means import RecentMean
 from biped_com_ros.core.signals.synchronizer import StampThrottle
 from biped_com_ros.nodes.payload_estimator.parameters import PayloadEstimatorParameters
 from biped_com_ros.ros.node.diagnostics import OK, Report, WARN
@@ -61,27 +61,6 @@ from biped_com_ros.ros.topics.services import trigger_service
 from biped_com_ros.ros.topics.stamp import stamp_to_msg
 from geometry_msgs.msg import InertiaStamped
 import numpy as np
-
-#: Largest difference of the stamps of wrenches and IMU from those of the joint states, ns.
-_SAME_NS = nanoseconds(0.05)
-
-
-class _Mean:
-    """Mean of what was received since it was taken."""
-
-    def __init__(self, size: int) -> None:
-        self._sum, self._count, self.stamp_ns = np.zeros(size), 0, NEVER_NS
-
-    def add(self, stamp_ns: int, *values: Array) -> None:
-        self._sum += np.concatenate(values)
-        self._count, self.stamp_ns = self._count + 1, stamp_ns
-
-    def take(self, stamp_ns: int) -> Array | None:
-        """Return the mean and begin anew; None if nothing is of this time."""
-        is_recent = abs(stamp_ns - self.stamp_ns) <= _SAME_NS
-        mean = self._sum / self._count if self._count and is_recent else None
-        self._sum, self._count = np.zeros_like(self._sum), 0
-        return mean
 
 
 class PayloadEstimation(RobotNode[PayloadEstimatorParameters]):
@@ -101,8 +80,8 @@ class PayloadEstimation(RobotNode[PayloadEstimatorParameters]):
     def build(self, model: RobotModel) -> None:
         """Make the estimator, its inputs and its outputs."""
         self._start()
-        self._efforts, self.imu_mean = _Mean(len(model.joint_names)), _Mean(6)
-        self.wrench_means: dict[str, _Mean] = {}
+        self._efforts, self.imu_mean = RecentMean(len(model.joint_names)), RecentMean(6)
+        self.wrench_means: dict[str, RecentMean] = {}
         self._make_inputs(model)
         hands = {name: hand.frame for name, hand in model.config.hands.items()}
         prefix = frame_prefix(self)
@@ -141,7 +120,7 @@ class PayloadEstimation(RobotNode[PayloadEstimatorParameters]):
             if hand.wrench_sensors}
         self._hands = tuple(name for name in frames if name not in self._feet)
         for name, frame in frames.items():
-            self.wrench_means[name] = _Mean(6)
+            self.wrench_means[name] = RecentMean(6)
             WrenchInput(self, f'wrench_aggregator/{name}/wrench', frame,
                         partial(self._on_wrench, name), required=False,
                         largest=largest_credible_load(model.mass), **options)

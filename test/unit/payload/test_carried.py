@@ -80,6 +80,12 @@ def test_centre_of_mass_and_velocity_are_those_of_a_robot_with_a_heavier_hand(mo
         truth.base.turn(*carry(model).motion(state).velocity_with(
             model.mass, twist.linear + np.cross(twist.angular, state.com_in_base)
             + state.com_velocity_in_base, located.twist)), expected, atol=1e-12)
+    com, velocity = carry(model).motion(state).joined_with(
+        model.mass, state.com_in_world, state.base.turn(*(
+            twist.linear + np.cross(twist.angular, state.com_in_base)
+            + state.com_velocity_in_base)), state, twist)
+    np.testing.assert_allclose(com, truth.com_in_world, atol=1e-12)
+    np.testing.assert_allclose(velocity, expected, atol=1e-12)
 
 
 def test_momentum_is_that_of_a_robot_with_a_heavier_hand(model):
