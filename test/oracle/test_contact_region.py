@@ -102,7 +102,7 @@ def test_regions_reach_as_far_as_linear_programmes(seed):
     rng = np.random.default_rng(seed)
     drawn = RandomContacts(rng)
     com = np.mean([c.pose.position for c in drawn.contacts], axis=0) + (0.02, -0.03, 0.9)
-    plane = Plane.across((0.1, -0.05, 1.0), (0.0, 0.0, -0.1))
+    plane = Plane.with_normal((0.1, -0.05, 1.0), (0.0, 0.0, -0.1))
     regions = ((com_region(drawn.contacts, WEIGHT), None, np.eye(3)[:2]),
                (zmp_region(drawn.contacts, WEIGHT, com, plane), com, np.array(plane[:2])))
     for region, centre, axes in regions:

@@ -106,7 +106,7 @@ def test_on_any_plane_the_moment_there_is_along_the_normal(model, seed):
     force = at_origin[:3]
     # Tilted any way, but not so far that the ground would have to pull.
     normal = np.array((*(rng.normal(0.0, 0.3, 2) + force[:2] / np.linalg.norm(force)), 1.0))
-    plane = Plane.across(normal, rng.uniform(-2.0, 2.0, 3))
+    plane = Plane.with_normal(normal, rng.uniform(-2.0, 2.0, 3))
     point = np.array(centre_of_pressure(at_origin, plane.normal, plane.height))
     assert abs(plane.to_plane(point)[2]) < TOLERANCE
     moment = at_origin[3:] - np.cross(point, force)

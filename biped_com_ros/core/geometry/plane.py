@@ -45,7 +45,7 @@ class Plane(NamedTuple):
     origin: Vector
 
     @staticmethod
-    def across(normal: Iterable[float], origin: Iterable[float]) -> Plane:
+    def with_normal(normal: Iterable[float], origin: Iterable[float]) -> Plane:
         """
         Build from a normal of any length and a point, three numbers each.
 

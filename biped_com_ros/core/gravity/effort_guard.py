@@ -129,7 +129,7 @@ class EffortGuard:
 
     def continue_from(self, commanded: Array) -> None:
         """
-        Start from efforts that the controller applies already, as if their target had been lost.
+        Start from efforts that the controller applies already, and hold them.
 
         For a node that replaces one that was killed: the controller still applies the last efforts
         of that one. The rate limit starts from these, not from zero, which would be a step; the

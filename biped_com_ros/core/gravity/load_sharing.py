@@ -17,8 +17,10 @@ How the contacts share the weight, from their measured vertical forces.
 Efforts computed from contact wrenches jump when a contact is removed that still has load. So
 shares follow the measured forces, but reach zero while the foot is still on the ground:
 
-    s(f) = 0 below `lift` (share of body weight), f above `full`, a smooth blend between
-    share_k = s(f_k) / sum s(f)
+    s(f) = 0                below `lift`, a share of body weight
+    s(f) = a smooth blend   between
+    s(f) = f                above `full`
+    share_k = s(f_k) / sum of all s(f)
 
 and change no faster than `max_rate`, more slowly the smaller they are, down to a tenth of it (a
 fifth when they shrink). Efforts change most with the share of a contact that has little load:
@@ -40,8 +42,12 @@ from operator import sub
 from biped_com_ros.core.constants import LONGEST_STEP_NS
 from biped_com_ros.core.errors import check_setting
 
-#: Of `max_rate` at a share of zero, growing and shrinking, and how much more with the share.
-_SLOWEST_UP, _SLOWEST_DOWN, _QUICKENING = 0.1, 0.2, 2.0
+#: The rate of change as a share of `max_rate`: at a share of zero while it grows, ...
+_SLOWEST_UP = 0.1
+#: ... and while it shrinks, ...
+_SLOWEST_DOWN = 0.2
+#: ... and its increase per unit of the share.
+_QUICKENING = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)

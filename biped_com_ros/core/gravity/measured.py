@@ -109,8 +109,8 @@ class MeasuredWrenches:
         before, self._support_ns = self._support_ns, stamp_ns
         if before is None or not 0 <= stamp_ns - before < LONGEST_STEP_NS:
             self._internal[:] = internal
-        self._internal += -math.expm1(_RATE * (before or stamp_ns) - _RATE * stamp_ns) * (
-            internal - self._internal)
+        elapsed_ns = 0 if before is None else stamp_ns - before
+        self._internal += -math.expm1(-_RATE * elapsed_ns) * (internal - self._internal)
         return ContactSolution(load, shares, (wrenches - self._internal).tolist())
 
     @staticmethod

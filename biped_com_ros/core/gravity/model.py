@@ -17,8 +17,8 @@ Joint efforts that balance gravity: with a fixed base, on one foot, on any conta
 Newman (2013), equations (6), (10) and (12), and the double support that the note defers. The
 potential energy is ``M g up . c(q)``, so the generalized gravity of the robot with a floating
 base is weight times the vertical row of its CoM Jacobian, ``g = M g up^T J_com`` with
-``J_com = sum m_i J_i / M`` (the masses are missing in the print of (6)). With a fixed base, its
-rows of the joints are their efforts. On the ground, contact wrenches f_k balance the base:
+``J_com = sum m_i J_i / M`` (the masses are missing in the print of (6)). If the base is held,
+the joint rows of g are the efforts. On the ground, contact wrenches f_k balance the base:
 
     sum J_kb^T f_k = g_b        efforts = g_a - sum J_ka^T f_k
 

@@ -279,7 +279,8 @@ class StabilityMonitor:
     problem
         Why there is no support polygon or DCM; '' if nothing is wrong.
     parts
-        Of soles that roll: see :class:`RollingSoles`.
+        Of each sole the corners that touch, if it rolls; empty if no sole does; see
+        :class:`RollingSoles`.
     watch
         Determines the level.
 
@@ -404,8 +405,7 @@ class StabilityMonitor:
         self.parts = parts = self.rolling.update(
             located.stamp_ns, soles, in_contact, located.wrenches)
         try:
-            plane = (self._soles.plane(soles, in_contact, parts, self.rolling.normal) if parts
-                     else self._soles.plane(soles, in_contact))
+            plane = self._soles.plane(soles, in_contact, parts, self.rolling.normal)
             if plane is None:
                 return None, []
             if not (hands or self._soles.are_steps(

@@ -17,9 +17,8 @@ Which part of a sole touches: a foot that lands on its heel or leaves from its t
 A rigid sole whose centre of pressure (CoP) lies well inside its outline is flat on the ground; its
 normal is the ground's. These normals are learned, each axis as well as the width of the sole
 across it permits. A sole whose CoP is near its outline and that is tilted against the learned
-normal rolls over an edge or a corner: it touches with its lowest corners only. Where the CoP is
-not near those it is the normal that is wrong, as on other ground than before, and the whole sole
-counts.
+normal rolls over an edge or a corner: it touches with its lowest corners only. If the CoP is not
+near those, the learned normal is outdated, as on new ground, and the whole sole counts.
 
 Tilt alone would take soles on a slope for rolling ones, and the CoP alone a robot that leans.
 """
@@ -40,12 +39,16 @@ Part = Sequence[Point] | None
 #: Middle and half sides of a rectangle, or its limits, m.
 Box = tuple[float, float, float, float]
 
-#: Shares of the half sole: up to where the CoP of a flat one is, and how far at most that of one
-#: that rolls is from what touches. Share of the weight from which on a sole shows the ground.
-_FLAT, _NEAR, _SHOWS = 0.75, 0.25, 0.2
-#: Standard deviation of the slope of ground that has not been stood on, and how it changes along
-#: the way, per square root of a second.
-_FIRST_SLOPE, _CHANGE = 0.05, 0.022
+#: A sole is flat while its CoP is within this share of the half sole.
+_FLAT = 0.75
+#: A sole rolls only if its CoP is at most this share of the half sole from what touches.
+_NEAR = 0.25
+#: Least share of the weight on a sole whose orientation counts as that of the ground.
+_SHOWS = 0.2
+#: Standard deviation of the slope of ground that has not been stood on yet.
+_FIRST_SLOPE = 0.05
+#: How the slope changes along the way, per square root of a second.
+_CHANGE = 0.022
 #: Time between two instants that are learned from, and between those that count as independent: a
 #: sole that gives way is tilted by about the same all the time that it stands.
 _STEP_NS, _CORRELATION_NS = nanoseconds(0.01), nanoseconds(0.25)
@@ -133,17 +136,17 @@ class RollingSoles:
         """
         if wrenches is None or not self._edge_height:
             return ()
-        rolls, least = False, self._least_force
+        may_roll, least = False, self._least_force
         is_due = not 0 <= ns - self._updated_ns < _STEP_NS
         for touches, wrench, (low_x, high_x, low_y, high_y) in zip(
                 in_contact, wrenches, self._insides):
             if touches and (fz := wrench[2]) >= least and not (
                     low_x * fz < -wrench[4] < high_x * fz
                     and low_y * fz < wrench[3] < high_y * fz):
-                rolls = True  # perhaps
+                may_roll = True
         if is_due:
             self._update_slope(ns, soles, in_contact, wrenches)
-        if not rolls or self._shown_ns < _KNOWN_NS:
+        if not may_roll or self._shown_ns < _KNOWN_NS:
             return ()
         parts = [self._touching(*each) for each in zip(
             self._outlines, self._boxes, soles, in_contact, wrenches, self._insides)]

@@ -67,7 +67,7 @@ class SupportPolygon:
         self.plane, self.corners = plane, corners
         self._soles = soles
         self._half_planes = half_planes(corners)
-        self._found: dict[Vector, list[float]] = {}
+        self._edge_distances: dict[Vector, list[float]] = {}
 
     @property
     def unevenness(self) -> float:
@@ -153,9 +153,9 @@ class SupportPolygon:
 
     def _distances(self, point: Vector) -> list[float]:
         """Return the distance of a point from the line of each edge, positive inside, m."""
-        found = self._found.get(point)
+        found = self._edge_distances.get(point)
         if found is None:
-            found = self._found[point] = distances_inside(
+            found = self._edge_distances[point] = distances_inside(
                 self._half_planes, self.plane.coordinates(*point)[:2])
         return found
 
@@ -234,7 +234,8 @@ class Soles:
             if touches:
                 count += 1
                 nx, ny, nz, x, y, z = nx + a, ny + b, nz + c, x + d, y + e, z + f
-        return Plane.across((nx, ny, nz), (x / count, y / count, z / count)) if count else None
+        return None if not count else Plane.with_normal(
+            (nx, ny, nz), (x / count, y / count, z / count))
 
     def are_steps(self, plane: Plane, soles: Sequence[Placement], in_contact: Sequence[bool],
                   height: float) -> bool:
@@ -293,7 +294,7 @@ def _grounded(sole: Placement, part: Sequence[Point], normal: Vector) -> Plane:
     """Return the ground below the middle of a part of a sole."""
     (a, b, c), (d, e, f), _, (x, y, z) = sole
     s, t = (sum(column) / len(part) for column in zip(*part))
-    return Plane.across(normal, (
+    return Plane.with_normal(normal, (
         x + s * a + t * d, y + s * b + t * e, z + s * c + t * f))
 
 

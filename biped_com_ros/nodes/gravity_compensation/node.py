@@ -249,6 +249,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
 
     def _on_covariance(self, stamp_ns: int, values: Array) -> None:
         if self.compensator is not None:
+            # The diagonal, and of it the vertical force of each foot.
             variances = values[::6 * len(self._is_virtual) + 1][2::6]
             self.compensator.update_deviations(
                 np.sqrt(np.where(self._is_virtual, variances, 0.0)).tolist(), stamp_ns)

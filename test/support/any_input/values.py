@@ -54,7 +54,7 @@ placements = st.builds(lambda R, p: (*R.T.tolist(), p), rotations, plain(3, leng
 points = plain(2, lengths)
 outlines = st.lists(points, min_size=1, max_size=6)
 hulls = outlines.map(convex_hull)
-planes = st.builds(lambda x, y, origin: Plane.across((x, y, 1.0), origin),
+planes = st.builds(lambda x, y, origin: Plane.with_normal((x, y, 1.0), origin),
                    st.floats(-5.0, 5.0), st.floats(-5.0, 5.0), plain(3, lengths))
 contacts = (
     st.builds(surface_contact, poses, outlines, st.floats(0.01, 3.0),

@@ -21,7 +21,7 @@ import pytest
 
 def test_planes():
     normal = np.array((0.3, -0.2, 0.8))
-    plane = Plane.across(normal, np.array((1.0, 2.0, 3.0)))
+    plane = Plane.with_normal(normal, np.array((1.0, 2.0, 3.0)))
     np.testing.assert_allclose(plane.rotation.T @ plane.rotation, np.eye(3), atol=1e-15)
     assert np.linalg.det(plane.rotation) == pytest.approx(1.0)
     np.testing.assert_allclose(plane.normal, normal / np.linalg.norm(normal), atol=1e-15)
@@ -38,4 +38,4 @@ def test_planes():
 @pytest.mark.parametrize('normal', [(0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.1, -1.0)])
 def test_the_ground_looks_up(normal):
     with pytest.raises(InputError, match='its z must be positive'):
-        Plane.across(normal, (0.0, 0.0, 0.0))
+        Plane.with_normal(normal, (0.0, 0.0, 0.0))

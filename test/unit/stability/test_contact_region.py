@@ -161,11 +161,11 @@ def test_the_zmp_of_a_robot_at_rest_is_inside_exactly_where_its_com_is():
 def test_the_zmp_region_moves_with_world_and_plane():
     """A turn about the vertical and a shift of everything shift and turn the region."""
     _, contacts = feet(friction=0.6, step=0.1)
-    com, plane = np.array((0.02, 0.0, 0.8)), Plane.across((0.1, -0.05, 1.0), (0.0, 0.0, 0.02))
+    com, plane = np.array((0.02, 0.0, 0.8)), Plane.with_normal((0.1, -0.05, 1.0), (0.0, 0.0, 0.02))
     region = zmp_region(contacts, WEIGHT, com, plane)
     move = pose((3.0, -7.0, 0.4), 0.0, 0.0, 1.1)
     moved = [type(c)(move @ c.pose, c.generators, c.largest_force) for c in contacts]
-    turned = zmp_region(moved, WEIGHT, move.apply(com), Plane.across(
+    turned = zmp_region(moved, WEIGHT, move.apply(com), Plane.with_normal(
         move.rotation @ plane.normal, move.apply(np.array(plane.origin))))
     expected = move.apply(region.corners_in_world)
     for direction in directions():

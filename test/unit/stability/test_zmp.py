@@ -117,7 +117,7 @@ def test_live_model_follows_inverse_dynamics_within_its_delay(motion):
     """Against the truth of `delay` ago; the measured wrench comes out of the same filter."""
     live, dt, errors = ModelWrench(motion.model, cutoff=20.0), 0.002, []
     assert live.delay == pytest.approx(0.01125, abs=1e-4)
-    plane = Plane.across(np.array((0.1, -0.05, 1.0)), np.array((0.6, -0.3, 0.25)))
+    plane = Plane.with_normal(np.array((0.1, -0.05, 1.0)), np.array((0.6, -0.3, 0.25)))
     for step in range(400):
         t = step * dt
         found = live.update(*world_state(motion, t), dt, truth(motion, t))
