@@ -117,7 +117,7 @@ def test_readings_at_different_instants_make_no_total(own_rig):
 def test_nonsense_parameters_are_refused():
     with pytest.raises(ConfigurationError, match='contact_engage'):
         make_node(contact_engage=2.0)
-    with pytest.raises(ConfigurationError, match='release < engage'):
+    with pytest.raises(ConfigurationError, match="'contact_release' is 0.08.*below"):
         make_node(contact_engage=0.05, contact_release=0.08)
 
 

@@ -234,8 +234,9 @@ add(recordings.read_recording, _recordings, r.light_robots, v.names, calls=50)
 add_drawn(recordings.read_csv, _tables(), calls=40, nan_means='not measured')
 add(recordings.read_bag, _recordings, r.light_robots)
 add(tare.save_offsets, _paths, v.names, st.dictionaries(v.names, st.builds(
-    tare.SensorOffset, v.names, st.sampled_from((-1.0, 1.0)), v.plain(6, v.anything),
-    v.plain(6, v.anything), st.integers(), v.names), max_size=2))
+    tare.SensorOffset, frame=v.names, sign=st.sampled_from((-1.0, 1.0)),
+    offset=v.plain(6, v.anything), standard_deviation=v.plain(6, v.anything),
+    samples=st.integers(), stamp=v.names), max_size=2))
 _offsets = ('robot: wrench_robot\nsensors:\n  left_toe: {frame: l_toe, sign: 1.0, offset: [0.0, '
             '1.0, 2.0, 3.0, 4.0, 5.0], standard_deviation: [0.0, 0.1, 0.2, 0.3, 0.4, 0.5], '
             'samples: 10, stamp: x}\n')

@@ -156,4 +156,7 @@ add(errors.brief, st.text())
 add(errors.printable, st.text())
 add(errors.check_positive, v.names, st.builds(
     lambda value: type('Options', (), {'value': value})(), v.anything), st.just('value'))
+add(errors.check_setting, st.builds(
+    lambda value: type('Settings', (), {'value': value})(), v.anything), st.just('value'),
+    v.flags, v.names, v.names)
 add(core_names.likeliest_name, v.names, st.lists(v.names, max_size=4))
