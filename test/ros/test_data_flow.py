@@ -172,13 +172,14 @@ def joints_walk():
 def test_a_foot_wrench_to_the_zmp(wrench_walk):
     assert len(set(wrench_walk.files)) <= 15, wrench_walk.files
     assert wrench_walk.crossings <= 4, wrench_walk.files
-    assert len(wrench_walk.executed) <= 32, sorted(wrench_walk.executed)
+    # 32 by now; a busy computer adds what handles late messages.
+    assert len(wrench_walk.executed) <= 34, sorted(wrench_walk.executed)
 
 
 def test_joint_states_to_the_efforts(joints_walk):
     assert len(set(joints_walk.files)) <= 10, joints_walk.files
     assert joints_walk.crossings <= 4, joints_walk.files
-    assert len(joints_walk.executed) <= 21, sorted(joints_walk.executed)
+    assert len(joints_walk.executed) <= 23, sorted(joints_walk.executed)
 
 
 def documented_walks():
