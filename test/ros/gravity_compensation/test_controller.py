@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 
@@ -86,6 +87,8 @@ def test_the_log_names_each_reason_although_another_was_logged_just_before(rig, 
     rig.until(lambda: shows("effort_controller' is inactive"), 'the line about the controller')
     lines = [line for line in logged.splitlines() if 'holding the last efforts' in line]
     assert all(any(part in line for line in lines) for part in ('the IMU', 'is inactive')), logged
+    reasons = [re.sub('[0-9.]+', '', line) for line in lines]
+    assert len(set(reasons)) == len(reasons), logged  # each once
     controller.unload()
 
 
