@@ -145,6 +145,7 @@ def test_a_virtual_hand_makes_the_zmp_as_uncertain_as_its_force(model):
     scatter = np.cov(found[:, :2].T)
     np.testing.assert_allclose(stated.zmp_covariance[:2, :2], scatter,
                                atol=0.1 * np.trace(scatter))
+    assert abs(scatter[0, 1]) > 0.1 * np.trace(scatter)  # a wrong sign would be seen
     instant = located(robot, detectors, report.ns, state, feet)
     instant.wrench_covariance = np.eye(12)
     without = monitor.update(instant)

@@ -359,7 +359,7 @@ def test_covariances_belong_to_the_wrenches_of_their_stamps(motion):
 
 
 def test_covariances_of_hands_belong_to_the_instants_of_their_stamps(motion):
-    """Beside those of the feet, in either order."""
+    """Beside those of the feet."""
     estimator, located = synchronized(
         motion.model, covariance=True, hand_covariance=True), []
     for source, ns, arguments in samples(motion, 40):
