@@ -38,9 +38,9 @@ from typing import Any
 
 from benchmarks.common import console, machine, print_table, print_targets, Target
 from benchmarks.identification import NOISE, Score, scores_of
-from biped_com_ros.core.identification.first_moments import parameters_of
-from biped_com_ros.core.identification.pose_design import PoseDesigner
-from biped_com_ros.core.identification.pose_safety import DesignOptions
+from biped_com_ros.core.identification.equations.first_moments import parameters_of
+from biped_com_ros.core.identification.poses.pose_design import PoseDesigner
+from biped_com_ros.core.identification.poses.pose_safety import DesignOptions
 from biped_com_ros.core.model.robot import RobotModel
 from examples.static_robot import hidden_lumps, StaticRobot
 import numpy as np

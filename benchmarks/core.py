@@ -33,8 +33,7 @@ from dataclasses import dataclass
 from benchmarks.common import (
     alternate, console, machine, microseconds, print_table, print_targets, ratio, Target)
 from biped_com_ros.core.geometry.pose import Pose
-from biped_com_ros.core.geometry.wrench import (
-    sum_wrenches, transform_wrench, wrench_adjoint)
+from biped_com_ros.core.geometry.wrench import sum_wrenches, transform_wrench, wrench_adjoint
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pinocchio as pin

@@ -19,11 +19,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.identification.captures import Capture
-from biped_com_ros.core.identification.estimates import Identification
-from biped_com_ros.core.identification.estimator import Estimator
-from biped_com_ros.core.identification.first_moments import parameters_of
-from biped_com_ros.core.identification.virtual_contacts import with_virtual_sensors
+from biped_com_ros.core.identification.captures.capture import Capture
+from biped_com_ros.core.identification.captures.virtual_contacts import with_virtual_sensors
+from biped_com_ros.core.identification.equations.first_moments import parameters_of
+from biped_com_ros.core.identification.estimation.estimates import Identification
+from biped_com_ros.core.identification.estimation.estimator import Estimator
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 import warnings
 
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.identification.exports import link_inertias, parse_urdf
+from biped_com_ros.core.identification.output.exports import link_inertias, parse_urdf
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 

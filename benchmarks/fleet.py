@@ -36,11 +36,11 @@ import time
 
 from benchmarks.common import console, machine, print_table
 from benchmarks.real import _com_covered, ALL, NOISE, Spoiler, Study, Wrong
-from biped_com_ros.core.identification.capture_log import CaptureLog
-from biped_com_ros.core.identification.captures import Capture
-from biped_com_ros.core.identification.estimator import Estimator
+from biped_com_ros.core.identification.captures.capture import Capture
+from biped_com_ros.core.identification.captures.capture_log import CaptureLog
+from biped_com_ros.core.identification.estimation.estimator import Estimator
+from biped_com_ros.core.identification.estimation.prior import prior_of
 from biped_com_ros.core.identification.fleet import read_prior
-from biped_com_ros.core.identification.prior import prior_of
 from biped_com_ros.sim.description import parse
 from biped_com_ros.sim.hidden import draw, LinkError
 from examples.static_robot import StaticRobot

@@ -33,12 +33,13 @@ import time
 
 from benchmarks.common import console, machine, print_table, print_targets, Target
 from benchmarks.figaroh_fits import FITS, fits, missing, RANK_TOLERANCE
-from biped_com_ros.core.identification.captures import Capture, SensorNoise
-from biped_com_ros.core.identification.estimates import residuals_of
-from biped_com_ros.core.identification.estimator import Estimator
-from biped_com_ros.core.identification.first_moments import parameters_of, StaticsRegressor
-from biped_com_ros.core.identification.pose_design import PoseDesign, PoseDesigner
-from biped_com_ros.core.identification.pose_safety import DesignOptions
+from biped_com_ros.core.identification.captures.capture import Capture, SensorNoise
+from biped_com_ros.core.identification.equations.first_moments import (
+    parameters_of, StaticsRegressor)
+from biped_com_ros.core.identification.estimation.estimates import residuals_of
+from biped_com_ros.core.identification.estimation.estimator import Estimator
+from biped_com_ros.core.identification.poses.pose_design import PoseDesign, PoseDesigner
+from biped_com_ros.core.identification.poses.pose_safety import DesignOptions
 from biped_com_ros.core.model.robot import RobotModel
 from examples.static_robot import hidden_lumps, StaticReading, StaticRobot
 import numpy as np

@@ -36,7 +36,7 @@ import math
 from typing import Any
 
 from benchmarks.common import print_table
-from biped_com_ros.core.com.filter import ComFilterSettings
+from biped_com_ros.core.com.com_filter import ComFilterSettings
 from biped_com_ros.core.com.standing import StandingComEstimator
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import rotation_from_quaternion

@@ -46,15 +46,16 @@ from benchmarks.common import console, machine, print_table
 from benchmarks.fewer_sensors import FEWER, FewerSensors
 from benchmarks.figaroh_fits import FITS, fits, missing, RANK_TOLERANCE
 from benchmarks.identification import capture_of, com_error
-from biped_com_ros.core.identification.capture_log import CaptureLog
-from biped_com_ros.core.identification.captures import Capture, SensorNoise
-from biped_com_ros.core.identification.estimates import Identification
-from biped_com_ros.core.identification.estimator import Estimator
-from biped_com_ros.core.identification.first_moments import parameters_of, predict_capture
-from biped_com_ros.core.identification.instruments import (
+from biped_com_ros.core.identification.captures.capture import Capture, SensorNoise
+from biped_com_ros.core.identification.captures.capture_log import CaptureLog
+from biped_com_ros.core.identification.equations.first_moments import (
+    parameters_of, predict_capture)
+from biped_com_ros.core.identification.equations.instruments import (
     AXES, InstrumentErrors, InstrumentKind, MATRIX_AXES, XYZ)
-from biped_com_ros.core.identification.pose_design import PoseDesigner
-from biped_com_ros.core.identification.pose_safety import DesignOptions
+from biped_com_ros.core.identification.estimation.estimates import Identification
+from biped_com_ros.core.identification.estimation.estimator import Estimator
+from biped_com_ros.core.identification.poses.pose_design import PoseDesigner
+from biped_com_ros.core.identification.poses.pose_safety import DesignOptions
 from biped_com_ros.core.model.robot import effort_limits, RobotModel
 from biped_com_ros.sim.description import parse
 from biped_com_ros.sim.hidden import draw
@@ -337,10 +338,10 @@ SOLVE = """
 import json, sys
 from pathlib import Path
 import numpy as np
-from biped_com_ros.core.identification.captures import SensorNoise
-from biped_com_ros.core.identification.estimator import Estimator
+from biped_com_ros.core.identification.captures.capture import SensorNoise
+from biped_com_ros.core.identification.estimation.estimator import Estimator
 try:
-    from biped_com_ros.core.identification.capture_log import CaptureLog
+    from biped_com_ros.core.identification.captures.capture_log import CaptureLog
     from biped_com_ros.core.model.robot import RobotModel
 except ImportError:  # as in e5f4f29
     from biped_com_ros.core.identification.storage import CaptureLog

@@ -56,8 +56,9 @@ from biped_com_ros.core.state.base import BaseSettings
 from biped_com_ros.core.state.estimator import StateEstimator, SynchronizedSettings
 from biped_com_ros.core.wrench.contact_probability import (
     ContactProbabilities, ContactProbabilitySettings)
-from biped_com_ros.core.wrench.virtual import VirtualFootWrenches, VirtualWrenchSettings
 from biped_com_ros.core.wrench.virtual_feet import VirtualFeet
+from biped_com_ros.core.wrench.virtual_foot_wrenches import (
+    VirtualFootWrenches, VirtualWrenchSettings)
 import numpy as np
 
 #: Left out of all errors: filters and learnt deviations begin, s.

@@ -37,11 +37,11 @@ from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.gravity.compensation import CompensationSettings, GravityCompensator
 from biped_com_ros.core.gravity.effort_guard import SafetySettings
-from biped_com_ros.core.identification.captures import Capture, SensorNoise
-from biped_com_ros.core.identification.estimator import Estimator
-from biped_com_ros.core.identification.pose_design import PoseDesigner
-from biped_com_ros.core.identification.pose_safety import DesignOptions
-from biped_com_ros.core.identification.urdf import NewInertial, with_inertials
+from biped_com_ros.core.identification.captures.capture import Capture, SensorNoise
+from biped_com_ros.core.identification.estimation.estimator import Estimator
+from biped_com_ros.core.identification.output.urdf_inertials import NewInertial, with_inertials
+from biped_com_ros.core.identification.poses.pose_design import PoseDesigner
+from biped_com_ros.core.identification.poses.pose_safety import DesignOptions
 from biped_com_ros.core.legs.com_shift import ComShift
 from biped_com_ros.core.legs.keyframes import minimum_jerk
 from biped_com_ros.core.model.robot import RobotModel

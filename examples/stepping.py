@@ -35,8 +35,7 @@ from biped_com_ros.core.geometry.pose import Array, Pose, rotation_from_quaterni
 from biped_com_ros.core.gravity.model import GravityModel
 from biped_com_ros.core.legs.balance import BalanceSettings
 from biped_com_ros.core.legs.feedback import GaitFeedback, WalkMeasurement
-from biped_com_ros.core.legs.gait import (
-    Gait, GaitOptions, GaitSample, QUICK, single_step, walk)
+from biped_com_ros.core.legs.gait import Gait, GaitOptions, GaitSample, QUICK, single_step, walk
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.stability.support import support_polygon
 from biped_com_ros.sim.interface import Command, PlantOptions

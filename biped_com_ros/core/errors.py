@@ -69,7 +69,7 @@ class UnknownNameError(ConfigurationError):
     def __init__(self, kind: str, name: str, valid: Iterable[str], where: str = '') -> None:
         self.kind, self.name, self.valid = kind, name, tuple(valid)
         place = f' in {where}' if where else ''
-        from biped_com_ros.core.names import likeliest_name  # slow to import, rarely needed
+        from biped_com_ros.core.spelling import likeliest_name  # slow to import, rarely needed
         close = likeliest_name(name, self.valid)
         hint = f"; did you mean '{close}'?" if close else ''
         super().__init__(

@@ -35,7 +35,7 @@ from typing import Any
 
 from biped_com_ros.core.errors import BipedComError, ConfigurationError
 from biped_com_ros.core.files import make_directory, read_text, write_atomically
-from biped_com_ros.core.identification.urdf import NewInertial
+from biped_com_ros.core.identification.output.urdf_inertials import NewInertial
 from biped_com_ros.core.model.config import load_robot_config, RobotConfig
 from biped_com_ros.core.model.resources import package_share
 from biped_com_ros.core.model.robot import RobotModel

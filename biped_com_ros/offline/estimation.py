@@ -21,18 +21,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.identification.capture_log import CaptureLog
-from biped_com_ros.core.identification.captures import (
+from biped_com_ros.core.identification.captures.capture import (
     Capture, MotorConstants, noise_scale, SensorNoise)
-from biped_com_ros.core.identification.com_measurements import (
+from biped_com_ros.core.identification.captures.capture_log import CaptureLog
+from biped_com_ros.core.identification.captures.recordings import CaptureFinder, read_recording
+from biped_com_ros.core.identification.captures.stillness import StillnessOptions
+from biped_com_ros.core.identification.captures.virtual_contacts import with_virtual_sensors
+from biped_com_ros.core.identification.equations.com_measurements import (
     ComMeasurement, read_com_measurements)
-from biped_com_ros.core.identification.estimates import Identification
-from biped_com_ros.core.identification.exports import write_exports
+from biped_com_ros.core.identification.estimation.estimates import Identification
 from biped_com_ros.core.identification.fleet import read_prior
-from biped_com_ros.core.identification.recordings import CaptureFinder, read_recording
-from biped_com_ros.core.identification.results import solve_and_write
-from biped_com_ros.core.identification.stillness import StillnessOptions
-from biped_com_ros.core.identification.virtual_contacts import with_virtual_sensors
+from biped_com_ros.core.identification.output.exports import write_exports
+from biped_com_ros.core.identification.output.results import solve_and_write
 from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.urdf import load_urdf

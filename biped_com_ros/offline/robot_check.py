@@ -28,7 +28,7 @@ from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.core.geometry.polygon import area, distances_inside, half_planes, Point
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.gravity.model import GravityModel
-from biped_com_ros.core.identification.prior import missing_inertials
+from biped_com_ros.core.identification.estimation.prior import missing_inertials
 from biped_com_ros.core.legs.robot_legs import legs_of
 from biped_com_ros.core.model.robot import effort_limits, RobotModel
 from biped_com_ros.core.model.sole_geometry import sole_height, sole_polygon

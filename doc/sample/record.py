@@ -38,7 +38,7 @@ import time
 from typing import Any
 
 from biped_com_ros.core.bags import opened_bag
-from biped_com_ros.core.identification.urdf import NewInertial, with_inertials
+from biped_com_ros.core.identification.output.urdf_inertials import NewInertial, with_inertials
 from biped_com_ros.core.model.resources import package_share
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.sim import hidden

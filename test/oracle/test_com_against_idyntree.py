@@ -20,7 +20,7 @@ joints, so it gets the position and velocity of every joint that moves.
 
 from biped_com_ros.core.com.kinematics import com_velocity_in_world
 from biped_com_ros.core.geometry.pose import Pose
-from biped_com_ros.core.identification.first_moments import StaticsRegressor
+from biped_com_ros.core.identification.equations.first_moments import StaticsRegressor
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.state.stance import Twist
 import numpy as np

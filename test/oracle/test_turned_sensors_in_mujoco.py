@@ -16,9 +16,9 @@
 from dataclasses import replace
 
 from biped_com_ros.core.geometry.pose import rotation_from_quaternion
-from biped_com_ros.core.identification.captures import Capture
-from biped_com_ros.core.identification.first_moments import StaticsRegressor
-from biped_com_ros.core.identification.turned_sensors import find_turned_sensor
+from biped_com_ros.core.identification.captures.capture import Capture
+from biped_com_ros.core.identification.equations.first_moments import StaticsRegressor
+from biped_com_ros.core.identification.estimation.turned_sensors import find_turned_sensor
 from biped_com_ros.core.model.resources import package_share
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.simulator.parameters import SimulatorParameters

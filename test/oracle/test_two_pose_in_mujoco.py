@@ -14,8 +14,8 @@
 """The paper's two poses with a robot that stands in MuJoCo: its contacts, drives and sensors."""
 
 from biped_com_ros.core.geometry.pose import rotation_from_quaternion
-from biped_com_ros.core.identification.captures import Capture, SensorNoise
-from biped_com_ros.core.identification.first_moments import StaticsRegressor
+from biped_com_ros.core.identification.captures.capture import Capture, SensorNoise
+from biped_com_ros.core.identification.equations.first_moments import StaticsRegressor
 from biped_com_ros.core.identification.paper.captures import com_from_captures, last_pair
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.sim.hidden import LinkError

@@ -23,8 +23,8 @@ import math
 
 from biped_com_ros.core.geometry.pose import rotation_from_quaternion
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.wrench.virtual import VirtualWrenchSettings
 from biped_com_ros.core.wrench.virtual_feet import VirtualFeet
+from biped_com_ros.core.wrench.virtual_foot_wrenches import VirtualWrenchSettings
 from biped_com_ros.sim.interface import PlantOptions, SensorOptions
 from biped_com_ros.sim.plant import Plant
 import numpy as np

@@ -22,7 +22,7 @@ import time
 
 from biped_com_ros.core.errors import RobotDescriptionError
 from biped_com_ros.core.files import KEPT_DAYS
-from biped_com_ros.core.identification.captures import SensorNoise
+from biped_com_ros.core.identification.captures.capture import SensorNoise
 from biped_com_ros.core.identification.session import SessionState
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.com_calibrator.inputs import AXES

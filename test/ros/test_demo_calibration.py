@@ -20,7 +20,7 @@ import re
 from types import SimpleNamespace
 
 from biped_com_ros.core.constants import GRAVITY
-from biped_com_ros.core.identification.urdf import NewInertial, with_inertials
+from biped_com_ros.core.identification.output.urdf_inertials import NewInertial, with_inertials
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.wrench.weight_check import weight_below_sensors
 from biped_com_ros.demo.calibration import Calibration

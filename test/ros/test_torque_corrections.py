@@ -16,10 +16,10 @@
 from dataclasses import replace
 from types import SimpleNamespace
 
-from biped_com_ros.core.identification.captures import SensorNoise
-from biped_com_ros.core.identification.estimator import Estimator
-from biped_com_ros.core.identification.results import calibrated_urdf
-from biped_com_ros.core.identification.robot_yaml import errors_of, write_calibrated_robot
+from biped_com_ros.core.identification.captures.capture import SensorNoise
+from biped_com_ros.core.identification.estimation.estimator import Estimator
+from biped_com_ros.core.identification.output.results import calibrated_urdf
+from biped_com_ros.core.identification.output.robot_yaml import errors_of, write_calibrated_robot
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.wrench_aggregator.node import WrenchAggregator
 import numpy as np

@@ -21,7 +21,7 @@ import dataclasses
 import time
 
 from biped_com_ros.core.geometry.wrench import com_line
-from biped_com_ros.core.identification.urdf import NewInertial, with_inertials
+from biped_com_ros.core.identification.output.urdf_inertials import NewInertial, with_inertials
 from biped_com_ros.ros.node.callback_errors import callback_errors
 from biped_com_ros.ros.topics.qos import LATCHED
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus

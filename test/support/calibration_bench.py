@@ -13,10 +13,10 @@
 # limitations under the License.
 """A calibration session with a simulated robot, without ROS and without threads."""
 
-from biped_com_ros.core.identification.pose_safety import DesignOptions
+from biped_com_ros.core.identification.captures.stillness import StillnessOptions
+from biped_com_ros.core.identification.poses.pose_safety import DesignOptions
+from biped_com_ros.core.identification.poses.transfer import HoistMove
 from biped_com_ros.core.identification.session import CalibrationSession, SessionOptions
-from biped_com_ros.core.identification.stillness import StillnessOptions
-from biped_com_ros.core.identification.transfer import HoistMove
 import numpy as np
 from support.statics_data import NOISE, TrueRobot
 

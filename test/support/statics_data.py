@@ -19,7 +19,7 @@ from dataclasses import replace
 
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Pose
-from biped_com_ros.core.identification.captures import Capture, SensorNoise
+from biped_com_ros.core.identification.captures.capture import Capture, SensorNoise
 from biped_com_ros.core.legs.keyframes import HipShift
 from biped_com_ros.core.model.robot import RobotModel
 from examples.static_robot import hidden_lumps, StaticRobot

@@ -20,7 +20,7 @@ import subprocess
 import sys
 import time
 
-from biped_com_ros.core.identification.capture_log import CaptureLog
+from biped_com_ros.core.identification.captures.capture_log import CaptureLog
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pytest

@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import time
 
-from biped_com_ros.core.errors import (
-    BipedComError, ConfigurationError, RobotDescriptionError)
+from biped_com_ros.core.errors import BipedComError, ConfigurationError, RobotDescriptionError
 from biped_com_ros.core.files import read_text
 from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.urdf import load_urdf, parse_urdf

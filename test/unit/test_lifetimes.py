@@ -28,7 +28,8 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.payload.estimator import PayloadEstimator
 from biped_com_ros.core.stability.monitor import MonitorSettings, StabilityMonitor
 from biped_com_ros.core.wrench.aggregation import AggregationSettings, WrenchAggregation
-from biped_com_ros.core.wrench.virtual import VirtualFootWrenches, VirtualWrenchSettings
+from biped_com_ros.core.wrench.virtual_foot_wrenches import (
+    VirtualFootWrenches, VirtualWrenchSettings)
 import pytest
 
 MODEL = RobotModel.load('biped')

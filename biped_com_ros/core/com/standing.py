@@ -29,7 +29,7 @@ import math
 from typing import NamedTuple
 
 from biped_com_ros.core.com.carrier import CarrierFrame
-from biped_com_ros.core.com.filter import ComFilter, FootForce, KinematicCom
+from biped_com_ros.core.com.com_filter import ComFilter, FootForce, KinematicCom
 from biped_com_ros.core.com.hidden_load import LoadWrench
 from biped_com_ros.core.com.kinematics import com_velocity_along_base
 from biped_com_ros.core.com.settings import ComFilterSettings, is_credible_mass

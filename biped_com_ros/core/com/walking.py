@@ -27,9 +27,9 @@ forwards or backwards, where three joints of a leg add up. So an offset of each 
 the root is estimated with the load; what the feet have in common, and cannot be distinguished from
 a load, is in the covariance. (Sideways offsets alternate with the sway, and would be taken for
 height: they are left out.) The estimator needs no rest and no assumption on momentum, as the
-filter for standing robots does (:mod:`biped_com_ros.core.com.filter`). The height of the load is
-observed as soon as the robot accelerates horizontally. The remaining force is the external force.
-Its noise is that of differences, which a low-pass of second order removes better than one of first
+filter for standing robots does (:mod:`biped_com_ros.core.com.com_filter`). The height of the load
+is observed as soon as the robot accelerates horizontally. The rest is the external force. Its
+noise is that of differences, which a low-pass of second order removes better than one of first
 order. While the load of the feet changes fast, as at impacts, delays and soft ground produce
 spurious forces: then the cut-off is lower.
 

@@ -14,7 +14,8 @@
 """
 Identification of masses and centres of mass from foot wrenches and joint torques at rest.
 
-``session`` is the procedure, ``pose_design`` plans the poses, ``first_moments`` has the equations,
-``estimator`` solves them, ``results`` writes them. ``paper`` reproduces Muscolo et al. 2017, whose
-idea this extends to any robot, any support and noisy sensors.
+``session`` is the procedure: ``poses`` plans, ``captures`` measures, ``equations`` and
+``estimation`` solve, ``output`` writes. ``fleet`` compares many units of one robot. ``paper``
+reproduces Muscolo et al. 2017, whose idea this extends to any robot, any support and noisy
+sensors.
 """

@@ -31,14 +31,13 @@ from typing import Any, NamedTuple
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.files import read_text, write_atomically
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.identification.confounding import describe_instrument
-from biped_com_ros.core.identification.estimates import Identification
-from biped_com_ros.core.identification.first_moments import parameters_of
-from biped_com_ros.core.identification.instruments import (
+from biped_com_ros.core.identification.equations.first_moments import parameters_of
+from biped_com_ros.core.identification.equations.instruments import (
     InstrumentCalibration, InstrumentEstimate, SIGNIFICANT)
-from biped_com_ros.core.identification.population import (
-    estimate_population, OUTLIER, Population)
-from biped_com_ros.core.identification.prior import FleetPrior
+from biped_com_ros.core.identification.estimation.confounding import describe_instrument
+from biped_com_ros.core.identification.estimation.estimates import Identification
+from biped_com_ros.core.identification.estimation.prior import FleetPrior
+from biped_com_ros.core.identification.population import estimate_population, OUTLIER, Population
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 

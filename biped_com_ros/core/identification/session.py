@@ -32,24 +32,26 @@ from typing import Any, Protocol
 from biped_com_ros.core.errors import BipedComError, ConfigurationError, InputError
 from biped_com_ros.core.files import make_directory
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.identification.capture_log import CaptureLog
-from biped_com_ros.core.identification.captures import Capture, SensorNoise
-from biped_com_ros.core.identification.com_measurements import (
+from biped_com_ros.core.identification.captures.capture import Capture, SensorNoise
+from biped_com_ros.core.identification.captures.capture_log import CaptureLog
+from biped_com_ros.core.identification.captures.stillness import (
+    CaptureWindow, carried_share, StillnessOptions)
+from biped_com_ros.core.identification.equations.com_measurements import (
     ComMeasurement, read_com_measurements)
-from biped_com_ros.core.identification.estimates import Identification
-from biped_com_ros.core.identification.estimator import CaptureInformation, Estimator
-from biped_com_ros.core.identification.exports import write_exports
-from biped_com_ros.core.identification.first_moments import StaticsRegressor
+from biped_com_ros.core.identification.equations.first_moments import StaticsRegressor
+from biped_com_ros.core.identification.estimation.estimates import Identification
+from biped_com_ros.core.identification.estimation.estimator import CaptureInformation, Estimator
+from biped_com_ros.core.identification.estimation.prior import Prior
+from biped_com_ros.core.identification.output.exports import write_exports
+from biped_com_ros.core.identification.output.results import (
+    calibrated_urdf, solve_and_write, summary)
 from biped_com_ros.core.identification.paper.captures import last_pair
 from biped_com_ros.core.identification.paper.poses import describe_poses, rank_of
-from biped_com_ros.core.identification.pose_design import PlannedPose, PoseDesign, PoseDesigner
-from biped_com_ros.core.identification.pose_safety import DesignOptions
-from biped_com_ros.core.identification.posture_plan import PosturePlan, PosturePlanner
-from biped_com_ros.core.identification.prior import Prior
-from biped_com_ros.core.identification.results import calibrated_urdf, solve_and_write, summary
-from biped_com_ros.core.identification.stillness import (
-    CaptureWindow, carried_share, StillnessOptions)
-from biped_com_ros.core.identification.transfer import (
+from biped_com_ros.core.identification.poses.pose_design import (
+    PlannedPose, PoseDesign, PoseDesigner)
+from biped_com_ros.core.identification.poses.pose_safety import DesignOptions
+from biped_com_ros.core.identification.poses.posture_plan import PosturePlan, PosturePlanner
+from biped_com_ros.core.identification.poses.transfer import (
     HANGS, HoistMove, Leg, RobotDriver, SlowPath, Transfer)
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np

@@ -18,8 +18,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from biped_com_ros.core.errors import (
-    ConfigurationError, RobotDescriptionError, UnknownNameError)
+from biped_com_ros.core.errors import ConfigurationError, RobotDescriptionError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.model.config import RobotConfig
 import numpy as np

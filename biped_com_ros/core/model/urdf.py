@@ -28,8 +28,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from biped_com_ros.core.errors import (
-    ConfigurationError, RobotDescriptionError, UnknownNameError)
+from biped_com_ros.core.errors import ConfigurationError, RobotDescriptionError, UnknownNameError
 from biped_com_ros.core.files import read_bytes, read_text
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.geometry.shapes import box, cylinder, sphere, Triangles

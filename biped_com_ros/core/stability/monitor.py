@@ -38,8 +38,7 @@ from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.payload.carried import CarriedPayload, LoadMotion
 from biped_com_ros.core.stability.contact_region import com_region, zmp_region
 from biped_com_ros.core.stability.contacts import Contact
-from biped_com_ros.core.stability.hands import (
-    Hands, hands_covariance, HandSettings, HandTouch)
+from biped_com_ros.core.stability.hands import Hands, hands_covariance, HandSettings, HandTouch
 from biped_com_ros.core.stability.levels import (
     Change, FallWatch, lean_of, StabilityThresholds, tilt_of)
 from biped_com_ros.core.stability.rolling import Part, RollingSoles

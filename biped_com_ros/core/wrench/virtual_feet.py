@@ -22,7 +22,8 @@ from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.signals.synchronizer import ApproximateSynchronizer
 from biped_com_ros.core.wrench.contact_probability import (
     ContactProbabilities, ContactProbabilitySettings)
-from biped_com_ros.core.wrench.virtual import VirtualFootWrenches, VirtualWrenchSettings
+from biped_com_ros.core.wrench.virtual_foot_wrenches import (
+    VirtualFootWrenches, VirtualWrenchSettings)
 import numpy as np
 
 #: Mean difference from real sensors that is reported, in standard deviations, and as a share of

@@ -20,9 +20,9 @@ from typing import Any
 
 from biped_com_ros.core.geometry.pose import Array, rotation_from_quaternion
 from biped_com_ros.core.geometry.wrench import largest_credible_load
-from biped_com_ros.core.identification.session import CalibrationSession
-from biped_com_ros.core.identification.virtual_contacts import (
+from biped_com_ros.core.identification.captures.virtual_contacts import (
     force_deviations, frame_of_readings, reading_to_sensor, virtual_sensors)
+from biped_com_ros.core.identification.session import CalibrationSession
 from biped_com_ros.core.wrench.correction import ReadingCorrection
 from biped_com_ros.core.wrench.tare import AXES
 from biped_com_ros.nodes.com_calibrator.parameters import (

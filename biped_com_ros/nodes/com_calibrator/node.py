@@ -57,12 +57,12 @@ from collections.abc import Sequence
 import sys
 from typing import Any
 
-from biped_com_ros.core.identification.captures import SensorNoise
-from biped_com_ros.core.identification.pose_design import PlannedPose
-from biped_com_ros.core.identification.prior import missing_inertials
+from biped_com_ros.core.identification.captures.capture import SensorNoise
+from biped_com_ros.core.identification.captures.virtual_contacts import with_virtual_sensors
+from biped_com_ros.core.identification.estimation.prior import missing_inertials
+from biped_com_ros.core.identification.poses.pose_design import PlannedPose
 from biped_com_ros.core.identification.session import (
     CalibrationSession, SessionOptions, SessionState)
-from biped_com_ros.core.identification.virtual_contacts import with_virtual_sensors
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.com_calibrator.inputs import CalibratorInputs
 from biped_com_ros.nodes.com_calibrator.parameters import (

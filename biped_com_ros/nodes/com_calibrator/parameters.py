@@ -20,11 +20,11 @@ from pathlib import Path
 
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.files import make_temporary_directory, remove_old_temporaries
-from biped_com_ros.core.identification.captures import (
+from biped_com_ros.core.identification.captures.capture import (
     MotorConstants, noise_scale as scale_at_mass, SensorNoise)
-from biped_com_ros.core.identification.pose_safety import APPROACHES, DesignOptions
+from biped_com_ros.core.identification.captures.stillness import StillnessOptions
+from biped_com_ros.core.identification.poses.pose_safety import APPROACHES, DesignOptions
 from biped_com_ros.core.identification.session import SessionOptions
-from biped_com_ros.core.identification.stillness import StillnessOptions
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.ros.node.common_parameters import RobotNodeParameters
 from biped_com_ros.ros.node.parameters import parameter, read_only, settings_from

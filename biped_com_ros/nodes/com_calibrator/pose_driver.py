@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.identification.transfer import HoistMove, travel
+from biped_com_ros.core.identification.poses.transfer import HoistMove, travel
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 from rclpy.duration import Duration

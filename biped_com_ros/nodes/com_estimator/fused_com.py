@@ -27,7 +27,7 @@ from dataclasses import fields
 import math
 from typing import Any
 
-from biped_com_ros.core.com.filter import ComFilter
+from biped_com_ros.core.com.com_filter import ComFilter
 from biped_com_ros.core.com.settings import ComFilterSettings
 from biped_com_ros.core.com.standing import StandingComEstimator
 from biped_com_ros.core.com.walking import WalkingComEstimator, WalkingComSettings

@@ -18,9 +18,11 @@ from __future__ import annotations
 from biped_com_ros.core.constants import NEVER_NS, SECOND_NS
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.identification.captures import Capture
-from biped_com_ros.core.identification.first_moments import parameters_of, StaticsRegressor
-from biped_com_ros.core.identification.turned_sensors import find_turned_sensor, TurnedSensor
+from biped_com_ros.core.identification.captures.capture import Capture
+from biped_com_ros.core.identification.equations.first_moments import (
+    parameters_of, StaticsRegressor)
+from biped_com_ros.core.identification.estimation.turned_sensors import (
+    find_turned_sensor, TurnedSensor)
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.wrench.aggregation import WrenchAggregation
 from biped_com_ros.ros.node.background import BackgroundTask

@@ -28,8 +28,8 @@ from biped_com_ros.core.constants import SAME_INSTANT_NS
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.wrench.aggregation import ContactBody, WrenchAggregation
-from biped_com_ros.core.wrench.virtual import VirtualWrenchSettings
 from biped_com_ros.core.wrench.virtual_feet import SensorComparison, VirtualFeet
+from biped_com_ros.core.wrench.virtual_foot_wrenches import VirtualWrenchSettings
 from biped_com_ros.nodes.wrench_aggregator.parameters import WrenchAggregatorParameters
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
 from biped_com_ros.ros.node.parameters import settings_from

@@ -13,7 +13,7 @@
 # limitations under the License.
 """A simulated robot whose masses differ from its URDF: com_estimator reports it."""
 
-from biped_com_ros.core.identification.urdf import NewInertial, with_inertials
+from biped_com_ros.core.identification.output.urdf_inertials import NewInertial, with_inertials
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.com_estimator.node import ComEstimator
 from biped_com_ros.nodes.simulator.node import Simulator

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 
 from biped_com_ros.core.gravity.model import GravityModel
-from biped_com_ros.core.identification.urdf import NewInertial, with_inertials
+from biped_com_ros.core.identification.output.urdf_inertials import NewInertial, with_inertials
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.ros.topics.qos import LATCHED
 from diagnostic_msgs.msg import DiagnosticStatus

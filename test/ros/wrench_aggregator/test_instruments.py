@@ -20,7 +20,7 @@ nothing of corrections.
 
 from __future__ import annotations
 
-from biped_com_ros.core.identification.urdf import NewInertial, with_inertials
+from biped_com_ros.core.identification.output.urdf_inertials import NewInertial, with_inertials
 from biped_com_ros.ros.topics.qos import LATCHED
 import numpy as np
 import pytest

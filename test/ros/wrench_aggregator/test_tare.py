@@ -18,7 +18,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.identification.urdf import NewInertial, with_inertials
+from biped_com_ros.core.identification.output.urdf_inertials import NewInertial, with_inertials
 from biped_com_ros.core.wrench.tare import save_offsets, SensorOffset
 from biped_com_ros.ros.topics.qos import LATCHED
 import numpy as np

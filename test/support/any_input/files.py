@@ -20,7 +20,8 @@ from pathlib import Path
 import tempfile
 
 from biped_com_ros.core import bags, files, plain_xml, plain_yaml
-from biped_com_ros.core.identification import recordings, urdf as new_urdf
+from biped_com_ros.core.identification.captures import recordings
+from biped_com_ros.core.identification.output import urdf_inertials
 from biped_com_ros.core.model import (
     config, corrections, description_check, low_state_config, resources, strict_yaml, urdf)
 from biped_com_ros.core.unitree import recording
@@ -188,12 +189,12 @@ add(urdf.mimic_joints, _urdf_trees)
 add(urdf.children_of_links, r.light_robots.map(
     lambda model: plain_xml.ElementTree.fromstring(model.urdf)))
 add(urdf.link_inertials, _urdf_trees, calls=40)
-add_drawn(new_urdf.with_inertials, r.light_robots.flatmap(lambda model: st.tuples(
+add_drawn(urdf_inertials.with_inertials, r.light_robots.flatmap(lambda model: st.tuples(
     changed(model.urdf), st.dictionaries(
         st.sampled_from((*model.link_names, 'none')),
-        st.builds(new_urdf.NewInertial, v.anything, v.vectors(3, v.anything)), max_size=2))),
+        st.builds(urdf_inertials.NewInertial, v.anything, v.vectors(3, v.anything)), max_size=2))),
     calls=30)
-add(new_urdf.tag_at, st.sampled_from((b'<a b=">">x', b"<link name='x'/>")), st.just(0))
+add(urdf_inertials.tag_at, st.sampled_from((b'<a b=">">x', b"<link name='x'/>")), st.just(0))
 
 # -- recordings and offsets
 _recordings = _paths | st.sampled_from(('.csv', '.db3', '.mcap')).flatmap(

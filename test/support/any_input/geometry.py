@@ -15,7 +15,7 @@
 
 from __future__ import annotations
 
-from biped_com_ros.core import constants, errors, names as core_names
+from biped_com_ros.core import constants, errors, spelling
 from biped_com_ros.core.com import kinematics as com, settings as com_settings
 from biped_com_ros.core.geometry import polygon, pose, projection, shapes, wrench
 from biped_com_ros.core.gravity import minimum_norm
@@ -159,4 +159,4 @@ add(errors.check_positive, v.names, st.builds(
 add(errors.check_setting, st.builds(
     lambda value: type('Settings', (), {'value': value})(), v.anything), st.just('value'),
     v.flags, v.names, v.names)
-add(core_names.likeliest_name, v.names, st.lists(v.names, max_size=4))
+add(spelling.likeliest_name, v.names, st.lists(v.names, max_size=4))

@@ -20,13 +20,18 @@ from pathlib import Path
 import tempfile
 
 from biped_com_ros.core.geometry.wrench import ComLine
-from biped_com_ros.core.identification import (
-    captures, com_measurements, confounding, estimates, estimator, exports, first_moments, fleet,
-    instruments, noise_scales, plausibility, population, pose_candidates, pose_figures,
-    pose_safety, prior, problem, remedies, report, results, robot_yaml, stances, stillness,
-    transfer, turned_sensors, urdf as new_urdf, virtual_contacts)
+from biped_com_ros.core.identification import fleet, population
+from biped_com_ros.core.identification.captures import capture, stillness, virtual_contacts
+from biped_com_ros.core.identification.equations import (
+    com_measurements, first_moments, instruments)
+from biped_com_ros.core.identification.estimation import (
+    confounding, estimates, estimator, noise_scales, plausibility, prior, problem, remedies,
+    turned_sensors)
+from biped_com_ros.core.identification.output import (
+    exports, pose_figures, report, results, robot_yaml, urdf_inertials)
 from biped_com_ros.core.identification.paper import (
     captures as paper, planar, poses as paper_poses, two_pose)
+from biped_com_ros.core.identification.poses import pose_candidates, pose_safety, stances, transfer
 from biped_com_ros.core.model.corrections import InstrumentCorrections
 from biped_com_ros.core.model.robot import RobotModel
 from hypothesis import strategies as st
@@ -43,7 +48,7 @@ add, add_drawn = CASES.add, CASES.add_drawn
 _DIRECTORY = tempfile.TemporaryDirectory(prefix='any_input_')
 _directories = st.just(Path(_DIRECTORY.name))
 _NOT_MEASURED = 'not measured, or no foot stands'
-_NOISE = captures.SensorNoise()
+_NOISE = capture.SensorNoise()
 _noise = st.just(_NOISE)
 _models = r.light_robots
 
@@ -61,10 +66,10 @@ _solved_model = st.builds(lambda: _solved()[0])
 _solved_captures = st.builds(lambda: _solved()[1])
 
 # -- captures
-add(captures.noise_scale, v.positive, v.positive | st.just(0.0))
+add(capture.noise_scale, v.positive, v.positive | st.just(0.0))
 _wild = r.recordings(plausible=False, most=1)
-add_drawn(captures.check_capture, _wild.map(lambda drawn: (drawn[0], drawn[1][0])), calls=50)
-add_drawn(captures.check_values, _wild.map(lambda drawn: (drawn[0], drawn[1][0])), calls=50)
+add_drawn(capture.check_capture, _wild.map(lambda drawn: (drawn[0], drawn[1][0])), calls=50)
+add_drawn(capture.check_values, _wild.map(lambda drawn: (drawn[0], drawn[1][0])), calls=50)
 add_drawn(plausibility.check_variety, r.recordings(plausible=False, least=0))
 add_drawn(plausibility.without_end_stop_torques, r.recordings(),
           nan_means=_NOT_MEASURED)
@@ -207,7 +212,7 @@ add(prior.missing_inertials, _models)
 add(prior.prior_of, _models, v.anything | st.floats(1e-3, 0.1))
 add(prior.with_known_masses, st.builds(prior.Prior))
 _symmetric = arrays(float, (3, 3), elements=st.floats(-10.0, 10.0)).map(lambda half: half + half.T)
-add(new_urdf.consistent_inertia, _symmetric, calls=50)
+add(urdf_inertials.consistent_inertia, _symmetric, calls=50)
 _numbers = st.floats(0.0, 1e6)
 _kinds = st.sampled_from(list(instruments.InstrumentKind))
 _instruments = st.builds(

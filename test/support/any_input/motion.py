@@ -23,17 +23,15 @@ from biped_com_ros.core.gravity import (
     compensation, contacts, joint_trajectory, model as gravity_model, motion_goal,
     reference as motion_reference, support_qp)
 from biped_com_ros.core.legs import (
-    balance, footsteps, gait, keyframes, kinematics as leg_kinematics, playback,
-    robot_legs, stance_ik, step_adjustment, walk_session)
-from biped_com_ros.core.model import (
-    frames, kinematics, pinocchio_model, robot, sole_geometry)
+    balance, footsteps, gait, keyframes, kinematics as leg_kinematics, playback, robot_legs,
+    stance_ik, step_adjustment, walk_session)
+from biped_com_ros.core.model import frames, kinematics, pinocchio_model, robot, sole_geometry
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.payload import carried
 from biped_com_ros.core.stability import hands, zmp
 from biped_com_ros.core.state import base, leg_odometry, wrench_mover
 from biped_com_ros.core.state.stance import Twist
-from biped_com_ros.core.torso import (
-    arc, constant_curvature, joystick, reference, statics, tension)
+from biped_com_ros.core.torso import arc, constant_curvature, joystick, reference, statics, tension
 from biped_com_ros.core.wrench import dynamics, weight_check
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays

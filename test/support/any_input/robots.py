@@ -19,8 +19,9 @@ from functools import cache
 from pathlib import Path
 
 from biped_com_ros.core.gravity.model import GravityModel
-from biped_com_ros.core.identification.captures import Capture
-from biped_com_ros.core.identification.first_moments import parameters_of, StaticsRegressor
+from biped_com_ros.core.identification.captures.capture import Capture
+from biped_com_ros.core.identification.equations.first_moments import (
+    parameters_of, StaticsRegressor)
 from biped_com_ros.core.model.config import robot_config_from_mapping
 from biped_com_ros.core.model.robot import RobotModel
 from hypothesis import strategies as st

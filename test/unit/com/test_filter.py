@@ -16,7 +16,7 @@
 import functools
 
 from biped_com_ros.core.com.carrier import Carrier
-from biped_com_ros.core.com.filter import ComFilter, H, KinematicCom, S
+from biped_com_ros.core.com.com_filter import ComFilter, H, KinematicCom, S
 from biped_com_ros.core.com.hidden_load import LoadEquation
 from biped_com_ros.core.com.settings import ComFilterSettings
 from biped_com_ros.core.errors import ConfigurationError

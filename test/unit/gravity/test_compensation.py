@@ -20,7 +20,7 @@ from biped_com_ros.core.geometry.polygon import distances_inside, half_planes
 from biped_com_ros.core.gravity.compensation import (
     CompensationSettings, GravityCompensator, support_problem)
 from biped_com_ros.core.gravity.model import ContactSolution
-from biped_com_ros.core.identification.urdf import NewInertial, with_inertials
+from biped_com_ros.core.identification.output.urdf_inertials import NewInertial, with_inertials
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.wrench.sensor_faults import WeightBalanceSettings
 import numpy as np

@@ -14,8 +14,8 @@
 """Approaching poses from both sides."""
 
 from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
-from biped_com_ros.core.identification.pose_design import PoseDesigner
-from biped_com_ros.core.identification.pose_safety import DesignOptions, PoseSafety
+from biped_com_ros.core.identification.poses.pose_design import PoseDesigner
+from biped_com_ros.core.identification.poses.pose_safety import DesignOptions, PoseSafety
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pytest

@@ -22,7 +22,7 @@ import sys
 import traceback
 
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.identification.capture_log import CaptureLog
+from biped_com_ros.core.identification.captures.capture_log import CaptureLog
 import numpy as np
 import pytest
 from support.statics_data import TrueRobot
@@ -109,7 +109,7 @@ sys.path[:0] = {[p for p in sys.path if p]!r}
 from dataclasses import replace
 from pathlib import Path
 from support.statics_data import TrueRobot
-from biped_com_ros.core.identification.capture_log import CaptureLog
+from biped_com_ros.core.identification.captures.capture_log import CaptureLog
 true = TrueRobot('sabian')
 capture, log = true.capture(('left',)), CaptureLog(Path(sys.argv[1]), true.model)
 while True:

@@ -16,13 +16,12 @@
 from dataclasses import replace
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
-from biped_com_ros.core.identification.captures import SensorNoise
-from biped_com_ros.core.identification.com_measurements import (
+from biped_com_ros.core.identification.captures.capture import SensorNoise
+from biped_com_ros.core.identification.equations.com_measurements import (
     com_rows, ComMeasurement, read_com_measurements)
-from biped_com_ros.core.identification.estimator import Estimator
-from biped_com_ros.core.identification.first_moments import StaticsRegressor
-from biped_com_ros.core.identification.paper.poses import (
-    describe_poses, moments_from_com, rank_of)
+from biped_com_ros.core.identification.equations.first_moments import StaticsRegressor
+from biped_com_ros.core.identification.estimation.estimator import Estimator
+from biped_com_ros.core.identification.paper.poses import describe_poses, moments_from_com, rank_of
 import numpy as np
 import pytest
 from support.statics_data import PERFECT, TrueRobot

@@ -18,14 +18,15 @@ import re
 from xml.etree import ElementTree
 
 from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
-from biped_com_ros.core.identification.captures import SensorNoise
-from biped_com_ros.core.identification.estimates import com_offset_of_whole, residuals_of
-from biped_com_ros.core.identification.estimator import Estimator
-from biped_com_ros.core.identification.first_moments import parameters_of
-from biped_com_ros.core.identification.prior import (
+from biped_com_ros.core.identification.captures.capture import SensorNoise
+from biped_com_ros.core.identification.equations.first_moments import parameters_of
+from biped_com_ros.core.identification.estimation.estimates import (
+    com_offset_of_whole, residuals_of)
+from biped_com_ros.core.identification.estimation.estimator import Estimator
+from biped_com_ros.core.identification.estimation.prior import (
     com_bounds, Prior, PriorTerms, Spread, with_known_masses)
-from biped_com_ros.core.identification.report import html_report
-from biped_com_ros.core.identification.results import summary
+from biped_com_ros.core.identification.output.report import html_report
+from biped_com_ros.core.identification.output.results import summary
 from biped_com_ros.core.model.robot import position_limits, RobotModel
 import numpy as np
 import pytest

@@ -18,8 +18,8 @@ import re
 from xml.etree import ElementTree
 
 from biped_com_ros.core.errors import RobotDescriptionError
-from biped_com_ros.core.identification.exports import link_inertias, with_mjcf_inertials
-from biped_com_ros.core.identification.urdf import NewInertial, with_inertials
+from biped_com_ros.core.identification.output.exports import link_inertias, with_mjcf_inertials
+from biped_com_ros.core.identification.output.urdf_inertials import NewInertial, with_inertials
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.urdf import for_kinematics, parse_urdf
 import numpy as np

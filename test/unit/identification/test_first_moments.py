@@ -15,8 +15,9 @@
 
 from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Pose
-from biped_com_ros.core.identification.captures import Capture, MotorConstants, SensorNoise
-from biped_com_ros.core.identification.first_moments import parameters_of, StaticsRegressor
+from biped_com_ros.core.identification.captures.capture import Capture, MotorConstants, SensorNoise
+from biped_com_ros.core.identification.equations.first_moments import (
+    parameters_of, StaticsRegressor)
 from biped_com_ros.core.legs.keyframes import HipShift
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np

@@ -17,15 +17,15 @@ from dataclasses import replace
 import json
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
-from biped_com_ros.core.identification.captures import noise_scale, SensorNoise
-from biped_com_ros.core.identification.estimator import Estimator
-from biped_com_ros.core.identification.first_moments import parameters_of
+from biped_com_ros.core.identification.captures.capture import noise_scale, SensorNoise
+from biped_com_ros.core.identification.equations.first_moments import parameters_of
+from biped_com_ros.core.identification.equations.instruments import (
+    InstrumentCalibration, InstrumentEstimate, InstrumentKind)
+from biped_com_ros.core.identification.estimation.estimator import Estimator
+from biped_com_ros.core.identification.estimation.posterior import NormalEquations
+from biped_com_ros.core.identification.estimation.prior import Prior, PriorTerms, Spread
 from biped_com_ros.core.identification.fleet import (
     describe_fleet, fleet_report, read_prior, unit_result, UnitResult, write_prior)
-from biped_com_ros.core.identification.instruments import (
-    InstrumentCalibration, InstrumentEstimate, InstrumentKind)
-from biped_com_ros.core.identification.posterior import NormalEquations
-from biped_com_ros.core.identification.prior import Prior, PriorTerms, Spread
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pytest

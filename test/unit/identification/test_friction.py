@@ -13,8 +13,8 @@
 # limitations under the License.
 """Friction of unknown sign: one joint whose torques measure one unknown beside other data."""
 
-from biped_com_ros.core.identification.captures import Capture
-from biped_com_ros.core.identification.friction import UnknownFriction
+from biped_com_ros.core.identification.captures.capture import Capture
+from biped_com_ros.core.identification.equations.friction import UnknownFriction
 import numpy as np
 import pytest
 

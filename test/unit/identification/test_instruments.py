@@ -16,7 +16,7 @@
 from dataclasses import replace
 import json
 
-from biped_com_ros.core.identification.instruments import (
+from biped_com_ros.core.identification.equations.instruments import (
     InstrumentCalibration, InstrumentErrors, InstrumentEstimate, InstrumentKind, MATRIX_AXES)
 import numpy as np
 from support.statics_data import measure, TrueRobot

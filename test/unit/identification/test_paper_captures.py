@@ -14,11 +14,11 @@
 """The two-pose procedure on captures; the truth is MuJoCo's, which knows no estimator."""
 
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.core.identification.captures import SensorNoise
-from biped_com_ros.core.identification.first_moments import StaticsRegressor
+from biped_com_ros.core.identification.captures.capture import SensorNoise
+from biped_com_ros.core.identification.equations.first_moments import StaticsRegressor
+from biped_com_ros.core.identification.output.urdf_inertials import NewInertial, with_inertials
 from biped_com_ros.core.identification.paper.captures import best_pair, com_from_captures
 from biped_com_ros.core.identification.paper.poses import rank_of
-from biped_com_ros.core.identification.urdf import NewInertial, with_inertials
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pytest

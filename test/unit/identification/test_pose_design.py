@@ -18,12 +18,13 @@ import re
 from xml.etree import ElementTree
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
-from biped_com_ros.core.identification.captures import SensorNoise
-from biped_com_ros.core.identification.estimator import Estimator
-from biped_com_ros.core.identification.first_moments import predict_capture, StaticsRegressor
-from biped_com_ros.core.identification.pose_design import PoseDesigner
-from biped_com_ros.core.identification.pose_safety import DesignOptions, SelfCollision
-from biped_com_ros.core.identification.stances import Stances
+from biped_com_ros.core.identification.captures.capture import SensorNoise
+from biped_com_ros.core.identification.equations.first_moments import (
+    predict_capture, StaticsRegressor)
+from biped_com_ros.core.identification.estimation.estimator import Estimator
+from biped_com_ros.core.identification.poses.pose_design import PoseDesigner
+from biped_com_ros.core.identification.poses.pose_safety import DesignOptions, SelfCollision
+from biped_com_ros.core.identification.poses.stances import Stances
 from biped_com_ros.core.legs.com_shift import ComShift
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.torso.body import TorsoBody

@@ -16,9 +16,9 @@
 import math
 
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.core.identification.first_moments import StaticsRegressor
-from biped_com_ros.core.identification.pose_safety import DesignOptions, PoseSafety
-from biped_com_ros.core.identification.stances import Stances
+from biped_com_ros.core.identification.equations.first_moments import StaticsRegressor
+from biped_com_ros.core.identification.poses.pose_safety import DesignOptions, PoseSafety
+from biped_com_ros.core.identification.poses.stances import Stances
 from biped_com_ros.core.model.robot import RobotModel
 import pytest
 

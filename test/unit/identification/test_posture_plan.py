@@ -14,8 +14,8 @@
 """Postures of the robot's YAML instead of planned poses, and a calibration that plays them."""
 
 from biped_com_ros.core.errors import InputError, UnknownNameError
-from biped_com_ros.core.identification.pose_safety import DesignOptions
-from biped_com_ros.core.identification.posture_plan import PosturePlanner
+from biped_com_ros.core.identification.poses.pose_safety import DesignOptions
+from biped_com_ros.core.identification.poses.posture_plan import PosturePlanner
 from biped_com_ros.core.identification.session import SessionState
 from biped_com_ros.core.model.config import RobotConfig
 from biped_com_ros.core.model.robot import RobotModel

@@ -16,16 +16,16 @@
 from dataclasses import replace
 import re
 
-from biped_com_ros.core.identification.captures import SensorNoise
-from biped_com_ros.core.identification.confounding import describe_instrument
-from biped_com_ros.core.identification.estimator import Estimator
-from biped_com_ros.core.identification.first_moments import StaticsRegressor
-from biped_com_ros.core.identification.instrument_parameters import InstrumentParameters
-from biped_com_ros.core.identification.instruments import InstrumentKind, times_of
-from biped_com_ros.core.identification.prior import Prior
-from biped_com_ros.core.identification.remedies import best_candidates
-from biped_com_ros.core.identification.report import html_report
-from biped_com_ros.core.identification.results import summary
+from biped_com_ros.core.identification.captures.capture import SensorNoise
+from biped_com_ros.core.identification.equations.first_moments import StaticsRegressor
+from biped_com_ros.core.identification.equations.instrument_parameters import InstrumentParameters
+from biped_com_ros.core.identification.equations.instruments import InstrumentKind, times_of
+from biped_com_ros.core.identification.estimation.confounding import describe_instrument
+from biped_com_ros.core.identification.estimation.estimator import Estimator
+from biped_com_ros.core.identification.estimation.prior import Prior
+from biped_com_ros.core.identification.estimation.remedies import best_candidates
+from biped_com_ros.core.identification.output.report import html_report
+from biped_com_ros.core.identification.output.results import summary
 from biped_com_ros.core.model.robot import effort_limits
 import numpy as np
 import pytest

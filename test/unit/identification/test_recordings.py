@@ -22,10 +22,11 @@ import re
 from types import SimpleNamespace
 
 from biped_com_ros.core.errors import BipedComError, ConfigurationError, InputError
-from biped_com_ros.core.identification.capture_log import CaptureLog
-from biped_com_ros.core.identification.captures import SensorNoise
-from biped_com_ros.core.identification.recordings import AXES, CaptureFinder, Event, read_recording
-from biped_com_ros.core.identification.stillness import StillnessOptions
+from biped_com_ros.core.identification.captures.capture import SensorNoise
+from biped_com_ros.core.identification.captures.capture_log import CaptureLog
+from biped_com_ros.core.identification.captures.recordings import (
+    AXES, CaptureFinder, Event, read_recording)
+from biped_com_ros.core.identification.captures.stillness import StillnessOptions
 from biped_com_ros.core.model.corrections import InstrumentCorrections, SensorCorrection
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.offline.calibrate import main

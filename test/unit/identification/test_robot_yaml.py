@@ -17,12 +17,12 @@ from dataclasses import replace
 
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.wrench import wrench_adjoint
-from biped_com_ros.core.identification.estimator import Estimator
-from biped_com_ros.core.identification.first_moments import StaticsRegressor
-from biped_com_ros.core.identification.instruments import InstrumentErrors
-from biped_com_ros.core.identification.robot_yaml import (
+from biped_com_ros.core.identification.captures.virtual_contacts import with_virtual_sensors
+from biped_com_ros.core.identification.equations.first_moments import StaticsRegressor
+from biped_com_ros.core.identification.equations.instruments import InstrumentErrors
+from biped_com_ros.core.identification.estimation.estimator import Estimator
+from biped_com_ros.core.identification.output.robot_yaml import (
     calibrated_robot_yaml, corrections_after, errors_of, write_calibrated_robot)
-from biped_com_ros.core.identification.virtual_contacts import with_virtual_sensors
 from biped_com_ros.core.model.config import (
     load_robot_config, robot_config_from_mapping, robot_file, robot_names)
 from biped_com_ros.core.model.corrections import InstrumentCorrections, SensorCorrection

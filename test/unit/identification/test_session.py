@@ -18,8 +18,8 @@ import errno
 import os
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
+from biped_com_ros.core.identification.poses.transfer import HOIST_SETTLING, HoistMove
 from biped_com_ros.core.identification.session import SessionState
-from biped_com_ros.core.identification.transfer import HOIST_SETTLING, HoistMove
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pytest

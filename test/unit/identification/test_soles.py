@@ -14,11 +14,12 @@
 
 from dataclasses import replace
 
-from biped_com_ros.core.identification.captures import SensorNoise
-from biped_com_ros.core.identification.estimator import Estimator, planned_instruments
-from biped_com_ros.core.identification.first_moments import StaticsRegressor
-from biped_com_ros.core.identification.instruments import InstrumentErrors, InstrumentKind
-from biped_com_ros.core.identification.soles import SoleContacts
+from biped_com_ros.core.identification.captures.capture import SensorNoise
+from biped_com_ros.core.identification.equations.first_moments import StaticsRegressor
+from biped_com_ros.core.identification.equations.instruments import (
+    InstrumentErrors, InstrumentKind)
+from biped_com_ros.core.identification.equations.soles import SoleContacts
+from biped_com_ros.core.identification.estimation.estimator import Estimator, planned_instruments
 from examples.static_robot import MisplacedSoles
 import numpy as np
 import pytest

@@ -15,10 +15,10 @@
 
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.core.identification.capture_log import CaptureLog
-from biped_com_ros.core.identification.stillness import (
+from biped_com_ros.core.identification.captures.capture_log import CaptureLog
+from biped_com_ros.core.identification.captures.stillness import (
     CaptureWindow, MotionDirections, StillnessOptions)
-from biped_com_ros.core.identification.virtual_contacts import with_virtual_sensors
+from biped_com_ros.core.identification.captures.virtual_contacts import with_virtual_sensors
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pytest

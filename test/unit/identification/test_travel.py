@@ -14,7 +14,7 @@
 """Paths in time: gentle, complete, never too fast."""
 
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.identification.transfer import travel
+from biped_com_ros.core.identification.poses.transfer import travel
 import numpy as np
 import pytest
 from scipy.interpolate import CubicHermiteSpline

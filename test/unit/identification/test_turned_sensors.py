@@ -15,8 +15,8 @@
 
 from dataclasses import replace
 
-from biped_com_ros.core.identification.first_moments import StaticsRegressor
-from biped_com_ros.core.identification.turned_sensors import find_turned_sensor
+from biped_com_ros.core.identification.equations.first_moments import StaticsRegressor
+from biped_com_ros.core.identification.estimation.turned_sensors import find_turned_sensor
 import numpy as np
 import pinocchio as pin
 import pytest

@@ -18,11 +18,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.core.identification.estimator import Estimator
-from biped_com_ros.core.identification.first_moments import parameters_of
-from biped_com_ros.core.identification.stillness import CaptureWindow
-from biped_com_ros.core.identification.virtual_contacts import (
+from biped_com_ros.core.identification.captures.stillness import CaptureWindow
+from biped_com_ros.core.identification.captures.virtual_contacts import (
     frame_of_readings, reading_to_sensor, with_virtual_sensors)
+from biped_com_ros.core.identification.equations.first_moments import parameters_of
+from biped_com_ros.core.identification.estimation.estimator import Estimator
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pytest

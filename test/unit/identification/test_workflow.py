@@ -21,11 +21,11 @@ import re
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.files import make_directory
-from biped_com_ros.core.identification.capture_log import CaptureLog
-from biped_com_ros.core.identification.estimator import Estimator
-from biped_com_ros.core.identification.report import html_report, PRIOR_SHARE
-from biped_com_ros.core.identification.results import summary, write_results
-from biped_com_ros.core.identification.stillness import CaptureWindow, StillnessOptions
+from biped_com_ros.core.identification.captures.capture_log import CaptureLog
+from biped_com_ros.core.identification.captures.stillness import CaptureWindow, StillnessOptions
+from biped_com_ros.core.identification.estimation.estimator import Estimator
+from biped_com_ros.core.identification.output.report import html_report, PRIOR_SHARE
+from biped_com_ros.core.identification.output.results import summary, write_results
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pytest

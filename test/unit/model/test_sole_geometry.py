@@ -15,8 +15,7 @@
 
 import struct
 
-from biped_com_ros.core.errors import (
-    ConfigurationError, RobotDescriptionError, UnknownNameError)
+from biped_com_ros.core.errors import ConfigurationError, RobotDescriptionError, UnknownNameError
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.sole_geometry import sole_polygon
 import numpy as np

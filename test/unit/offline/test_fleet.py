@@ -17,8 +17,8 @@ import json
 from pathlib import Path
 import re
 
-from biped_com_ros.core.identification.capture_log import CaptureLog
-from biped_com_ros.core.identification.captures import SensorNoise
+from biped_com_ros.core.identification.captures.capture import SensorNoise
+from biped_com_ros.core.identification.captures.capture_log import CaptureLog
 from biped_com_ros.offline import fleet, workers
 from biped_com_ros.offline.calibrate import main, parser
 import pytest

@@ -13,7 +13,7 @@
 # limitations under the License.
 """Friction, rotors and drives: laws that hold whatever the numbers are."""
 
-from biped_com_ros.core.identification.transfer import travel
+from biped_com_ros.core.identification.poses.transfer import travel
 from biped_com_ros.sim.description import parse
 from biped_com_ros.sim.drives import Drives, SpeedLimit
 from biped_com_ros.sim.friction import JointFriction

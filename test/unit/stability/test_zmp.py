@@ -19,8 +19,7 @@ from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNam
 from biped_com_ros.core.geometry.plane import Plane
 from biped_com_ros.core.geometry.wrench import centre_of_pressure
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.stability.zmp import (
-    link_motion, ModelWrench, zmp_by_links, zmp_of_motion)
+from biped_com_ros.core.stability.zmp import link_motion, ModelWrench, zmp_by_links, zmp_of_motion
 from biped_com_ros.core.state.stance import Twist
 import numpy as np
 import pinocchio as pin

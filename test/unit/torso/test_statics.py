@@ -20,8 +20,7 @@ from dataclasses import replace
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.torso.arc import array_of, vector_of, wrench_of
 from biped_com_ros.core.torso.constant_curvature import Backbone, make_shape
-from biped_com_ros.core.torso.statics import (
-    constant_load, Stiffness, TorsoStatics, Weight)
+from biped_com_ros.core.torso.statics import constant_load, Stiffness, TorsoStatics, Weight
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation

@@ -24,7 +24,8 @@ from biped_com_ros.core.model.config import DrivesConfig, ImuConfig
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.wrench.dynamics import by_joint
 from biped_com_ros.core.wrench.joint_friction import LearnedFriction
-from biped_com_ros.core.wrench.virtual import VirtualFootWrenches, VirtualWrenchSettings
+from biped_com_ros.core.wrench.virtual_foot_wrenches import (
+    VirtualFootWrenches, VirtualWrenchSettings)
 import numpy as np
 import pytest
 from support.moving_robot import moving

@@ -23,7 +23,8 @@ from biped_com_ros.core.model.robot import position_limits, RobotModel
 from biped_com_ros.core.payload.carried import CarriedPayload
 from biped_com_ros.core.stability.hands import Hands, HandSettings
 from biped_com_ros.core.wrench.aggregation import AggregationSettings, WrenchAggregation
-from biped_com_ros.core.wrench.virtual import VirtualFootWrenches, VirtualWrenchSettings
+from biped_com_ros.core.wrench.virtual_foot_wrenches import (
+    VirtualFootWrenches, VirtualWrenchSettings)
 from biped_com_ros.core.wrench.virtual_hand_forces import VirtualHandForces, VirtualHandSettings
 from biped_com_ros.core.wrench.virtual_hands import VirtualHands
 import numpy as np

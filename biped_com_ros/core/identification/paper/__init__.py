@@ -14,5 +14,6 @@
 """
 Reproduction of Muscolo et al. 2017: its equations as printed, and corrected.
 
-For tables and tests; robots are calibrated by :mod:`biped_com_ros.core.identification.estimator`.
+For tables and tests; robots are calibrated by
+:mod:`biped_com_ros.core.identification.estimation.estimator`.
 """

@@ -32,9 +32,9 @@ from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array, BoolArray
 from biped_com_ros.core.geometry.wrench import centre_of_pressure
-from biped_com_ros.core.identification.captures import Capture, SensorNoise
-from biped_com_ros.core.identification.estimates import level_rotation
-from biped_com_ros.core.identification.first_moments import StaticsRegressor
+from biped_com_ros.core.identification.captures.capture import Capture, SensorNoise
+from biped_com_ros.core.identification.equations.first_moments import StaticsRegressor
+from biped_com_ros.core.identification.estimation.estimates import level_rotation
 from biped_com_ros.core.identification.paper.two_pose import SMALLEST_TILT
 import numpy as np
 

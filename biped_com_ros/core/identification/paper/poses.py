@@ -29,11 +29,12 @@ import math
 
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.identification.captures import Capture, SensorNoise
-from biped_com_ros.core.identification.com_measurements import (
+from biped_com_ros.core.identification.captures.capture import Capture, SensorNoise
+from biped_com_ros.core.identification.equations.com_measurements import (
     check_measurement, com_rows, ComMeasurement)
-from biped_com_ros.core.identification.estimates import level_rotation
-from biped_com_ros.core.identification.first_moments import parameters_of, StaticsRegressor
+from biped_com_ros.core.identification.equations.first_moments import (
+    parameters_of, StaticsRegressor)
+from biped_com_ros.core.identification.estimation.estimates import level_rotation
 import numpy as np
 from scipy.linalg import qr, solve_triangular
 

@@ -1,0 +1,357 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Errors of the instruments that stay the same over all poses, and their estimates.
+
+What is measured is related to what is true by
+
+- joint positions: ``measured = true + offset``;
+- joint torques: ``measured = (1 + gain) true + offset + friction s``, with s = +1 or -1 the
+  direction in which the joint came to rest, 0 where that is unknown;
+- the direction of gravity: ``measured = exp(tilt) true``;
+- the floor, which counts as level, and the soles, which stand on it (:mod:`soles`);
+- wrenches: ``measured = (1 + E) w + bias + drift t`` with w the wrench in the frame where the
+  sensor really is, shifted by ``shift`` and turned by the rotation vector ``turn`` from its frame
+  in the URDF, and t from -1/2 at the first to 1/2 at the last capture.
+
+From statics alone shift and turn of a sensor cannot be distinguished from the skew parts of E: the
+priors divide the error between them, and what is used, the product of both, is known much better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+import enum
+from functools import cached_property
+import math
+from typing import Any
+
+from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.geometry.wrench import wrench_adjoint
+from biped_com_ros.core.identification.captures.capture import Capture
+import numpy as np
+import pinocchio as pin
+
+MOMENT_ARM = 0.1
+"""Ratio of moments to forces of a sensor, m: cross-talk is a share of forces times this."""
+
+SIGNIFICANT = 2.58
+"""An error is significant if it is this many standard deviations from zero (99 %)."""
+
+AXES = ('fx', 'fy', 'fz', 'tx', 'ty', 'tz')
+XYZ = ('x', 'y', 'z')
+
+
+class InstrumentKind(enum.Enum):
+    """What is wrong with an instrument; the value is its name in files."""
+
+    JOINT_OFFSET = 'joint_offset'
+    TORQUE_GAIN = 'torque_gain'
+    TORQUE_OFFSET = 'torque_offset'
+    FRICTION = 'friction'
+    TILT = 'tilt'
+    WRENCH_MATRIX = 'wrench_matrix'
+    WRENCH_BIAS = 'wrench_bias'
+    WRENCH_DRIFT = 'wrench_drift'
+    SENSOR_SHIFT = 'sensor_shift'
+    SENSOR_TURN = 'sensor_turn'
+    FLOOR_TILT = 'floor_tilt'
+    SOLE_TURN = 'sole_turn'
+    SOLE_HEIGHT = 'sole_height'
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstrumentErrors:
+    """
+    Errors of all instruments of a robot.
+
+    Attributes
+    ----------
+    positions, torque_gains, torque_offsets, friction
+        Of ``model.joint_names``, shape (n,); rad or m, 1, N m, N m.
+    tilts
+        Rotation vector of the direction of gravity by the link in which it is measured, (3,), rad.
+    wrench_matrices
+        E of each of ``config.wrench_sensors``, (sensors, 6, 6), in N and N m.
+    wrench_biases, wrench_drifts
+        (sensors, 6), N and N m; drifts from the first to the last capture.
+    shifts, turns
+        Of the sensors' frames, along the axes of the URDF's, (sensors, 3), m and rad.
+    floor
+        Tilt of the floor about the soles' x and y axes, (2,), rad.
+    soles
+        Rotation about x and y, and height, of ``config.feet``'s soles in the URDF's frame,
+        (feet, 3), rad and m; (0, 3) if they were not estimated.
+
+    """
+
+    positions: Array
+    torque_gains: Array
+    torque_offsets: Array
+    friction: Array
+    tilts: Mapping[str, Array]
+    wrench_matrices: Array
+    wrench_biases: Array
+    wrench_drifts: Array
+    shifts: Array
+    turns: Array
+    floor: Array = field(default_factory=lambda: np.zeros(2))
+    soles: Array = field(default_factory=lambda: np.zeros((0, 3)))
+
+    @staticmethod
+    def none(joints: int, sensors: int) -> InstrumentErrors:
+        """Return those of perfect instruments."""
+        n = np.zeros(joints)
+        return InstrumentErrors(
+            positions=n, torque_gains=n, torque_offsets=n, friction=n, tilts={},
+            wrench_matrices=np.zeros((sensors, 6, 6)), wrench_biases=np.zeros((sensors, 6)),
+            wrench_drifts=np.zeros((sensors, 6)), shifts=np.zeros((sensors, 3)),
+            turns=np.zeros((sensors, 3)))
+
+    def correction(self, sensor: int) -> Array:
+        """Return the matrix (6, 6) that turns readings less bias into true wrenches."""
+        R = pin.exp3(self.turns[sensor])
+        X = wrench_adjoint(R, self.shifts[sensor])
+        return np.asarray(X @ np.linalg.inv(np.eye(6) + self.wrench_matrices[sensor]))
+
+    @cached_property
+    def corrections(self) -> Array:
+        """Return those matrices of all sensors, (sensors, 6, 6)."""
+        return np.array([self.correction(i) for i in range(len(self.turns))]).reshape(-1, 6, 6)
+
+    def corrected(self, capture: Capture, when: float = 0.0) -> Capture:
+        """
+        Return a capture as perfect instruments would have measured it.
+
+        Parameters
+        ----------
+        capture
+            As measured.
+        when
+            From -1/2, the first capture, to 1/2, the last one; see `times_of`.
+
+        """
+        tilt = self.tilts.get(capture.up_frame)
+        up = capture.up if tilt is None else pin.exp3(-tilt) @ capture.up
+        wrenches = np.einsum(
+            'sij,sj->si', self.corrections,
+            capture.wrenches - self.wrench_biases - when * self.wrench_drifts)
+        torques = capture.torques - self.torque_offsets - self.friction * directions_of(capture)
+        return replace(capture, positions=capture.positions - self.positions, up=up,
+                       wrenches=wrenches, torques=torques / (1.0 + self.torque_gains))
+
+
+def times_of(count: int) -> Array:
+    """Return when each of `count` captures was taken, from -1/2 to 1/2, (count,)."""
+    return np.linspace(-0.5, 0.5, count) if count > 1 else np.zeros(count)
+
+
+def directions_of(capture: Capture) -> Array:
+    """Return the direction in which each joint came to rest, 0 where unknown, (n,)."""
+    return np.zeros(len(capture.positions)) if capture.approach is None else capture.approach
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstrumentEstimate:
+    """
+    One number that describes what is wrong with an instrument.
+
+    Attributes
+    ----------
+    kind
+        What is wrong.
+    name
+        Joint, wrench sensor, or the link in which the direction of gravity is measured.
+    axis
+        Of vectors ``x``; of wrenches ``fx``; of matrices ``fx,ty``: how the second enters the
+        reading of the first; else ''.
+    unit
+        Of the numbers.
+    prior_sd, estimate, sd
+        Standard deviation before the data (around zero), estimate, standard deviation after.
+
+    """
+
+    kind: InstrumentKind
+    name: str
+    axis: str
+    unit: str
+    prior_sd: float
+    estimate: float
+    sd: float
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether it differs from zero significantly."""
+        return abs(self.estimate) > SIGNIFICANT * self.sd
+
+    @property
+    def data_share(self) -> float:
+        """Return the share of the variance that the data removed."""
+        return 1.0 - min(1.0, (self.sd / self.prior_sd) ** 2) if self.prior_sd > 0.0 else 0.0
+
+    @property
+    def remedy(self) -> str:
+        """Return what to do about it; '' if it is not significant."""
+        return _remedy(self) if self.is_significant else ''
+
+
+def _remedy(e: InstrumentEstimate) -> str:
+    value, degrees = e.estimate, math.degrees(e.estimate)
+    excess = 'too little' if value < 0.0 else 'too much'
+    return {
+        InstrumentKind.JOINT_OFFSET: f'zero the encoder again: it reads {abs(degrees):.2f} deg '
+                                     f'{excess}' if e.unit == 'rad' else
+                                     'zero the position again: it reads '
+                                     f'{1e3 * abs(value):.2f} mm {excess}',
+        InstrumentKind.TORQUE_GAIN: f'divide the torque constant by {1.0 + value:.3f}',
+        InstrumentKind.TORQUE_OFFSET: f'tare the torque: it reads {abs(value):.2f} {e.unit} '
+                                      f'{excess}',
+        InstrumentKind.FRICTION: f'model {value:.2f} {e.unit} of friction',
+        InstrumentKind.TILT: f'shim or declare the mounting: turned by {degrees:+.2f} deg about '
+                             f'{e.axis}',
+        InstrumentKind.WRENCH_MATRIX: 'recalibrate the sensor, or apply the estimated matrix',
+        InstrumentKind.WRENCH_BIAS: f'tare the sensor: it reads {abs(value):.3g} {e.unit} '
+                                    f'{excess}',
+        InstrumentKind.WRENCH_DRIFT: f'let the sensor warm up: it drifts by {value:+.3g} {e.unit}',
+        InstrumentKind.SENSOR_SHIFT: f'move the frame in the URDF by {1e3 * value:+.1f} mm along '
+                                     f'{e.axis}',
+        InstrumentKind.SENSOR_TURN: f'turn the frame in the URDF by {degrees:+.2f} deg about '
+                                    f'{e.axis}',
+        InstrumentKind.FLOOR_TILT: f'level the floor: it is turned by {degrees:+.2f} deg about '
+                                   f"the soles' {e.axis} axis",
+        InstrumentKind.SOLE_TURN: f"turn the sole's frame in the URDF by {degrees:+.2f} deg about "
+                                  f'{e.axis}',
+        InstrumentKind.SOLE_HEIGHT: f"move the sole's frame in the URDF by {1e3 * value:+.1f} mm "
+                                    f'along {e.axis}'}[e.kind]
+
+
+@dataclass(frozen=True)
+class InstrumentCalibration:
+    """
+    Estimates of all instrument errors, as they are written to files and used.
+
+    Attributes
+    ----------
+    estimates
+        Of single numbers; those that were not estimated are missing and count as zero.
+
+    """
+
+    estimates: tuple[InstrumentEstimate, ...] = ()
+
+    def of(self, kind: InstrumentKind, name: str = '') -> tuple[InstrumentEstimate, ...]:
+        """Return those of one kind, and of one joint, sensor or link if `name` is given."""
+        return tuple(e for e in self.estimates
+                     if e.kind is kind and name in ('', e.name))
+
+    def errors(self, joints: Sequence[str], sensors: Sequence[str]) -> InstrumentErrors:
+        """Return the errors of these joints and wrench sensors, in their order."""
+        def by_name(kind: InstrumentKind) -> Array:
+            found = {e.name: e.estimate for e in self.of(kind)}
+            return np.array([found.get(name, 0.0) for name in joints])
+
+        def by_axis(kind: InstrumentKind, names: Sequence[str], axes: Sequence[str]) -> Array:
+            found = {(e.name, e.axis): e.estimate for e in self.of(kind)}
+            values = [[found.get((name, axis), 0.0) for axis in axes] for name in names]
+            return np.array(values).reshape(len(names), len(axes))
+
+        links = sorted({e.name for e in self.of(InstrumentKind.TILT)})
+        return InstrumentErrors(
+            positions=by_name(InstrumentKind.JOINT_OFFSET),
+            torque_gains=by_name(InstrumentKind.TORQUE_GAIN),
+            torque_offsets=by_name(InstrumentKind.TORQUE_OFFSET),
+            friction=by_name(InstrumentKind.FRICTION),
+            tilts=dict(zip(links, by_axis(InstrumentKind.TILT, links, XYZ))),
+            wrench_matrices=by_axis(
+                InstrumentKind.WRENCH_MATRIX, sensors, MATRIX_AXES).reshape(-1, 6, 6),
+            wrench_biases=by_axis(InstrumentKind.WRENCH_BIAS, sensors, AXES),
+            wrench_drifts=by_axis(InstrumentKind.WRENCH_DRIFT, sensors, AXES),
+            shifts=by_axis(InstrumentKind.SENSOR_SHIFT, sensors, XYZ),
+            turns=by_axis(InstrumentKind.SENSOR_TURN, sensors, XYZ))
+
+    def to_json(self) -> dict[str, Any]:
+        """
+        Return plain numbers for ``calibration.json``.
+
+        Returns
+        -------
+        dict
+            ``joint_offsets``, ``torque_gains``, ``torque_offsets`` and ``friction`` by joint and
+            ``tilts`` by link and axis, each with estimate, sd, prior_sd, significant, unit and
+            remedy; ``wrench_sensors`` by sensor with ``correction`` (6, 6) and ``bias`` (6,), so
+            that the true wrench in the URDF's frame is ``correction @ (measured - bias)``, and
+            every number behind them in ``parameters``; ``ground`` by kind, ``floor`` or foot, and
+            axis.
+
+        """
+        joints = {f'{kind.value}s' if kind is not InstrumentKind.FRICTION else 'friction':
+                  {e.name: _plain(e) for e in self.of(kind)} for kind in _OF_JOINTS}
+        tilts: dict[str, Any] = {}
+        for e in self.of(InstrumentKind.TILT):
+            tilts.setdefault(e.name, {})[e.axis] = _plain(e)
+        sensors = dict.fromkeys(e.name for kind in _OF_SENSORS for e in self.of(kind))
+        ground: dict[str, Any] = {}
+        for e in (e for kind in _OF_GROUND for e in self.of(kind)):
+            ground.setdefault(e.kind.value, {}).setdefault(e.name, {})[e.axis] = _plain(e)
+        return {**joints, 'tilts': tilts, 'ground': ground,
+                'wrench_sensors': {name: self._sensor(name) for name in sensors}}
+
+    def _sensor(self, name: str) -> dict[str, Any]:
+        errors = self.errors((), (name,))
+        return {'correction': errors.correction(0).tolist(),
+                'bias': errors.wrench_biases[0].tolist(),
+                'parameters': {kind.value: {e.axis: _plain(e) for e in self.of(kind, name)}
+                               for kind in _OF_SENSORS}}
+
+    @staticmethod
+    def from_json(values: Mapping[str, Any]) -> InstrumentCalibration:
+        """Return what `to_json` wrote; correction and bias follow from the parameters."""
+        found = [_estimate(kind, name, '', item) for kind in _OF_JOINTS
+                 for name, item in values.get(
+                     'friction' if kind is InstrumentKind.FRICTION else f'{kind.value}s',
+                     {}).items()]
+        found += [_estimate(InstrumentKind.TILT, name, axis, item)
+                  for name, axes in values.get('tilts', {}).items()
+                  for axis, item in axes.items()]
+        found += [_estimate(InstrumentKind(kind), name, axis, item)
+                  for name, sensor in values.get('wrench_sensors', {}).items()
+                  for kind, axes in sensor['parameters'].items()
+                  for axis, item in axes.items()]
+        found += [_estimate(InstrumentKind(kind), name, axis, item)
+                  for kind, names in values.get('ground', {}).items()
+                  for name, axes in names.items() for axis, item in axes.items()]
+        return InstrumentCalibration(tuple(found))
+
+
+MATRIX_AXES = tuple(f'{row},{column}' for row in AXES for column in AXES)
+_OF_JOINTS = (InstrumentKind.JOINT_OFFSET, InstrumentKind.TORQUE_GAIN,
+              InstrumentKind.TORQUE_OFFSET, InstrumentKind.FRICTION)
+_OF_SENSORS = (InstrumentKind.WRENCH_MATRIX, InstrumentKind.WRENCH_BIAS,
+               InstrumentKind.WRENCH_DRIFT, InstrumentKind.SENSOR_SHIFT,
+               InstrumentKind.SENSOR_TURN)
+_OF_GROUND = (InstrumentKind.FLOOR_TILT, InstrumentKind.SOLE_TURN, InstrumentKind.SOLE_HEIGHT)
+
+
+def _plain(e: InstrumentEstimate) -> dict[str, Any]:
+    return {'estimate': e.estimate, 'sd': e.sd, 'prior_sd': e.prior_sd,
+            'significant': e.is_significant, 'unit': e.unit, 'remedy': e.remedy}
+
+
+def _estimate(kind: InstrumentKind, name: str, axis: str,
+              item: Mapping[str, Any]) -> InstrumentEstimate:
+    return InstrumentEstimate(
+        kind=kind, name=name, axis=axis, unit=str(item['unit']),
+        prior_sd=float(item['prior_sd']), estimate=float(item['estimate']), sd=float(item['sd']))
