@@ -63,7 +63,7 @@ def _environment() -> dict[str, str]:
     return environment
 
 
-class Process:
+class MeasuredProcess:
     """A process under measurement and what it costs."""
 
     def __init__(self, kind: str, arguments: list[str]) -> None:
@@ -113,7 +113,7 @@ class Process:
 
 
 @dataclass
-class Result:
+class DriverResult:
     """One measurement of one subject."""
 
     sent: int = 0
@@ -202,7 +202,7 @@ def _sensors(node: Node, namespace: str, robot: RobotModel) -> list[TemplatePubl
     return outs
 
 
-class Driver:
+class SensorDriver:
     """The side of the sensors."""
 
     def __init__(self, robot: RobotModel) -> None:
@@ -233,7 +233,8 @@ class Driver:
                 raise RuntimeError(f'no {what} within {_PATIENCE:g} s')
             self._executor.spin_once(timeout_sec=0.02)
 
-    def steady(self, channel: Channel, process: Process, rate: float, seconds: float) -> Result:
+    def steady(self, channel: Channel, process: MeasuredProcess, rate: float,
+               seconds: float) -> DriverResult:
         """Send at `rate`, whether or not there are answers."""
         self._warm_up(channel)
         period, due = 1e9 / rate, float(time.time_ns())
@@ -247,9 +248,9 @@ class Driver:
         elapsed = time.monotonic() - begun
         used = process.cpu_time - cpu
         self._collect(channel, count)
-        return Result(count, elapsed, used, channel.arrived)
+        return DriverResult(count, elapsed, used, channel.arrived)
 
-    def saturate(self, channel: Channel, process: Process, seconds: float) -> Result:
+    def saturate(self, channel: Channel, process: MeasuredProcess, seconds: float) -> DriverResult:
         """Keep a few messages under way, so that the subject never waits and nothing is lost."""
         self._warm_up(channel)
         count, cpu, begun = 0, process.cpu_time, time.monotonic()
@@ -264,7 +265,7 @@ class Driver:
                 lost = count - before
         elapsed, used = time.monotonic() - begun, process.cpu_time - cpu
         self._collect(channel, count)
-        return Result(count, elapsed, used, channel.arrived)
+        return DriverResult(count, elapsed, used, channel.arrived)
 
     def _warm_up(self, channel: Channel) -> None:
         """Let the subject see fresh data, and forget the answers to all that came before."""

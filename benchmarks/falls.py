@@ -53,7 +53,7 @@ _PUSH_AT, _PUSH_FOR, _STRONGEST = 0.1, 0.2, 250.0
 _FALLEN_TILT, _FALLEN_HEIGHT = 1.0, 0.6
 
 
-class Instant(NamedTuple):
+class FallInstant(NamedTuple):
     """Truth of an instant: pose, velocities in the world, joints, forces on the feet."""
 
     R_world_base: Array
@@ -66,7 +66,7 @@ class Instant(NamedTuple):
     com_height: float
 
 
-class Recording:
+class FallRecording:
     """
     A recorded walk and its robot in MuJoCo.
 
@@ -90,17 +90,17 @@ class Recording:
         for joint, inertia in zip(self.model.joint_names, self.arrays['armature']):
             self.plant.dof_armature[self.plant.joint(joint).dofadr] = inertia
 
-    def before(self, begin: int) -> Iterator[Instant]:
+    def before(self, begin: int) -> Iterator[FallInstant]:
         """Yield what was recorded before an instant."""
         a = self.arrays
         for i in range(begin - _WALK_BEFORE, begin):
-            yield Instant(
+            yield FallInstant(
                 self.rotations[i], *(a[key][i].astype(float) for key in (
                     'base_position', 'base_linear_velocity_in_world',
                     'base_angular_velocity_in_base', 'positions', 'velocities')),
                 a['foot_wrenches_in_world'][i, :, 2].astype(float), float(a['com'][i, 2]))
 
-    def fall(self, begin: int, push: Array) -> Iterator[Instant]:
+    def fall(self, begin: int, push: Array) -> Iterator[FallInstant]:
         """Simulate from a recorded instant on until the robot has fallen."""
         data, a, plant = mujoco.MjData(self.plant), self.arrays, self.plant
         joints = [plant.joint(name).id for name in self.model.joint_names]
@@ -124,8 +124,9 @@ class Recording:
             if math.acos(min(R[2, 2], 1.0)) > _FALLEN_TILT or (
                     com_height < _FALLEN_HEIGHT * height):
                 return
-            yield Instant(R, data.qpos[:3].copy(), data.qvel[:3].copy(), data.qvel[3:6].copy(),
-                          data.qpos[q].copy(), data.qvel[v].copy(), self._loads(data), com_height)
+            yield FallInstant(R, data.qpos[:3].copy(), data.qvel[:3].copy(), data.qvel[3:6].copy(),
+                              data.qpos[q].copy(), data.qvel[v].copy(), self._loads(data),
+                              com_height)
 
     def _loads(self, data: Any) -> Array:
         loads, force = np.zeros(len(self.model.soles.names)), np.zeros(6)
@@ -151,7 +152,7 @@ def _compile(urdf: Path, model: RobotModel) -> Any:
     return spec.compile()
 
 
-def lead(recording: Recording, begin: int, push: Array) -> tuple[float, float]:
+def lead(recording: FallRecording, begin: int, push: Array) -> tuple[float, float]:
     """Return how long the level was UNSTABLE at the fall, s, and its share before, while good."""
     model = recording.model
     monitor = StabilityMonitor(model, MonitorSettings())
@@ -183,7 +184,7 @@ def main() -> int:
         return 0
     random, rows, leads, shares = np.random.default_rng(0), [], [], []
     for name in names(path):
-        recording = Recording(path, name)
+        recording = FallRecording(path, name)
         for _ in range(options.falls):
             angle, force = random.uniform(0.0, 2.0 * math.pi), random.uniform(0.0, _STRONGEST)
             begin = int(random.uniform(3.0, 15.0) / _DT)

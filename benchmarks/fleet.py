@@ -35,7 +35,7 @@ import tempfile
 import time
 
 from benchmarks.common import console, machine, print_table
-from benchmarks.real import _com_covered, ALL, NOISE, Spoiler, Study, Wrong
+from benchmarks.real import _com_covered, ALL, NOISE, Spoiler, Study, WrongInstruments
 from biped_com_ros.core.identification.captures.capture import Capture
 from biped_com_ros.core.identification.captures.capture_log import CaptureLog
 from biped_com_ros.core.identification.estimation.estimator import Estimator
@@ -54,7 +54,8 @@ WRONG = replace(ALL, is_known=True)
 class FleetStudy(Study):
     """A robot whose units share most of their errors."""
 
-    def draw(self, wrong: Wrong, seed: int) -> tuple[StaticRobot, Spoiler, list[Capture]]:
+    def draw(self, wrong: WrongInstruments,
+             seed: int) -> tuple[StaticRobot, Spoiler, list[Capture]]:
         """Return a true unit, its instruments, and what they measure."""
         description = parse(self.model.urdf)
         common, own = draw(description, 1, *COMMON), draw(description, 1000 + seed, *SCATTER)

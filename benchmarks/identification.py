@@ -76,7 +76,7 @@ class Score:
     links: float
 
 
-class Study:
+class IdentificationStudy:
     """One robot, its poses, and what is to be found out."""
 
     def __init__(self, name: str, poses: int, progress: Progress) -> None:
@@ -160,7 +160,7 @@ def com_error(regressor: StaticsRegressor, capture: Capture, theta: np.ndarray,
 
 
 @dataclass
-class Trial:
+class IdentificationTrial:
     """One seed: scores by method, honesty of the intervals, time of the estimate."""
 
     scores: dict[str, Score]
@@ -168,7 +168,7 @@ class Trial:
     solve_time: float
 
 
-def run_trial(study: Study, seed: int) -> Trial:
+def run_trial(study: IdentificationStudy, seed: int) -> IdentificationTrial:
     """Draw a robot, measure, estimate in every way, compare."""
     robot = study.draw(seed)
     captures = study.captures(robot, np.random.default_rng(1000 + seed))
@@ -181,24 +181,25 @@ def run_trial(study: Study, seed: int) -> Trial:
         thetas |= fits(study.model, *stacked(study, captures), study.cad)
     errors = np.array([(link.com - robot.link_coms[link.name]) / link.com_std
                        for link in found.links])
-    return Trial({name: study.score(theta, robot) for name, theta in thetas.items()},
-                 float(np.mean(np.abs(errors) < 1.96)), solve_time)
+    return IdentificationTrial({name: study.score(theta, robot) for name, theta in thetas.items()},
+                               float(np.mean(np.abs(errors) < 1.96)), solve_time)
 
 
-def stacked(study: Study, captures: list[Capture]) -> tuple[np.ndarray, np.ndarray]:
+def stacked(study: IdentificationStudy, captures: list[Capture]) -> tuple[np.ndarray, np.ndarray]:
     """Return all equations, as they are."""
     equations = [study.estimator.regressor.equations(c, study.cad, NOISE) for c in captures]
     return np.concatenate([e.A for e in equations]), -np.concatenate([e.b for e in equations])
 
 
-def least_squares(study: Study, captures: list[Capture]) -> np.ndarray:
+def least_squares(study: IdentificationStudy, captures: list[Capture]) -> np.ndarray:
     """Solve without prior and without weights; the smallest solution where there are many."""
     A, y = stacked(study, captures)
     theta: np.ndarray = np.linalg.lstsq(A, y, rcond=RANK_TOLERANCE)[0]
     return theta.reshape(-1, 4)
 
 
-def summarise(name: str, study: Study, trials: list[Trial]) -> list[Target]:
+def summarise(name: str, study: IdentificationStudy,
+              trials: list[IdentificationTrial]) -> list[Target]:
     """Print the table of one robot and return its targets."""
     rows = []
     for method in METHODS:
@@ -223,7 +224,8 @@ def cell(scores: list[Score], what: str, scale: float) -> str:
     return f'{values.mean():.3g} ({values.max():.3g})'
 
 
-def targets(name: str, study: Study, trials: list[Trial]) -> list[Target]:
+def targets(name: str, study: IdentificationStudy,
+            trials: list[IdentificationTrial]) -> list[Target]:
     """Return what is demanded of one robot."""
     cad, ours = ([t.scores[m] for t in trials] for m in ('CAD', 'MAP'))
     worse = sum(a.com > b.com or a.torque > b.torque or a.torque_max > b.torque_max
@@ -273,8 +275,8 @@ def study_robot(name: str, poses: int, seeds: int) -> list[Target]:
     columns = (TextColumn('{task.description}'), BarColumn(), MofNCompleteColumn(),
                TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
-        study = Study(name, poses, progress)
-        trials: list[Trial] = []
+        study = IdentificationStudy(name, poses, progress)
+        trials: list[IdentificationTrial] = []
         for seed in progress.track(range(seeds), description=f'{name}: seeds'):
             trials.append(run_trial(study, seed))
     return summarise(name, study, trials)

@@ -114,7 +114,7 @@ def parameters_of(row: str, seed: int) -> SimulatorParameters:
 
 
 @dataclass
-class Run:
+class ImperfectRun:
     """Errors at the instants of a run: see the head of this file."""
 
     com: list[Any]
@@ -144,9 +144,9 @@ class Live:
             estimator.gravity)
         self._imu = list(model.config.imus.values()).index(model.config.imu)
         self._motors = model.joint_index(self.plant.actuated_joint_names)
-        self.found = Run([], [], [], [], [], [])
+        self.found = ImperfectRun([], [], [], [], [], [])
 
-    def run(self) -> Run:
+    def run(self) -> ImperfectRun:
         """Sway and return the errors."""
         sway = 0.03 * self._odometry_height()
         for i in range(round(END / self.plant.dt)):

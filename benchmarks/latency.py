@@ -38,7 +38,7 @@ import statistics
 from benchmarks import callbacks
 from benchmarks.common import (
     console, machine, microseconds, print_table, print_targets, ratio, Target)
-from benchmarks.driver import Channel, Driver, Process, Result, start
+from benchmarks.driver import Channel, DriverResult, MeasuredProcess, SensorDriver, start
 from benchmarks.naive import ROBOT
 from biped_com_ros.core.model.robot import RobotModel
 from geometry_msgs.msg import WrenchStamped
@@ -57,13 +57,13 @@ OUTPUTS = ('geometry_msgs/msg/Vector3Stamped=com_velocity', 'geometry_msgs/msg/P
 
 
 @dataclass
-class Subject:
+class LatencySubject:
     """A process, what it is sent, and all that was measured of it."""
 
-    process: Process
+    process: MeasuredProcess
     channel: Channel
-    steady: dict[float, list[Result]] = field(default_factory=dict)
-    saturated: list[Result] = field(default_factory=list)
+    steady: dict[float, list[DriverResult]] = field(default_factory=dict)
+    saturated: list[DriverResult] = field(default_factory=list)
 
     def at(self, rate: float, value: str) -> float:
         """Return the median over the rounds of a property of the results at one rate."""
@@ -133,7 +133,7 @@ def _callback_targets(robot: str, rounds: int) -> list[Target]:
 def _everything(options: argparse.Namespace, callback_rounds: int) -> None:
     seconds, rounds = (1.0, 1) if options.quick else (options.seconds, options.rounds)
     targets = _callback_targets(options.robot, callback_rounds)
-    driver = Driver(RobotModel.load(options.robot))
+    driver = SensorDriver(RobotModel.load(options.robot))
     start_up = _start_up_ratio(3 if options.quick else 7, options.robot)
     subjects, sinks = _start_subjects(driver, options.robot)
     rates = sorted({*options.rates, 1000.0})
@@ -149,15 +149,17 @@ def _everything(options: argparse.Namespace, callback_rounds: int) -> None:
     print_targets(targets)
 
 
-def _start_subjects(driver: Driver, robot: str) -> tuple[dict[str, Subject], list[Process]]:
+def _start_subjects(driver: SensorDriver, robot: str,
+                    ) -> tuple[dict[str, LatencySubject], list[MeasuredProcess]]:
     console.print('starting the nodes and waiting for discovery', style='dim')
     subjects = {}
     for kind in (RELAY, EVENTS, NAIVE, UNHEARD, ESTIMATOR):
         name = {EVENTS: RELAY, UNHEARD: ESTIMATOR}.get(kind, kind)
-        process = Process(kind, _arguments(kind, robot))
-        subjects[kind] = Subject(process, driver.channel(_space(kind), output_topic=f'{name}/com'))
-    process = Process(AGGREGATOR, _arguments(AGGREGATOR, robot))
-    subjects[AGGREGATOR] = Subject(process, driver.channel(
+        process = MeasuredProcess(kind, _arguments(kind, robot))
+        subjects[kind] = LatencySubject(
+            process, driver.channel(_space(kind), output_topic=f'{name}/com'))
+    process = MeasuredProcess(AGGREGATOR, _arguments(AGGREGATOR, robot))
+    subjects[AGGREGATOR] = LatencySubject(process, driver.channel(
         _space(AGGREGATOR), WrenchStamped, f'{AGGREGATOR}/wrench', sensors=True))
     sinks = [_sink(f'{_space(kind)}/{kind}') for kind in (NAIVE, ESTIMATOR)]
     return subjects, sinks
@@ -167,8 +169,8 @@ def _space(kind: str) -> str:
     return f'/bench/{kind}'
 
 
-def _sink(prefix: str) -> Process:
-    return Process('sink', [output.replace('=', f'={prefix}/') for output in OUTPUTS])
+def _sink(prefix: str) -> MeasuredProcess:
+    return MeasuredProcess('sink', [output.replace('=', f'={prefix}/') for output in OUTPUTS])
 
 
 def _arguments(kind: str, robot: str, space: str = '') -> list[str]:
@@ -181,7 +183,7 @@ def _arguments(kind: str, robot: str, space: str = '') -> list[str]:
     return arguments
 
 
-def _one_round(driver: Driver, subjects: dict[str, Subject], rates: Sequence[float],
+def _one_round(driver: SensorDriver, subjects: dict[str, LatencySubject], rates: Sequence[float],
                seconds: float) -> None:
     for rate in rates:
         for subject in subjects.values():
@@ -191,7 +193,7 @@ def _one_round(driver: Driver, subjects: dict[str, Subject], rates: Sequence[flo
         subject.saturated.append(driver.saturate(subject.channel, subject.process, seconds))
 
 
-def _print_results(subjects: dict[str, Subject], rates: Sequence[float]) -> None:
+def _print_results(subjects: dict[str, LatencySubject], rates: Sequence[float]) -> None:
     for rate in rates:
         base = subjects[RELAY]
         print_table(
@@ -210,7 +212,7 @@ def _print_results(subjects: dict[str, Subject], rates: Sequence[float]) -> None
           f'{s.process.start_up:.2f}') for name, s in subjects.items()])
 
 
-def _end_to_end_targets(subjects: dict[str, Subject]) -> list[Target]:
+def _end_to_end_targets(subjects: dict[str, LatencySubject]) -> list[Target]:
     naive = subjects[NAIVE].full('rate')
     targets = []
     for kind, mark, words in ((UNHEARD, '', ''), (ESTIMATOR, '*', ', all outputs heard')):
@@ -223,7 +225,7 @@ def _end_to_end_targets(subjects: dict[str, Subject]) -> list[Target]:
     return sorted(targets, key=lambda target: target.number)
 
 
-def _against_relays(ours: Subject, subjects: dict[str, Subject], mark: str,
+def _against_relays(ours: LatencySubject, subjects: dict[str, LatencySubject], mark: str,
                     words: str) -> list[Target]:
     relay, events = subjects[RELAY], subjects[EVENTS]
     cost = ours.full('cpu_per_update')
@@ -240,13 +242,13 @@ def _against_relays(ours: Subject, subjects: dict[str, Subject], mark: str,
                0.9)]
 
 
-def _composition(driver: Driver, robot: str, seconds: float, rounds: int) -> list[Target]:
+def _composition(driver: SensorDriver, robot: str, seconds: float, rounds: int) -> list[Target]:
     """Compare five estimators in one process with one, and with five processes."""
     console.print('five nodes in one process and in five', style='dim')
-    together = Process(FIVE, _arguments(FIVE, robot))
-    apart = [Process(ESTIMATOR, [*_arguments(ESTIMATOR, robot, '/bench/apart'),
-                                 '-r', f'__node:={ESTIMATOR}_{i}']) for i in range(5)]
-    alone = Process(ESTIMATOR, _arguments(ESTIMATOR, robot, '/bench/alone'))
+    together = MeasuredProcess(FIVE, _arguments(FIVE, robot))
+    apart = [MeasuredProcess(ESTIMATOR, [*_arguments(ESTIMATOR, robot, '/bench/apart'),
+                                         '-r', f'__node:={ESTIMATOR}_{i}']) for i in range(5)]
+    alone = MeasuredProcess(ESTIMATOR, _arguments(ESTIMATOR, robot, '/bench/alone'))
     channels = {
         # One subscription, which they share.
         'together': driver.channel(_space(FIVE), output_topic=f'{ESTIMATOR}/com'),
@@ -283,13 +285,13 @@ def _start_up_ratio(times: int, robot: str) -> tuple[float, float]:
     bare: list[float] = []
     for _ in range(times):
         for kind, starts in ((ESTIMATOR, ours), ('bare', bare)):
-            process = Process(kind, _arguments(kind, robot, '/bench/start_up'))
+            process = MeasuredProcess(kind, _arguments(kind, robot, '/bench/start_up'))
             starts.append(process.start_up)
             process.end()
     return statistics.median(ours), statistics.median(bare)
 
 
-def _collector_targets(subject: Subject, start_up: tuple[float, float]) -> list[Target]:
+def _collector_targets(subject: LatencySubject, start_up: tuple[float, float]) -> list[Target]:
     pauses = subject.process.report.get('pauses', [])
     ours, bare = start_up
     print_table('Start-up until the first callback', ('node', 's'),

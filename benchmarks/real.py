@@ -70,7 +70,7 @@ STRONGEST = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wrong:
+class WrongInstruments:
     """
     Standard deviations of what is wrong.
 
@@ -120,29 +120,29 @@ class Wrong:
 
 
 DEGREE = float(np.radians(1.0))
-ALL = Wrong(offset=0.3 * DEGREE, floor=DEGREE, tilt=0.3 * DEGREE, gain=0.02, cross_talk=0.01,
-            shift=0.003, turn=0.3 * DEGREE, bias=(3.0, 0.1), drift=(3.0, 0.1), constant=0.02,
-            friction=0.02, sole=(0.3 * DEGREE, 0.003))
+ALL = WrongInstruments(offset=0.3 * DEGREE, floor=DEGREE, tilt=0.3 * DEGREE, gain=0.02,
+                       cross_talk=0.01, shift=0.003, turn=0.3 * DEGREE, bias=(3.0, 0.1),
+                       drift=(3.0, 0.1), constant=0.02, friction=0.02, sole=(0.3 * DEGREE, 0.003))
 ROWS = {
-    'nothing': Wrong(),
-    '5 kg in three links': Wrong(is_lumped=True),
-    'floor tilted 1 deg': Wrong(floor=DEGREE),
-    'soles 3 mm, 0.3 deg': Wrong(sole=(0.3 * DEGREE, 0.003)),
-    'joint offsets 0.3 deg': Wrong(offset=0.3 * DEGREE),
-    'bias 3 N, 0.1 N m': Wrong(bias=(3.0, 0.1)),
-    'drift 3 N, 0.1 N m': Wrong(drift=(3.0, 0.1)),
-    'IMU mounting 0.3 deg': Wrong(tilt=0.3 * DEGREE),
-    'sensor gains 2 %': Wrong(gain=0.02),
-    'cross-talk 1 %': Wrong(cross_talk=0.01),
-    'sensor frames 3 mm': Wrong(shift=0.003),
-    'torque constants 2 %': Wrong(constant=0.02),
-    'friction 2 %': Wrong(friction=0.02),
-    'friction 2 %, sides known': Wrong(friction=0.02, is_known=True),
-    'friction 5 %': Wrong(friction=0.05),
-    'friction 5 %, anywhere between': Wrong(friction=0.05, is_anywhere=True),
-    'friction 5 %, scatters by 30 %': Wrong(friction=0.05, scatter=0.3),
-    'friction 5 %, sides known': Wrong(friction=0.05, is_known=True),
-    'friction 5 %, scatters by 30 %, sides known': Wrong(
+    'nothing': WrongInstruments(),
+    '5 kg in three links': WrongInstruments(is_lumped=True),
+    'floor tilted 1 deg': WrongInstruments(floor=DEGREE),
+    'soles 3 mm, 0.3 deg': WrongInstruments(sole=(0.3 * DEGREE, 0.003)),
+    'joint offsets 0.3 deg': WrongInstruments(offset=0.3 * DEGREE),
+    'bias 3 N, 0.1 N m': WrongInstruments(bias=(3.0, 0.1)),
+    'drift 3 N, 0.1 N m': WrongInstruments(drift=(3.0, 0.1)),
+    'IMU mounting 0.3 deg': WrongInstruments(tilt=0.3 * DEGREE),
+    'sensor gains 2 %': WrongInstruments(gain=0.02),
+    'cross-talk 1 %': WrongInstruments(cross_talk=0.01),
+    'sensor frames 3 mm': WrongInstruments(shift=0.003),
+    'torque constants 2 %': WrongInstruments(constant=0.02),
+    'friction 2 %': WrongInstruments(friction=0.02),
+    'friction 2 %, sides known': WrongInstruments(friction=0.02, is_known=True),
+    'friction 5 %': WrongInstruments(friction=0.05),
+    'friction 5 %, anywhere between': WrongInstruments(friction=0.05, is_anywhere=True),
+    'friction 5 %, scatters by 30 %': WrongInstruments(friction=0.05, scatter=0.3),
+    'friction 5 %, sides known': WrongInstruments(friction=0.05, is_known=True),
+    'friction 5 %, scatters by 30 %, sides known': WrongInstruments(
         friction=0.05, scatter=0.3, is_known=True),
     'all': ALL,
     'all, sides known': replace(ALL, is_known=True),
@@ -152,8 +152,8 @@ ROWS = {
 class Spoiler:
     """What one robot's instruments do to perfect readings, drawn by a seed."""
 
-    def __init__(self, model: RobotModel, wrong: Wrong, strength: np.ndarray, revolute: np.ndarray,
-                 rng: np.random.Generator) -> None:
+    def __init__(self, model: RobotModel, wrong: WrongInstruments, strength: np.ndarray,
+                 revolute: np.ndarray, rng: np.random.Generator) -> None:
         n, s = len(model.joint_names), len(model.config.wrench_sensors)
         self._rng, self._wrong, self._revolute = rng, wrong, revolute
         self.floor = wrong.floor * rng.normal(size=2)
@@ -252,7 +252,8 @@ class Study:
         limits = effort_limits(self.model)
         return np.where(limits < 1000.0, limits, guess)
 
-    def draw(self, wrong: Wrong, seed: int) -> tuple[StaticRobot, Spoiler, list[Capture]]:
+    def draw(self, wrong: WrongInstruments,
+             seed: int) -> tuple[StaticRobot, Spoiler, list[Capture]]:
         """Return the true robot, its instruments, and what they measure."""
         masses = dict(zip(self.model.link_names, self.model.link_masses.tolist()))
         hidden = (hidden_lumps(masses, seed, 0.005) if wrong.is_lumped
@@ -260,7 +261,7 @@ class Study:
         return self.measured(StaticRobot(
             self.model.config, self.model.urdf, hidden, self.model.joint_names), wrong, seed)
 
-    def measured(self, robot: StaticRobot, wrong: Wrong,
+    def measured(self, robot: StaticRobot, wrong: WrongInstruments,
                  seed: int) -> tuple[StaticRobot, Spoiler, list[Capture]]:
         """Return a robot with its instruments, and what they measure."""
         rng = np.random.default_rng(5000 + seed)
@@ -299,7 +300,7 @@ def other_estimates(study: Study, captures: Sequence[Capture]) -> dict[str, np.n
     return {'least squares': theta, **({} if missing() else fits(study.model, A, y, study.cad))}
 
 
-def run_trial(study: Study, wrong: Wrong, seed: int, reference: Path | None = None,
+def run_trial(study: Study, wrong: WrongInstruments, seed: int, reference: Path | None = None,
               with_others: bool = False) -> Trial:
     """Draw, measure, estimate in every way, compare."""
     robot, spoiler, captures = study.draw(wrong, seed)

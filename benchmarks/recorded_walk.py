@@ -92,7 +92,7 @@ USUAL = InjectedErrors(gyroscope=0.005, accelerometer=0.05, encoders=1e-4, joint
 
 
 @dataclass(frozen=True, kw_only=True)
-class Walk:
+class RecordedWalk:
     """
     A walk: measurements of T instants, and the truth.
 
@@ -172,7 +172,8 @@ def walk_model(path: Path, prefix: str) -> RobotModel:
     return RobotModel(config, (path / urdf).read_text())
 
 
-def load_walk(path: Path, name: str, errors: InjectedErrors | None = None, seed: int = 0) -> Walk:
+def load_walk(path: Path, name: str, errors: InjectedErrors | None = None,
+              seed: int = 0) -> RecordedWalk:
     """
     Read a walk.
 
@@ -195,7 +196,7 @@ def load_walk(path: Path, name: str, errors: InjectedErrors | None = None, seed:
     order = [truth['joint_names'].tolist().index(joint) for joint in model.joint_names]
     joints = {key: truth[key][:, order] for key in ('positions', 'velocities', 'efforts')}
     wrenches = sole_wrenches(model, truth)
-    walk = Walk(
+    walk = RecordedWalk(
         name=name, model=model, times=truth['t'], **joints,
         angular_velocity=truth['base_angular_velocity_in_base'],
         acceleration=truth['base_proper_acceleration_in_base'], wrenches=wrenches,
@@ -205,7 +206,8 @@ def load_walk(path: Path, name: str, errors: InjectedErrors | None = None, seed:
     return walk if errors is None else inject(walk, errors, np.random.default_rng(seed))
 
 
-def inject(walk: Walk, errors: InjectedErrors, random: np.random.Generator) -> Walk:
+def inject(walk: RecordedWalk, errors: InjectedErrors,
+           random: np.random.Generator) -> RecordedWalk:
     """Return a walk with errors in its measurements."""
     def noisy(values: Array, deviation: float, bias: float = 0.0) -> Array:
         return (values + deviation * random.standard_normal(values.shape)
@@ -252,7 +254,8 @@ def sole_wrenches(model: RobotModel, truth: dict[str, Any]) -> Array:
     return result
 
 
-def walks(path: Path, errors: InjectedErrors | None = None, seed: int = 0) -> Iterator[Walk]:
+def walks(path: Path, errors: InjectedErrors | None = None,
+          seed: int = 0) -> Iterator[RecordedWalk]:
     """Load all walks, one after another."""
     for name in names(path):
         yield load_walk(path, name, errors, seed)

@@ -38,7 +38,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / 'test'))
 
 def main(texts: Sequence[str]) -> int:
     """Measure, print and write."""
-    from support.reliability.bench import Result
+    from support.reliability.bench import FaultResult
     from support.reliability.network import unavailable
     from support.reliability.running import (
         running, running_composed, running_simulated, running_with_hands, running_with_others)
@@ -47,7 +47,7 @@ def main(texts: Sequence[str]) -> int:
     os.environ.setdefault('ROS_DOMAIN_ID', str(random.randint(1, 100)))
     os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
     rclpy.init()
-    results: list[Result] = []
+    results: list[FaultResult] = []
     for run in (running, running_composed, running_with_hands, running_with_others,
                 running_simulated):
         with run() as (bench, faults):

@@ -62,7 +62,7 @@ _COLOURS = ('#1f77b4', '#d62728')
 
 
 @dataclass
-class Sample:
+class SoakSample:
     """The processes at one time; lists in the order of `PROCESSES`."""
 
     minutes: float
@@ -141,12 +141,12 @@ class Traffic:
         return (float(p50), float(p99)), count, lost
 
 
-def read(system: Any, begun: float, traffic: Traffic) -> Sample:
+def read(system: Any, begun: float, traffic: Traffic) -> SoakSample:
     """Read everything of the processes."""
     pids = [Path(f'/proc/{system.pid(name)}') for name in PROCESSES]
     statuses = [dict(line.split(':', 1) for line in (pid / 'status').read_text().splitlines()
                      if ':' in line) for pid in pids]
-    return Sample(
+    return SoakSample(
         (time.monotonic() - begun) / 60.0,
         [int(status['VmRSS'].split()[0]) / 1e3 for status in statuses],
         [len(list((pid / 'fd').iterdir())) for pid in pids],
@@ -160,7 +160,7 @@ def subscribe(node: Node, traffic: Traffic) -> None:
     node.create_subscription(DiagnosticArray, '/diagnostics', traffic.on_diagnostics, 100)
 
 
-def run(seconds: float, rate: float, robot: str) -> tuple[list[Sample], Traffic]:
+def run(seconds: float, rate: float, robot: str) -> tuple[list[SoakSample], Traffic]:
     """Run for some time; return the samples, and what became of the messages."""
     from support.reliability.bench import FaultBench
     from support.reliability.robot import FaultyStandingRobot
@@ -175,7 +175,7 @@ def run(seconds: float, rate: float, robot: str) -> tuple[list[Sample], Traffic]
     standing.on_joint_states = note
     subscribe(standing.node, traffic)
     system = System(namespace, robot, composed=True)
-    samples: list[Sample] = []
+    samples: list[SoakSample] = []
     try:
         FaultBench(standing).until_running()
         # A collection takes long enough that the robot would make up for it by a burst.
@@ -198,7 +198,7 @@ def run(seconds: float, rate: float, robot: str) -> tuple[list[Sample], Traffic]
     return samples, traffic
 
 
-def report(samples: list[Sample], minutes: float) -> None:
+def report(samples: list[SoakSample], minutes: float) -> None:
     """Print how far a run of some minutes is, and its state."""
     last = samples[-1]
     memory = ', '.join(f'{name} {mb:.1f} MB' for name, mb in zip(PROCESSES, last.memory))
@@ -208,7 +208,7 @@ def report(samples: list[Sample], minutes: float) -> None:
           file=sys.stderr, flush=True)
 
 
-def judge(samples: list[Sample], traffic: Traffic) -> list[tuple[str, str, str, bool]]:
+def judge(samples: list[SoakSample], traffic: Traffic) -> list[tuple[str, str, str, bool]]:
     """Return what was measured, its bound, and whether it is met, by name."""
     first, last = samples[int(_WARM_UP * len(samples))], samples[-1]
     rows = []
@@ -232,7 +232,7 @@ def judge(samples: list[Sample], traffic: Traffic) -> list[tuple[str, str, str, 
     return rows
 
 
-def draw(samples: list[Sample], file: Path, title: str) -> None:
+def draw(samples: list[SoakSample], file: Path, title: str) -> None:
     """Draw all of it over time."""
     import matplotlib
     matplotlib.use('Agg')

@@ -232,7 +232,7 @@ def suite_command(robot: str, nodes: Sequence[str], profile: str = '',
             '-r', 'gravity_compensation:~/commands:=effort_controller/commands']
 
 
-class Listener:
+class SuiteListener:
     """Counts what comes, at the stamps of the joint states."""
 
     def __init__(self, nodes: Sequence[str]) -> None:
@@ -291,7 +291,7 @@ def measure(options: argparse.Namespace, nodes: Sequence[str], profile: str = ''
     everywhere = os.sched_getaffinity(0)
     robot = Running(simulator_command(options.robot, options.rate, nodes))
     suite = Running(suite_command(options.robot, nodes, profile, fused_com))
-    listener = Listener(nodes)
+    listener = SuiteListener(nodes)
     readings = []
     try:
         listener.wait_for_all()
@@ -312,7 +312,7 @@ def measure(options: argparse.Namespace, nodes: Sequence[str], profile: str = ''
     return Costs(readings, options.rate)
 
 
-def _read(suite: Running, listener: Listener, seconds: float) -> Cost:
+def _read(suite: Running, listener: SuiteListener, seconds: float) -> Cost:
     """Return what a running suite takes, over some seconds."""
     before, counts = (suite.cpu_time, suite.middleware_time), dict(listener.counts)
     begun = time.monotonic()

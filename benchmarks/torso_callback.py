@@ -74,7 +74,7 @@ BEND, ROUND = math.radians(6.0), 500
 """The torso goes around with so much bend, rad, in so many instants."""
 
 
-class Subject:
+class TorsoSubject:
     """The node and the messages of its sensors: arms at rest, a torso that follows its target."""
 
     def __init__(self, node: TorsoController) -> None:
@@ -128,7 +128,7 @@ def measure(rounds: int) -> tuple[Array, Results]:
     relay = Relay()
     node = TorsoController(parameter_overrides=[
         Parameter('robot', value='biped'), Parameter('max_stamp_age', value=0.0)])
-    subject = Subject(node)
+    subject = TorsoSubject(node)
     call = _call(relay, _Message(RobotModel.load('biped')))
     cases = {', '.join(order): (order, DEMO, 0) for order in orders()}
     cases[NO_STAMP] = SIMULATED, DEMO, PERIOD // 3

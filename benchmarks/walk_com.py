@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 import xml.etree.ElementTree as ElementTree
 
 from benchmarks.common import print_table
-from benchmarks.recorded_walk import Walk
+from benchmarks.recorded_walk import RecordedWalk
 from benchmarks.walk_states import locate
 from biped_com_ros.core.com.walking import WalkingComEstimator, WalkingComSettings
 from biped_com_ros.core.geometry.pose import Array
@@ -70,7 +70,7 @@ class ComErrors:
     pushes: Array
 
 
-def without_load(walk: Walk, mass: float = HIDDEN) -> Walk:
+def without_load(walk: RecordedWalk, mass: float = HIDDEN) -> RecordedWalk:
     """Return the walk of a robot whose model does not have the load."""
     root = ElementTree.fromstring(walk.model.urdf)
     link = next(link for link in root.findall('link') if link.get('name') == 'pelvis')
@@ -81,7 +81,7 @@ def without_load(walk: Walk, mass: float = HIDDEN) -> Walk:
         walk.model.config, ElementTree.tostring(root, encoding='unicode')))
 
 
-def com_errors(walk: Walk, seed: int = 0, delay: float = 0.002) -> ComErrors:
+def com_errors(walk: RecordedWalk, seed: int = 0, delay: float = 0.002) -> ComErrors:
     """Return the errors of a walk with a hidden load."""
     light, truth, rows = without_load(walk), walk.truth, []
     estimator = WalkingComEstimator(light.model, WalkingComSettings(wrench_delay=delay))
@@ -103,7 +103,7 @@ def com_errors(walk: Walk, seed: int = 0, delay: float = 0.002) -> ComErrors:
     return _errors(walk, estimator, np.array(rows))
 
 
-def _errors(walk: Walk, estimator: WalkingComEstimator, table: Array) -> ComErrors:
+def _errors(walk: RecordedWalk, estimator: WalkingComEstimator, table: Array) -> ComErrors:
     instants, table = table[:, 0].astype(int), table[:, 1:]
     settled, push = table[_SETTLED:], walk.truth['push'][instants]
     pushed = np.any(push != 0.0, axis=1)
@@ -134,7 +134,7 @@ def com_row(name: str, found: ComErrors) -> tuple[str, ...]:
             f'{found.false_level:.1f}', f'{found.false_up:.1f}', pushes)
 
 
-def print_com(walks: Sequence[Walk], seed: int = 0) -> None:
+def print_com(walks: Sequence[RecordedWalk], seed: int = 0) -> None:
     """Print the errors of the fused CoM and of external forces."""
     print_table(f'CoM with {HIDDEN:g} kg hidden on the pelvis, and external forces', (
         'walk', 'level, mm', 'height, mm', 'v, mm/s', 'mass, %', 'covered xyz, %',

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import math
 
 from benchmarks.common import print_table
-from benchmarks.recorded_walk import Walk
+from benchmarks.recorded_walk import RecordedWalk
 from benchmarks.walk_states import locate
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.polygon import convex_hull, margin, Point
@@ -66,7 +66,7 @@ class EdgeErrors:
     slope: float
 
 
-def corners_in_world(walk: Walk) -> Array:
+def corners_in_world(walk: RecordedWalk) -> Array:
     """Return the true corners of the soles, (T, F, k, 3), m."""
     outlines = [np.array(foot.polygon) for foot in walk.model.config.feet.values()]
     found = []
@@ -78,7 +78,7 @@ def corners_in_world(walk: Walk) -> Array:
     return np.array(found)
 
 
-def edge_errors(walk: Walk, edge_height: float, seed: int = 0) -> EdgeErrors:
+def edge_errors(walk: RecordedWalk, edge_height: float, seed: int = 0) -> EdgeErrors:
     """Return the errors of a walk; `edge_height` zero: whole soles touch."""
     corners, weight = corners_in_world(walk), GRAVITY * walk.model.mass
     monitor = StabilityMonitor(walk.model, MonitorSettings(edge_height=edge_height))
@@ -112,7 +112,7 @@ def _agreement(monitor: StabilityMonitor, outlines: Sequence[Sequence[Point]], t
     return agree
 
 
-def _true_margins(walk: Walk, i: int, touching: Array) -> tuple[float, float]:
+def _true_margins(walk: RecordedWalk, i: int, touching: Array) -> tuple[float, float]:
     truth = walk.truth
     forces, torques = truth['foot_wrenches_in_world'][i].reshape(2, 2, 3).transpose(1, 0, 2)
     fx, fy, fz = forces.sum(0)
@@ -123,7 +123,7 @@ def _true_margins(walk: Walk, i: int, touching: Array) -> tuple[float, float]:
     return (margin(hull, (-my / fz, mx / fz)).distance, margin(hull, (x, y)).distance)
 
 
-def print_edges(walks: Sequence[Walk], seed: int = 0) -> None:
+def print_edges(walks: Sequence[RecordedWalk], seed: int = 0) -> None:
     """Print the table, with whole soles and with what touches of them."""
     rows = []
     for walk in walks:

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchmarks.common import print_table
-from benchmarks.recorded_walk import Walk
+from benchmarks.recorded_walk import RecordedWalk
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.gravity.compensation import (
@@ -38,7 +38,7 @@ _SETTLED = 250
 _RATES = 2.0, 20.0
 
 
-def walk_efforts(walk: Walk, settings: CompensationSettings) -> tuple[Array, Array]:
+def walk_efforts(walk: RecordedWalk, settings: CompensationSettings) -> tuple[Array, Array]:
     """Return efforts before and after the guard of each instant, (T, n); NaN where refused."""
     model, rotations = walk.model, walk.true_rotations
     compensator = GravityCompensator(model, settings)
@@ -59,7 +59,7 @@ def walk_efforts(walk: Walk, settings: CompensationSettings) -> tuple[Array, Arr
     return np.array(computed), np.array(commanded)
 
 
-def left(walk: Walk, efforts: Array) -> Array:
+def left(walk: RecordedWalk, efforts: Array) -> Array:
     """Return what efforts leave of the motors' torques, rms by rms, (n,)."""
     torques = walk.efforts[_START:]
     good = np.isfinite(efforts[:, 0])
@@ -68,7 +68,7 @@ def left(walk: Walk, efforts: Array) -> Array:
     return np.sqrt(squares)
 
 
-def gravity_row(walk: Walk, distribution: str) -> tuple[str, ...]:
+def gravity_row(walk: RecordedWalk, distribution: str) -> tuple[str, ...]:
     """Return a line of the table."""
     cells, refused = [], 0.0
     for rate in _RATES:
@@ -82,7 +82,7 @@ def gravity_row(walk: Walk, distribution: str) -> tuple[str, ...]:
             f'{np.median(cells[0]):.2f}', *half)
 
 
-def print_gravity(walks: Sequence[Walk]) -> None:
+def print_gravity(walks: Sequence[RecordedWalk]) -> None:
     """Print the table: joints of which at most half of the torque is left."""
     print_table('Gravity compensation: joints with at most half of their torque left', (
         'walk', 'distribution', 'refused, %', 'left, median', 'computed',

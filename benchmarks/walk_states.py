@@ -27,7 +27,7 @@ import math
 import time
 
 from benchmarks.common import print_table
-from benchmarks.recorded_walk import Walk
+from benchmarks.recorded_walk import RecordedWalk
 from benchmarks.walk_contacts import contact_errors, ContactErrors
 from biped_com_ros.core.com.estimate import ComEstimate
 from biped_com_ros.core.constants import GRAVITY
@@ -90,7 +90,7 @@ class StateErrors:
 class _Feeder:
     """Feeds samples to an estimator and measures its CPU time."""
 
-    def __init__(self, walk: Walk, source: str, floor: float, delay: float,
+    def __init__(self, walk: RecordedWalk, source: str, floor: float, delay: float,
                  thresholds: ContactThresholds, has_probabilities: bool) -> None:
         self.walk, self.seconds, self._has_all = walk, 0.0, source == 'filter'
         model = walk.model
@@ -117,7 +117,7 @@ class _Feeder:
         return located[0] if located else None
 
 
-def locate(walk: Walk, source: str = 'filter', floor: float = 0.005, bias: float = 0.003,
+def locate(walk: RecordedWalk, source: str = 'filter', floor: float = 0.005, bias: float = 0.003,
            wrenches: Array | None = None, seed: int = 0, delay: float = 0.0,
            thresholds: ContactThresholds = _THRESHOLDS,
            probabilities: Array | None = None) -> tuple[list[tuple[int, LocatedState]], float]:
@@ -167,7 +167,7 @@ def locate(walk: Walk, source: str = 'filter', floor: float = 0.005, bias: float
     return found, feeder.seconds / (len(measured) - _START)
 
 
-def state_errors(walk: Walk, source: str = 'filter', **options: object) -> StateErrors:
+def state_errors(walk: RecordedWalk, source: str = 'filter', **options: object) -> StateErrors:
     """Return the errors of a walk; options as for :func:`locate`."""
     found, seconds = locate(walk, source, **options)  # type: ignore[arg-type]
     monitor = StabilityMonitor(walk.model, MonitorSettings())
@@ -199,7 +199,7 @@ def state_errors(walk: Walk, source: str = 'filter', **options: object) -> State
                        walk.true_contacts[[i for i, _ in found[_SETTLED:]]]), seconds)
 
 
-def _row(walk: Walk, i: int, report: StabilityReport, heading: Array, position: Array,
+def _row(walk: RecordedWalk, i: int, report: StabilityReport, heading: Array, position: Array,
          true_velocity: Array) -> Array:
     """Return errors: position, velocity, DCM, two NEES, ZMP, its difference; 14 numbers."""
     truth, located = walk.truth, report.located
@@ -231,7 +231,7 @@ def _total(truth: dict[str, Array], i: int) -> tuple[Array, Array]:
     return forces.sum(0), (torques + np.cross(truth['foot_positions'][i], forces)).sum(0)
 
 
-def _dcm_error(walk: Walk, i: int, located: LocatedState, heading: Array) -> Array:
+def _dcm_error(walk: RecordedWalk, i: int, located: LocatedState, heading: Array) -> Array:
     truth, estimate = walk.truth, ComEstimate(located, GRAVITY)
     omega_0 = math.sqrt(GRAVITY / truth['com'][i, 2])
     found = (np.array(estimate.position) - located.state.base.position
@@ -256,7 +256,7 @@ def _rms(errors: Array) -> float:
     return float(np.sqrt(np.nanmean((errors ** 2).sum(axis=1))))
 
 
-def print_states(walks: Sequence[Walk], title: str, source: str = 'filter',
+def print_states(walks: Sequence[RecordedWalk], title: str, source: str = 'filter',
                  each: Sequence[dict[str, object]] = (), **options: object) -> list[StateErrors]:
     """Print the errors of base, DCM, ZMP and level, and return all; `each`: options by walk."""
     found = [state_errors(walk, source, **options, **own)

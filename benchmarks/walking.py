@@ -52,7 +52,7 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.stability.support import support_polygon
 from biped_com_ros.ros.node.executor import make_executor
 from biped_com_ros.ros.topics.qos import LATCHED
-from examples.stepping import CONTACT_SHARE, MASS_SIGMA, Record, SEEDS
+from examples.stepping import CONTACT_SHARE, MASS_SIGMA, SEEDS, StepRecord
 from geometry_msgs.msg import PointStamped, WrenchStamped
 from nav_msgs.msg import Odometry
 import numpy as np
@@ -91,7 +91,7 @@ _LAUNCH = """
 
 
 @dataclass(frozen=True)
-class Walk:
+class SimulatedWalk:
     """
     A walk through the nodes.
 
@@ -110,7 +110,7 @@ class Walk:
 
     """
 
-    record: Record
+    record: StepRecord
     times: Array
     measured: Array
     margins: Array
@@ -177,7 +177,7 @@ class Recorder(Node):
         end = time.monotonic() + seconds
         self.until(lambda: time.monotonic() > end, 'the time to pass', seconds + 5.0)
 
-    def walk(self, pattern: str, steps: int, pace: float, feedback: bool) -> Walk:
+    def walk(self, pattern: str, steps: int, pace: float, feedback: bool) -> SimulatedWalk:
         """Walk as soon as everything is there."""
         values = {'pattern': pattern, 'steps': steps, 'feedback': feedback}
         self.call(SetParameters, 'gait_player/set_parameters', SetParameters.Request(parameters=[
@@ -194,7 +194,7 @@ class Recorder(Node):
         self.settle(0.5)
         return self._evaluate(elapsed)
 
-    def _evaluate(self, elapsed: float) -> Walk:
+    def _evaluate(self, elapsed: float) -> SimulatedWalk:
         received = {topic: {_ns(message): message for message in (
             deserialize_message(raw, kind) for raw in kept)}
             for topic, (kind, kept) in self.messages.items()}
@@ -204,15 +204,15 @@ class Recorder(Node):
         reference = _between(stamps, planned)
         rows = [self._row(stamp, received) for stamp in stamps.tolist()]
         zmp, soles, forces, velocities, margins = (np.array(column) for column in zip(*rows))
-        record = Record(
+        record = StepRecord(
             1e-9 * (stamps - stamps[0]), reference, zmp, soles, forces, velocities, margins,
             float(forces.sum(axis=1).mean()), self.state == 'halted')
         instants = np.array(sorted(set(measured).intersection(stamps.tolist())))
         points = np.array([_xy(measured[ns].point) for ns in instants.tolist()])
-        return Walk(record, 1e-9 * (instants - stamps[0]), points,
-                    np.array([deserialize_message(raw, Float64).data for raw in self.margins]),
-                    float(record.times[-1]) / elapsed,
-                    'stopped' if self._has_stopped else self.state)
+        published = np.array([deserialize_message(raw, Float64).data for raw in self.margins])
+        return SimulatedWalk(record, 1e-9 * (instants - stamps[0]), points, published,
+                             float(record.times[-1]) / elapsed,
+                             'stopped' if self._has_stopped else self.state)
 
     def _row(self, ns: int, received: dict[str, dict[int, Any]]) -> tuple[Any, ...]:
         model = self._model
@@ -256,7 +256,7 @@ def _xy(point: Any) -> tuple[float, float]:
     return point.x, point.y
 
 
-def walk(pattern: str, seed: int, options: argparse.Namespace) -> Walk:
+def walk(pattern: str, seed: int, options: argparse.Namespace) -> SimulatedWalk:
     """Start everything, walk, end everything."""
     os.environ.update(ROS_DOMAIN_ID=str(random.randint(1, 100)),
                       ROS_AUTOMATIC_DISCOVERY_RANGE='LOCALHOST')
@@ -282,7 +282,7 @@ def walk(pattern: str, seed: int, options: argparse.Namespace) -> Walk:
                     console.print(f'  {line}', highlight=False, markup=False, soft_wrap=True)
 
 
-def row(name: str, seed: int, done: Walk) -> tuple[str, ...]:
+def row(name: str, seed: int, done: SimulatedWalk) -> tuple[str, ...]:
     """Return a line of the table, in mm."""
     record = done.record
     (x, y), (mx, my) = 1e3 * record.zmp_rms, 1e3 * done.measured_rms
@@ -291,7 +291,7 @@ def row(name: str, seed: int, done: Walk) -> tuple[str, ...]:
             f'{1e3 * max(record.slips()):.2f}', '' if done.end == 'standing' else done.end)
 
 
-def targets(walks: Sequence[Walk]) -> list[Target]:
+def targets(walks: Sequence[SimulatedWalk]) -> list[Target]:
     """Return what was asked for, against the worst of all walks; 0 would be the very edge."""
     margins = [np.nanmin(walk.record.margins) for walk in walks]
     rms = [float(np.max((walk.record.zmp_rms, walk.measured_rms))) for walk in walks]

@@ -45,7 +45,7 @@ from typing import Any, NamedTuple
 from benchmarks.common import (
     alternate, console, machine, microseconds, print_table, print_targets, ratio, Target)
 from benchmarks.recorded_walk import (
-    directory, InjectedErrors, load_walk, names, USUAL, VARIABLE, Walk)
+    directory, InjectedErrors, load_walk, names, RecordedWalk, USUAL, VARIABLE)
 from benchmarks.walk_com import print_com
 from benchmarks.walk_contacts import contact_errors, ContactErrors
 from benchmarks.walk_edges import print_edges
@@ -89,7 +89,7 @@ class VirtualWalk:
     in_contact: np.ndarray
 
 
-def estimate_wrenches(walk: Walk, count: int | None = None,
+def estimate_wrenches(walk: RecordedWalk, count: int | None = None,
                       settings: VirtualWrenchSettings | None = None) -> VirtualWalk:
     """Run the virtual foot sensors over a walk, with its true attitude."""
     model, feet = walk.model, len(walk.model.soles.names)
@@ -113,7 +113,7 @@ def estimate_wrenches(walk: Walk, count: int | None = None,
     return VirtualWalk(wrenches, covariances, probabilities, in_contact)
 
 
-class WrenchErrors(NamedTuple):
+class RecordedWrenchErrors(NamedTuple):
     """
     Errors of the virtual wrenches of a walk.
 
@@ -146,7 +146,7 @@ class WrenchErrors(NamedTuple):
                 *self.contacts.cells())
 
 
-def wrench_errors(walk: Walk, found: VirtualWalk) -> WrenchErrors:
+def wrench_errors(walk: RecordedWalk, found: VirtualWalk) -> RecordedWrenchErrors:
     """Return the errors of a walk."""
     begin = round(SETTLING / float(walk.truth['timestep']))
     span = slice(begin, len(found.wrenches))
@@ -157,7 +157,7 @@ def wrench_errors(walk: Walk, found: VirtualWalk) -> WrenchErrors:
                             - truth[loads][:, k] / truth[loads][:, 2]) for k in (4, 3)]
     deviations = np.sqrt(np.diagonal(found.covariances[span], axis1=1, axis2=2))
     covered = (np.abs(errors.reshape(len(errors), -1)) < 1.96 * deviations).mean(0)
-    return WrenchErrors(
+    return RecordedWrenchErrors(
         root_mean_square(errors[..., 2]) / weight, (cop[0], cop[1]),
         (float(covered.min()), float(covered.max())),
         internal_coverage(errors, found.covariances[span], truth[..., 2]),
@@ -183,8 +183,8 @@ def internal_coverage(errors: np.ndarray, covariances: np.ndarray, loads: np.nda
     return float((np.abs(internal) < 1.96 * deviations)[both].mean())
 
 
-def print_virtual(walks: list[Walk], friction: float, count: int | None,
-                  ) -> tuple[list[WrenchErrors], list[StateErrors], list[StateErrors]]:
+def print_virtual(walks: list[RecordedWalk], friction: float, count: int | None,
+                  ) -> tuple[list[RecordedWrenchErrors], list[StateErrors], list[StateErrors]]:
     """Print the errors of virtual foot wrenches, and of states by them, at once and aligned."""
     found = [estimate_wrenches(walk, count) for walk in walks]
     errors = [wrench_errors(walk, virtual) for walk, virtual in zip(walks, found)]
@@ -201,7 +201,7 @@ def print_virtual(walks: list[Walk], friction: float, count: int | None,
     return errors, states, aligned
 
 
-def print_bases(walks: list[Walk]) -> tuple[list[StateErrors], list[StateErrors]]:
+def print_bases(walks: list[RecordedWalk]) -> tuple[list[StateErrors], list[StateErrors]]:
     """Print the errors of the base by foot sensors; return those as they are, and aligned."""
     plain = print_states(walks, 'Base by foot sensors that are 2 ms late: base_source filter')
     print_table('Contacts by the same', (
@@ -243,7 +243,7 @@ def contact_targets(letter: str, first: int, errors: list[ContactErrors],
                max(e.false for e in errors), false, unit='')]
 
 
-def virtual_targets(letter: str, wrenches: list[WrenchErrors], states: list[StateErrors],
+def virtual_targets(letter: str, wrenches: list[RecordedWrenchErrors], states: list[StateErrors],
                     aligned: list[StateErrors], by_sensors: list[StateErrors]) -> list[Target]:
     """Return what is demanded of virtual foot sensors, and of states by them."""
     def times(name: str) -> float:
@@ -267,7 +267,7 @@ def virtual_targets(letter: str, wrenches: list[WrenchErrors], states: list[Stat
                4.0, unit='mm')]
 
 
-def with_rotor_inertia(walk: Walk) -> Walk:
+def with_rotor_inertia(walk: RecordedWalk) -> RecordedWalk:
     """Return the walk of a robot whose model has the rotor inertia of the recording."""
     model = walk.model
     drives = replace(model.config.drives, rotor_inertia=dict(

@@ -106,7 +106,7 @@ def hidden_load(seed: int, model: RobotModel, link: str) -> dict[str, LinkError]
 
 
 @dataclass
-class Result:
+class FilterResult:
     """What came out, one row per instant."""
 
     times: list[float] = field(default_factory=list)
@@ -211,14 +211,14 @@ class Rig:
         instruments['bias'] = instruments.get('bias', 0.0) * 9.81 * model.mass
         self.instruments = Instruments(len(self.model.config.wrench_sensors), seed, **instruments)
         self.fusion = StandingComEstimator(model, settings or WORLDS[world], loaded)
-        self.result = Result()
+        self.result = FilterResult()
         self._hips = HipShift(model, model.posture())
         self._half_stance = 0.5 * float(np.ptp(model.state(model.posture()).soles_in_world[:, 1]))
         self._aggregation = WrenchAggregation(
             model, AggregationSettings(low_pass_cutoff=LOW_PASS))
         self._time = -1.0
 
-    def run(self, motion: str, seconds: float) -> Result:
+    def run(self, motion: str, seconds: float) -> FilterResult:
         """Let the robot move and estimate."""
         for i in range(round(seconds / self.plant.dt)):
             t = i * self.plant.dt
@@ -300,7 +300,7 @@ def _smooth(t: float, times: Sequence[float], values: Sequence[float]) -> float:
     return phase * phase * (3.0 - 2.0 * phase)
 
 
-def push_estimate(result: Result, after: float) -> np.ndarray:
+def push_estimate(result: FilterResult, after: float) -> np.ndarray:
     """Return the external force felt so long after the push began, (3,), N."""
     at = int(np.searchsorted(result.times, PUSH_AT + after))
     return np.array(result.forces[at])
@@ -345,7 +345,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def describe(motion: str, results: Sequence[Result]) -> str:
+def describe(motion: str, results: Sequence[FilterResult]) -> str:
     """Return the numbers of a line: root mean squares over all robots."""
     numbers = [1e3 * math.sqrt(np.mean([result.rms(estimate, axes) ** 2 for result in results]))
                for axes in (slice(0, 2), slice(2, 3), C, V) for estimate in ('kinematic', 'fused')]

@@ -50,7 +50,7 @@ ON_GROUND = {
     'zmp_trail': 'trail of the ZMP', 'zmp_model_trail': "trail of the model's"}
 
 
-class Listener(Node):
+class MarkerListener(Node):
     """Keeps the last message of each topic, and what they were when the margin was least."""
 
     def __init__(self, topics: list[str]) -> None:
@@ -85,7 +85,7 @@ def main() -> int:
                         help='watch for so long, and draw the moment of the least margin')
     options = parser.parse_args(remove_ros_args(sys.argv)[1:])
     rclpy.init()
-    node = Listener(options.topics)
+    node = MarkerListener(options.topics)
     node.get_logger().info(f'waiting for markers on {", ".join(options.topics)}')
     while not node.is_complete:
         rclpy.spin_once(node, timeout_sec=1.0)

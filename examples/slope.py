@@ -36,7 +36,7 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.sim.interface import PlantOptions
 from biped_com_ros.sim.mjcf import WorldOptions
 from examples.figures import chart, COLOURS, GREY, save
-from examples.stepping import LENGTH, MASS_SIGMA, Record, SEEDS, Walker
+from examples.stepping import LENGTH, MASS_SIGMA, SEEDS, StepRecord, Walker
 import numpy as np
 
 SLOPES = (0.0, 6.0, 8.0)
@@ -46,7 +46,7 @@ _SHOWN = 6.0
 _EVERY = 10
 
 
-def walk_down(gait: Gait, degrees: float, seed: int, *, feedback: bool) -> Record:
+def walk_down(gait: Gait, degrees: float, seed: int, *, feedback: bool) -> StepRecord:
     """Walk down a slope with masses of a seed."""
     options = PlantOptions(seed=seed, mass_sigma=MASS_SIGMA, world=WorldOptions(
         floor_pitch=math.radians(degrees)))
@@ -54,7 +54,7 @@ def walk_down(gait: Gait, degrees: float, seed: int, *, feedback: bool) -> Recor
     return Walker(gait.model, options, balance=balance).walk(gait)
 
 
-def row(degrees: float, feedback: bool, records: Sequence[Record]) -> tuple[str, ...]:
+def row(degrees: float, feedback: bool, records: Sequence[StepRecord]) -> tuple[str, ...]:
     """Return a line of the table: the worst of several walks, mm."""
     x, y = 1e3 * np.max([record.zmp_rms for record in records], axis=0)
     margin = 1e3 * min(float(np.nanmin(record.margins)) for record in records)
@@ -64,7 +64,7 @@ def row(degrees: float, feedback: bool, records: Sequence[Record]) -> tuple[str,
             f'{margin:.1f}', f'{slip:.2f}', f'{falls} fell' if falls else '')
 
 
-def draw(open_loop: Record, closed: Record, directory: Path) -> Path:
+def draw(open_loop: StepRecord, closed: StepRecord, directory: Path) -> Path:
     """Draw the forward error of the zero-moment point in two walks; return the file."""
     axes = chart(f'Zero-moment point of quick steps, {_SHOWN:g} deg down', 'time [s]',
                  'error forward [mm]')

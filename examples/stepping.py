@@ -67,7 +67,7 @@ _FEEDBACK_PERIOD = 10
 
 
 @dataclass(frozen=True)
-class Record:
+class StepRecord:
     """
     A walk in the simulator, in the gait's world, row by row.
 
@@ -156,11 +156,11 @@ class Walker:
         self._soles = [self._plant.data.site(f'sole/{name}') for name in model.soles.names]
         self._polygons = [foot.polygon for foot in model.config.feet.values()]
 
-    def walk(self, gait: Gait) -> Record:
+    def walk(self, gait: Gait) -> StepRecord:
         """Stand, play a gait, stand again; return what happened from its beginning on."""
         rows = [self._row(gait, time) for time in self.play(gait)]
         columns = [np.array(column) for column in zip(*rows)]
-        return Record(*columns, 9.81 * self._plant.mass, self._plant.has_fallen)
+        return StepRecord(*columns, 9.81 * self._plant.mass, self._plant.has_fallen)
 
     def play(self, gait: Gait) -> Iterator[float]:
         """Do the same; yield the time of the gait after each period of the simulation, s."""
@@ -266,7 +266,7 @@ def main(directory: str = '') -> None:
                 console.print(f'wrote {path}')
 
 
-def row(name: str, robot: str, gait: Gait, record: Record) -> tuple[str, ...]:
+def row(name: str, robot: str, gait: Gait, record: StepRecord) -> tuple[str, ...]:
     """Return a line of the table."""
     x, y = 1e3 * record.zmp_rms
     return (name, robot, f'{x:.1f}, {y:.1f}', f'{1e3 * np.nanmin(record.margins):.1f}',

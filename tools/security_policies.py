@@ -83,7 +83,7 @@ RULES = {'publishes': ('topic', 'publish'), 'subscribes': ('topic', 'subscribe')
 
 
 @dataclass
-class Process:
+class LaunchedProcess:
     """
     A process of a launch file.
 
@@ -125,7 +125,7 @@ class Process:
 Permissions = dict[tuple[str, str], set[str]]
 
 
-def permissions_of(process: Process, config: RobotConfig) -> Permissions:
+def permissions_of(process: LaunchedProcess, config: RobotConfig) -> Permissions:
     """Return what the nodes of a process may do, with full names."""
     found: Permissions = defaultdict(set)
     base = process.namespace.rstrip('/')
@@ -172,9 +172,9 @@ def plain(node: str, base: str) -> Iterator[tuple[str, str]]:
     yield from (('serves', f'{base}/{node}/{service}') for service in PARAMETER_SERVICES)
 
 
-def processes_of(file: Path, robot: str, namespace: str) -> tuple[list[Process], set[str]]:
+def processes_of(file: Path, robot: str, namespace: str) -> tuple[list[LaunchedProcess], set[str]]:
     """Return the processes that a launch file can start, and executables of other packages."""
-    ours: list[Process] = []
+    ours: list[LaunchedProcess] = []
     foreign: set[str] = set()
     declared = {a.name for a in declared_arguments(load(file), Context(planning_environment()))}
     for variant in VARIANTS:
@@ -215,9 +215,9 @@ def planning_environment(directory: Path | None = None) -> dict[str, str]:
     return {**os.environ, 'AMENT_PREFIX_PATH': os.pathsep.join(filter(None, paths))}
 
 
-def process_of(executable: str, command: Sequence[str]) -> Process:
+def process_of(executable: str, command: Sequence[str]) -> LaunchedProcess:
     """Read a command line."""
-    process = Process(PREFIX + executable, '/', (executable,))
+    process = LaunchedProcess(PREFIX + executable, '/', (executable,))
     for flag, word in pairwise(command):
         source, _, target = word.partition(':=')
         if flag == '--enclave':
@@ -235,7 +235,7 @@ def process_of(executable: str, command: Sequence[str]) -> Process:
     return process
 
 
-def policy(processes: Sequence[Process], config: RobotConfig, comment: str) -> str:
+def policy(processes: Sequence[LaunchedProcess], config: RobotConfig, comment: str) -> str:
     """Return the text of a policy."""
     enclaves: dict[str, dict[str, Permissions]] = defaultdict(dict)
     for process in processes:

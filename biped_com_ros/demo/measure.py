@@ -46,7 +46,7 @@ class Measure(Chapter):
         return Comparison(('by the URDF', 'measured', 'off by'), [
             ('centre of mass', '', 'against the truth', f'{np.linalg.norm(error):.2f} mm (x '
              f'{error[0]:+.2f}, y {error[1]:+.2f}, z {error[2]:+.2f})'),
-            *weight_rows(shot)], shot.verdict)
+            *weight_rows(shot)], shot.conclusion)
 
 
 def weight_rows(shot: Snapshot) -> list[tuple[str, str, str, str]]:

@@ -175,7 +175,7 @@ class Snapshot:
         return (self.weight - self.unmeasured) / (self.model_weight - self.unmeasured) - 1.0
 
     @property
-    def verdict(self) -> str:
+    def conclusion(self) -> str:
         """Return what the errors mean for the URDF."""
         distance = self.com_distance
         # Standing poses hardly determine the height.
@@ -211,7 +211,7 @@ class Comparison:
         Of the columns with values, such as ``('before', 'after')``.
     rows
         A label, and a value with its unit for each heading; '' without a value.
-    verdict
+    conclusion
         Conclusion, in a sentence.
     problem
         What was not done of that which the chapter is to show; '' if all was.
@@ -220,7 +220,7 @@ class Comparison:
 
     headings: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
-    verdict: str = ''
+    conclusion: str = ''
     problem: str = ''
 
 
@@ -230,7 +230,7 @@ def comparison_text(comparison: Comparison) -> str:
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = ['  '.join(f'{cell:<{width}}' for cell, width in zip(row, widths)).rstrip()
              for row in rows]
-    return '\n'.join([*lines, *filter(None, (comparison.verdict, _problem(comparison)))])
+    return '\n'.join([*lines, *filter(None, (comparison.conclusion, _problem(comparison)))])
 
 
 def _problem(comparison: Comparison) -> str:
@@ -248,7 +248,7 @@ def comparison_table(comparison: Comparison) -> Any:
     for row in comparison.rows:
         result.add_row(*map(_plain, row))
     # Not as a caption, which would be as narrow as the table.
-    below = ((comparison.verdict, 'italic'), (_problem(comparison), BAD))
+    below = ((comparison.conclusion, 'italic'), (_problem(comparison), BAD))
     return Group(result, *(Text(text, style=style) for text, style in below if text))
 
 
@@ -284,7 +284,7 @@ def summary(shot: Snapshot) -> str:
         f'{1e3 * shot.com_error_largest:.2f} mm',
         f'  base by leg odometry off by {1e3 * shot.base_drift:.1f} mm, not counted in that',
         f'  {_weighed(shot)} {_weight(shot)}',
-        f'  {shot.verdict}'))
+        f'  {shot.conclusion}'))
 
 
 def table(shot: Snapshot, whole: Snapshot, title: str) -> Any:
@@ -329,7 +329,7 @@ def _rows(shot: Snapshot, whole: Snapshot) -> list[tuple[str, str, str]]:
              ('real time', _factor(shot.real_time_factor), _factor(whole.real_time_factor)),
              ('health', _health(*shot.health), '')]
     if not shot.waiting and not math.isnan(whole.com_distance):
-        rows.append(('summary', '', whole.verdict))
+        rows.append(('summary', '', whole.conclusion))
     return rows
 
 

@@ -71,7 +71,7 @@ def main() -> None:
         raise SystemExit('the simulated robot is not the one that was recorded')
     calibrated, captures = calibrate_sample(model)
     views, times, errors = simulate(plant, model, calibrated)
-    chart = Chart(f'calibrated from {captures} poses\nof the sample recording')
+    chart = CalibrationChart(f'calibrated from {captures} poses\nof the sample recording')
     frames = [Image.fromarray(np.concatenate(
         (view, chart.draw(times[:i + 1], errors[:i + 1])), axis=1))
         for i, view in enumerate(views)]
@@ -154,7 +154,7 @@ def rgba(name: str) -> Array:
     return np.array((*MARKS[name].colour, 255)) / 255.0
 
 
-class Chart:
+class CalibrationChart:
     """The distances so far, beside the robot; `note` is shown from the calibration on."""
 
     def __init__(self, note: str) -> None:

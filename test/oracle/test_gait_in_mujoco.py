@@ -31,7 +31,7 @@ from biped_com_ros.core.legs.gait import GaitOptions, QUICK, single_step, walk
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.sim.interface import PlantOptions
 from biped_com_ros.sim.mjcf import WorldOptions
-from examples.stepping import LENGTH, MASS_SIGMA, Record, row, SEEDS, Walker
+from examples.stepping import LENGTH, MASS_SIGMA, row, SEEDS, StepRecord, Walker
 from examples.stepping_figures import draw
 import numpy as np
 import pytest
@@ -145,8 +145,8 @@ def test_slips_of_standing_soles_are_found():
     soles[100:150, 0, 3, :2] = 0.0, 0.003
     soles[200:, 0, 3, 0] = 0.1
     zeros = np.zeros(count)
-    record = Record(zeros, np.zeros((count, 2)), np.zeros((count, 2)), soles, forces,
-                    np.zeros((count, 1)), zeros, 20.0, False)
+    record = StepRecord(zeros, np.zeros((count, 2)), np.zeros((count, 2)), soles, forces,
+                        np.zeros((count, 1)), zeros, 20.0, False)
     assert record.slips() == pytest.approx([0.003, 0.0, 0.0])
 
 

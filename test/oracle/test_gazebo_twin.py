@@ -24,7 +24,7 @@ from biped_com_ros.sim.plant import Plant, PlantOptions
 import numpy as np
 import pytest
 from support.gazebo_twin import (
-    damping_in, gazebo_files, GazeboTwin, start_posture, Trajectory, with_damping)
+    damping_in, gazebo_files, GazeboTwin, start_posture, TwinTrajectory, with_damping)
 
 ROBOTS = ('biped', 'talos', 'g1')
 #: Where each robot's arms go, from the posture in which it stands.
@@ -69,7 +69,7 @@ def held(twin, posture, efforts=None):
     """Return a trajectory of one point, twice."""
     zeros = np.zeros_like(posture)
     efforts = zeros if efforts is None else efforts
-    return Trajectory((0.0, 1.0), (posture,) * 2, (zeros,) * 2, (efforts,) * 2)
+    return TwinTrajectory((0.0, 1.0), (posture,) * 2, (zeros,) * 2, (efforts,) * 2)
 
 
 def moved(twin, start, end, duration, count=50):
@@ -77,8 +77,8 @@ def moved(twin, start, end, duration, count=50):
     times = np.linspace(0.0, duration, count)
     share = 0.5 - 0.5 * np.cos(np.pi * times / duration)
     rate = 0.5 * np.pi / duration * np.sin(np.pi * times / duration)
-    return Trajectory(times, start + np.outer(share, end - start), np.outer(rate, end - start),
-                      np.zeros((count, len(start))))
+    return TwinTrajectory(times, start + np.outer(share, end - start), np.outer(rate, end - start),
+                          np.zeros((count, len(start))))
 
 
 @pytest.mark.parametrize('robot', ROBOTS)
@@ -202,7 +202,7 @@ def test_it_steps_with_the_efforts_of_gravity_compensation(files, rate):
     feet = [twin.model.body(name).id for name in ('l_ankle', 'r_ankle')]
     before = twin.data.xpos[feet].copy()
     times = np.arange(0.0, gait.duration + 0.5 / rate, 1.0 / rate)
-    twin.run(Trajectory(times, *zip(*map(point, times))), gait.duration + 2.0)
+    twin.run(TwinTrajectory(times, *zip(*map(point, times))), gait.duration + 2.0)
     assert twin.saturated == 0 and twin.largest_tilt < 2.0
     moved_by = twin.data.xpos[feet] - before
     assert moved_by[:, 0] == pytest.approx([0.0, 0.05], abs=0.003)

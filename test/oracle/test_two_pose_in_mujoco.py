@@ -29,7 +29,7 @@ FORCE, MOMENT = 0.5, 0.02  # N and N m, of one reading
 FEET = np.array((True, True))
 
 
-class Stage:
+class TiltStage:
     """The paper's robot on foot sensors, moved by position control."""
 
     def __init__(self, **options):
@@ -70,7 +70,7 @@ class Stage:
 @pytest.fixture(scope='module')
 def played():
     """Play a, b and c with exact sensors."""
-    stage, found = Stage(), []
+    stage, found = TiltStage(), []
     for posture in 'abc':
         stage.go(posture)
         found.append(stage.capture(posture))
@@ -104,8 +104,8 @@ def test_a_pose_that_bends_another_joint_is_not_taken_for_a_lean(played):
 
 
 def test_hidden_masses_above_the_ankles_do_not_matter():
-    stage = Stage(errors={'base_link': LinkError(1.5, (0.02, 0.01, 0.1)),
-                          'l_thigh': LinkError(0.3, (0.0, 0.0, -0.05))})
+    stage = TiltStage(errors={'base_link': LinkError(1.5, (0.02, 0.01, 0.1)),
+                              'l_thigh': LinkError(0.3, (0.0, 0.0, -0.05))})
     captured = []
     for posture in 'ab':
         stage.go(posture)
@@ -119,7 +119,7 @@ def test_hidden_masses_above_the_ankles_do_not_matter():
 
 def test_noise_is_as_predicted():
     """The errors of many draws of the readings' noise have the stated standard deviations."""
-    stage = Stage(sensors=SensorOptions(force_noise=FORCE, torque_noise=MOMENT), seed=1)
+    stage = TiltStage(sensors=SensorOptions(force_noise=FORCE, torque_noise=MOMENT), seed=1)
     draws, readings = 60, 4
     captured = []
     for posture in 'ab':

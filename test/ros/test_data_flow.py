@@ -42,7 +42,7 @@ EFFORT_STATIONS = ('codec/reading.py', 'EffortSupervisor.update', 'GravityCompen
                    'EffortGuard.update', 'Template.serialize')
 
 
-class Walk:
+class DocumentedWalk:
     """
     Records which functions of the package a message passes.
 
@@ -126,7 +126,7 @@ def spin_until_complete(rig, walk):
 
 @contextmanager
 def walking(topic, stations):
-    walk = Walk(topic, stations)
+    walk = DocumentedWalk(topic, stations)
     sys.setprofile(walk)
     try:
         yield walk

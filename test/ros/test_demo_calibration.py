@@ -137,7 +137,7 @@ def test_the_errors_before_and_after_are_those_of_the_models(tmp_path):
     gain = stage.shared['com_gain']
     assert gain == (f'error of the centre of mass: {before:.2f} mm by the URDF -> 0.00 mm '
                     'calibrated')
-    assert result.verdict == f'{gain}; report: {tmp_path / "report.html"}'
+    assert result.conclusion == f'{gain}; report: {tmp_path / "report.html"}'
     assert rows['published by com_estimator'] == ('', '0.20 mm')
     assert rows['joint torques off by'] == ('0.200 N m', '0.010 N m')
     assert stage.triggered == ['com_calibrator/start', 'com_calibrator/publish']
@@ -162,7 +162,7 @@ def test_the_weight_below_the_sensors_is_a_row_of_its_own(tmp_path):
 
 def test_an_exact_urdf_needs_no_calibration(tmp_path):
     result = play(CalibratedStage(tmp_path, hidden={}))
-    assert result.verdict.startswith('the URDF was right: the centre of mass is off by 0.00 mm')
+    assert result.conclusion.startswith('the URDF was right: the centre of mass is off by 0.00 mm')
 
 
 @pytest.mark.parametrize('hidden, last', [

@@ -23,7 +23,7 @@ from support.statics_data import NOISE, TrueRobot
 PERIOD, DURATION = 0.1, 2.0  # s between updates, and of each trajectory
 
 
-class Jobs:
+class BenchJobs:
     """Does the work when it is polled, so that a test is not at the mercy of threads."""
 
     def __init__(self):
@@ -45,7 +45,7 @@ class Jobs:
         return True
 
 
-class Driver:
+class BenchDriver:
     """A robot that is where a path ends at once, and a hoist that lifts at once."""
 
     def __init__(self, positions, has_hoist=True):
@@ -79,7 +79,7 @@ class CalibrationBench:
     def __init__(self, directory, true=None, has_hoist=True, **options):
         self.true = true or TrueRobot('sabian', seed=2)
         design = options.pop('design', {})
-        self.driver = Driver(self.true.model.posture('stand'), has_hoist)
+        self.driver = BenchDriver(self.true.model.posture('stand'), has_hoist)
         self.texts, self.errors, self.targets, self.infos = [], [], [], []
         self.session = CalibrationSession(
             self.true.model, SessionOptions(
@@ -87,7 +87,7 @@ class CalibrationBench:
                     'count': 3, 'candidates': 6, 'double_support': 1.0, 'torso_bend': 0.0,
                     **design}),
                 stillness=StillnessOptions(duration=0.3, force_deviation=50.0),
-                **{'move': True, **options}), NOISE, self.driver, Jobs(), self)
+                **{'move': True, **options}), NOISE, self.driver, BenchJobs(), self)
         self.now, self.noise = 0.0, NOISE
 
     def info(self, text):

@@ -29,7 +29,7 @@ NAMESPACE = '/robot'
 
 
 @dataclass(frozen=True)
-class Row:
+class InterfaceRow:
     """One line of a table: the names it stands for, in the order of the types it gives."""
 
     names: tuple[str, ...]
@@ -44,7 +44,7 @@ class Row:
                 for name, kind in zip(self.names, kinds, strict=True)}
 
 
-def documented(node: str) -> list[Row]:
+def documented(node: str) -> list[InterfaceRow]:
     """Read the table of a node."""
     text = DOCUMENT.read_text()
     section = re.search(rf'^{node}\n-+\n(.*?)(?=^\w+\n-+\n|\Z)', text, re.MULTILINE | re.DOTALL)
@@ -53,13 +53,13 @@ def documented(node: str) -> list[Row]:
     return [row(names, kind) for names, kind in cells]
 
 
-def row(names: str, kind: str) -> Row:
+def row(names: str, kind: str) -> InterfaceRow:
     """Read the first two cells of a line."""
     found = re.fullmatch(r'(\(?)(in|out|service|client|)\)?(?:, )?(.*)', kind)
     direction = {'': 'publishes', 'out': 'publishes', 'in': 'subscribes',
                  'service': 'serves', 'client': 'calls'}[found[2]]
-    return Row(tuple(re.findall('``(.*?)``', names)), tuple(found[3].split(', ')), direction,
-               bool(found[1]))
+    return InterfaceRow(tuple(re.findall('``(.*?)``', names)), tuple(found[3].split(', ')),
+                        direction, bool(found[1]))
 
 
 #: Nodes that apply the efforts of gravity_compensation: of ros2_control, and the simulator.

@@ -142,7 +142,7 @@ def simulated(text):
     return spec.compile()
 
 
-class Trajectory:
+class TwinTrajectory:
     """Points of positions, velocities and efforts, (points, n), at times, s."""
 
     def __init__(self, times, positions, velocities, efforts):

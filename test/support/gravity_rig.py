@@ -147,8 +147,8 @@ class GravityRig(NodeRig):
     def close(self):
         """Destroy everything; the next node of this name is no successor."""
         if self.node.compensator is not None:
-            self.node.succession.record.clear()
-            self.node.succession.end()
+            self.node.takeover.record.clear()
+            self.node.takeover.end()
         super().close()
 
     @property

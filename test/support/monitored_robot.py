@@ -40,7 +40,7 @@ COUNTER = itertools.count()
 
 
 @dataclasses.dataclass
-class Sample:
+class RobotSample:
     """What the sensors measured at one instant, and the report that the core gives for it."""
 
     ns: int
@@ -63,7 +63,7 @@ def record(seconds, offset=lambda t: (0.0, 0.0, 0.0), push=None, since=0.0):
         report, _ = pipeline.step(pipeline.command(offset(t)))
         if t >= since:
             observation = pipeline.observation
-            samples.append(Sample(
+            samples.append(RobotSample(
                 1_000_000_000 + round(1e9 * observation.time), observation.joint_positions.copy(),
                 observation.joint_velocities.copy(), observation.imu_quaternions[0].copy(),
                 observation.angular_velocities[0].copy(), pipeline.wrenches.copy(), pipeline.base,

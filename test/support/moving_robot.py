@@ -28,7 +28,7 @@ import pinocchio as pin
 
 
 @dataclass
-class Instant:
+class RobotInstant:
     """Two successive instants `dt` apart, of which the second has these measurements."""
 
     state_before: object
@@ -90,7 +90,7 @@ def moving(model, wrenches_in_soles, seed=0, dt=0.002, speed=0.5, tilt=0.01, spr
     acceleration = acceleration + 9.81 * R_world_imu[2]
     efforts = np.array([torques[pin_model.joints[pin_model.getJointId(name)].idx_v]
                         for name in model.joint_names])
-    return Instant(
+    return RobotInstant(
         model.state(positions - dt * joint_speeds, joint_speeds - dt * rates),
         model.state(positions, joint_speeds), efforts, gyro - dt * gyro_rate, gyro, acceleration,
         R_world_imu)

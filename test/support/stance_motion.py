@@ -27,7 +27,7 @@ LEFT, RIGHT, BOTH, NONE = (True, False), (False, True), (True, True), (False, Fa
 H = 1e-6
 
 
-class Motion:
+class SwayingMotion:
     """The small robot on one nailed sole, its joints on sines; `stance` may change."""
 
     def __init__(self, seed, imu='imu_link', **changes):

@@ -83,7 +83,7 @@ class Shape:
 
 
 @dataclass
-class Link:
+class OracleLink:
     """A link's inertial, in the link's axes, and its shapes without a mesh."""
 
     mass: float
@@ -190,14 +190,15 @@ def _link(element):
               for kind in ('collision', 'visual')}
     inertial = element.find('inertial')
     if inertial is None:
-        return Link(0.0, np.zeros(3), np.zeros((3, 3)), shapes['collision'], shapes['visual'])
+        return OracleLink(0.0, np.zeros(3), np.zeros((3, 3)), shapes['collision'],
+                          shapes['visual'])
     frame, inertia = pose(inertial.find('origin')), inertial.find('inertia')
     xx, xy, xz, yy, yz, zz = (
         float(inertia.get(k)) for k in ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz'))
     matrix = np.array(((xx, xy, xz), (xy, yy, yz), (xz, yz, zz)))
     turned = frame[:3, :3] @ matrix @ frame[:3, :3].T
-    return Link(float(inertial.find('mass').get('value')), frame[:3, 3], turned,
-                shapes['collision'], shapes['visual'])
+    return OracleLink(float(inertial.find('mass').get('value')), frame[:3, 3], turned,
+                      shapes['collision'], shapes['visual'])
 
 
 def _shape(element):

@@ -43,7 +43,7 @@ BASE_IN_PELVIS = pin.SE3(pin.rpy.rpyToMatrix(0.0, 0.0, 0.7), np.zeros(3))
 
 
 @dataclass
-class Contact:
+class OracleContact:
     """A force (3,) at a point (3,) with a free torque (3,), all in the world, N, m, N m."""
 
     force: np.ndarray
@@ -92,7 +92,7 @@ class TiltedRobot:
 
     def forces_on(self, sensor, contacts):
         """All forces on what hangs on a sensor: contacts and weights."""
-        weights = [Contact(self.links[link][0] * GRAVITY, self.frames[link].act(
+        weights = [OracleContact(self.links[link][0] * GRAVITY, self.frames[link].act(
             self.links[link][1])) for link in SENSORS[sensor][2]]
         return [*contacts.get(sensor, ()), *weights]
 
@@ -139,13 +139,13 @@ class TiltedRobot:
         point = self.frames['r_sole'].act(rng.uniform(-0.05, 0.05, 3))
         moment = np.cross(self.com, weight) + sum(
             c.torque + np.cross(c.point, c.force) for c in given)
-        contacts['right_foot'] = [Contact(force, point, -moment - np.cross(point, force))]
+        contacts['right_foot'] = [OracleContact(force, point, -moment - np.cross(point, force))]
         return contacts
 
     def _push(self, rng, link, size):
         force = np.array([*rng.uniform(-0.3, 0.3, 2), 1.0]) * size
-        return Contact(force, self.frames[link].act(rng.uniform(-0.1, 0.1, 3)),
-                       rng.uniform(-0.5, 0.5, 3))
+        return OracleContact(force, self.frames[link].act(rng.uniform(-0.1, 0.1, 3)),
+                             rng.uniform(-0.5, 0.5, 3))
 
 
 def wrench_in(frame, forces):

@@ -47,7 +47,7 @@ NOISE = ('--force-noise=0.05', '--moment-noise=0.003', '--torque-noise=0.01',
              'sensor-turn', 'torque-bias', 'torque-gain', 'friction')))
 
 
-class Run:
+class CalibrationRun:
     """A simulated robot that differs from its URDF, and its calibration."""
 
     def __init__(self, directory):
@@ -111,7 +111,7 @@ class Run:
 @pytest.fixture(scope='module')
 def run(tmp_path_factory):
     """Calibrate, with a crash in the middle; everything has ended when this returns."""
-    found = Run(tmp_path_factory.mktemp('calibration'))
+    found = CalibrationRun(tmp_path_factory.mktemp('calibration'))
     try:
         found.until(lambda: found.captured >= 2, 'two captures')
         found.calibrator.kill()

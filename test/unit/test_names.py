@@ -19,8 +19,6 @@ import functools
 from pathlib import Path
 import re
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ('biped_com_ros', 'test', 'benchmarks', 'examples', 'tools', 'launch', 'doc')
 #: What people do, in all the forms that names had.
@@ -101,10 +99,9 @@ def test_words_are_found_in_any_kind_of_name():
     assert calls_order('class A:\n    def order(self): pass') == [2]
 
 
-@pytest.mark.parametrize('folder', ['biped_com_ros', 'test'])
-def test_no_two_classes_share_a_name(folder):
+def test_no_two_classes_share_a_name():
     where = collections.defaultdict(list)
-    for path in sorted((ROOT / folder).rglob('*.py')):
+    for path in sources():
         for node in nodes_of(path.read_text()):
             if isinstance(node, ast.ClassDef):
                 where[node.name].append(str(path.relative_to(ROOT)))

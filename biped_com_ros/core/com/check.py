@@ -47,7 +47,7 @@ LATEST_NS = 500_000_000
 
 
 @dataclass(frozen=True)
-class ComVerdict:
+class ComCheckResult:
     """
     Result of a comparison.
 
@@ -158,7 +158,7 @@ class ComCheck:
         return abs(estimate.located.stamp_ns - mean_ns) <= LATEST_NS and (
             velocity is None or math.hypot(*velocity) <= AT_REST)
 
-    def verdict(self, total: Array, com: Array) -> ComVerdict:
+    def result(self, total: Array, com: Array) -> ComCheckResult:
         """
         Compare the two of a robot at rest.
 
@@ -172,15 +172,16 @@ class ComCheck:
         """
         vertical = float(total[2])
         if vertical < LEAST_SHARE * self._weight:
-            return ComVerdict(
+            return ComCheckResult(
                 True, 'not compared: the feet carry less than half the weight', math.nan)
         forward = -float(total[4]) / vertical - float(com[0])
         left = float(total[3]) / vertical - float(com[1])
         distance = math.hypot(forward, left)
         where = f'{1e3 * distance:.1f} mm (forward {1e3 * forward:+.1f}, left {1e3 * left:+.1f})'
         if distance <= self.tolerance:
-            return ComVerdict(True, f'centre of pressure within {where} of the model', distance)
-        return ComVerdict(False, (
+            return ComCheckResult(
+                True, f'centre of pressure within {where} of the model', distance)
+        return ComCheckResult(False, (
             f"at rest the centre of pressure is {where} from the model's CoM: tare with the feet "
             "in the air; if it stays, the URDF's masses differ from the robot's: calibrate "
             '(calibration.launch.xml)'), distance)

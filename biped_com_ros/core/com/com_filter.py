@@ -84,6 +84,7 @@ from biped_com_ros.core.com.carrier import Carrier
 from biped_com_ros.core.com.foot_sensors import FootSensorErrors, PER_FOOT, ROTATIONS
 from biped_com_ros.core.com.hidden_load import LoadEquation
 from biped_com_ros.core.com.link_errors import LinkEffects, LinkErrorEstimate, LinkErrors
+from biped_com_ros.core.com.push_test import PushTest
 from biped_com_ros.core.com.settings import ComFilterSettings
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Array, Vector
@@ -96,13 +97,8 @@ J = slice(14, 17)
 """Index slices of the state vector; the errors of the foot sensors follow."""
 _FORCE_AND_MASS = slice(F.start, S + 1)
 SIZE = 17
-_RESPONSE_TIME = 0.01
-"""Every sample is used while the effect of an unknown force may exceed noise in this time, s."""
-_SINGLE_SAMPLE_FACTOR = 1.5
-"""Threshold of a push by a single sample over that by a mean."""
 _LINK_ERROR_CORRELATION_TIME = 0.15
 """Correlation time of the error of the kinematic velocity by errors of links, s."""
-_NO_DETECTION = [(0.0, 0.0, math.inf, 0.0)] * 3
 _OUTLIER = 4.0
 """Squared innovation of a moment over its variance above which its noise is increased."""
 _INERTIA = 0.003
@@ -185,9 +181,8 @@ class ComFilter:
         Estimate of the errors of the links.
     is_started
         Whether there is an estimate.
-    velocity_change
-        Change of the velocity by the samples since the last update, m/s; see
-        :meth:`update_push_test`.
+    push_test
+        Test of the velocity for pushes.
 
     """
 
@@ -216,6 +211,7 @@ class ComFilter:
             (settings.kinematic_position ** 2, settings.kinematic_velocity ** 2), 3)
         self._kinematic_noise, self._force_noise = NoiseMeter(_WORST), NoiseMeter(
             [0.01 * self._weight] * 3)
+        self.push_test = PushTest(settings)
         self.reset()
 
     def _prepare_masks(self) -> None:
@@ -274,34 +270,6 @@ class ComFilter:
             found -= self._effects.com.dot(self.links.errors)
         return found
 
-    def update_push_test(self, dt: float, difference: Vector) -> bool:
-        """
-        Update the test for pushes with a sample; return whether it indicates one.
-
-        Parameters
-        ----------
-        dt
-            Time since the sample before, s.
-        difference
-            Kinematic velocity minus the velocity propagated by :attr:`motion`, m/s.
-
-        """
-        share = min(dt / self.settings.push_delay, 1.0)
-        single_limit = _SINGLE_SAMPLE_FACTOR * self.settings.push_sigmas
-        found, mean_innovation, change = (
-            self._responds, self._mean_innovation, self.velocity_change)
-        for axis, (now, (expected, per_metre, limit, gain)) in enumerate(
-                zip(difference, self._detection)):
-            now -= expected
-            change[axis] += gain * (now - change[axis])
-            # In standard deviations, which change as the noise of the sensors gets known.
-            now *= per_metre
-            mean_innovation[axis] = mean = mean_innovation[axis] + share * (
-                now - mean_innovation[axis])
-            if abs(now) > single_limit or abs(mean) > limit:
-                found = True
-        return found
-
     @property
     def motion(self) -> tuple[Vector, Vector, Vector, float]:
         """
@@ -331,15 +299,13 @@ class ComFilter:
         """Reset all estimates, that of the load included."""
         self.is_started = False
         self._motion = None
-        self.velocity_change = [0.0] * 3
-        self._mean_innovation = [0.0] * 3
+        self.push_test.reset()
         self._held: deque[LoadEquation] = deque()
         self._held_time = 0.0
         self._rotation, self._lever = np.eye(3), np.zeros(3)
         self._velocity_rows, self._acceleration = self._no_load, np.zeros(3)
         self._by_load = np.zeros(3)
         self._effects: LinkEffects | None = None
-        self._detection, self._responds = _NO_DETECTION, False
         self._kinematic_noise.reset()
         self._force_noise.reset()
         self.state[:] = 0.0
@@ -376,7 +342,7 @@ class ComFilter:
             Of the force along each axis, (3,), N^2, beyond its measured noise; None: none.
 
         """
-        self._motion, self.velocity_change = None, [0.0] * 3
+        self._motion, self.push_test.velocity_change = None, [0.0] * 3
         before = self._acting
         self._set_acting(acting)
         if self.is_started and 0.0 < dt <= self.settings.longest_gap:
@@ -386,7 +352,8 @@ class ComFilter:
         else:
             self._start(kinematic_com)
         if kinematic_com is None:
-            self._velocity_rows, self._detection = self._no_load, _NO_DETECTION
+            self._velocity_rows = self._no_load
+            self.push_test.clear_thresholds()
         else:
             self._correct_by_kinematics(kinematic_com, dt, count)
         self._apply_held(equation)
@@ -419,7 +386,7 @@ class ComFilter:
         """Start at the kinematic CoM, with the load as far as it is known."""
         s, x, P = self.settings, self.state, self.covariance
         self.is_started = True
-        self._mean_innovation = [0.0] * 3
+        self.push_test.restart_mean()
         self._kinematic_noise.reset()
         self._force_noise.reset()
         moving = [*range(K.start, V.stop), *range(F.start, F.stop)]
@@ -501,7 +468,10 @@ class ComFilter:
         PHt = self.covariance.dot(rows.T)
         innovation = rows.dot(PHt)
         diagonal = innovation.reshape(-1)[::7]
-        if self._inflate_on_push(residual[3:], diagonal[3:], noise[3:], dt, count):
+        pushed = self.push_test.pushed_axes(residual[3:], diagonal[3:], noise[3:], dt, count)
+        if pushed:
+            for axis, missed in pushed:
+                self._inflate(axis, missed)
             np.dot(self.covariance, rows.T, out=PHt)
             np.dot(rows, PHt, out=innovation)
         variances = diagonal[3:].copy(), count * noise[3:]
@@ -513,54 +483,20 @@ class ComFilter:
         P -= self._corrected * PHt.dot(weights)
         self.covariance = 0.5 * (P + P.T)
         self.links.correct_others(weights.T * self._moving[:, np.newaxis], rows)
-        self._prepare_detection(
-            rows[3:].dot(self.state) - self.state[V] + known, *variances, dt / count, count)
+        self.push_test.set_thresholds(
+            rows[3:].dot(self.state) - self.state[V] + known, *variances, self._force_effect(),
+            dt / count, count)
 
-    def _prepare_detection(self, mean: Array, expected: Array, white: Array, dt: float,
-                           count: int) -> None:
-        """Compute thresholds of :meth:`update_push_test` by variances of samples `dt` apart."""
-        s = self.settings
+    def _force_effect(self) -> Array:
+        """Return the variance of the velocity by an unknown force in an update, (3,)."""
         # Of force and mass together: here it has no effect which of them is uncertain.
         by, P = self._transition[V, _FORCE_AND_MASS], self.covariance
-        drift = (by.dot(P[_FORCE_AND_MASS, _FORCE_AND_MASS]) * by).sum(axis=1)
+        found: Array = (by.dot(P[_FORCE_AND_MASS, _FORCE_AND_MASS]) * by).sum(axis=1)
         if self._sensors is not None:
             # Errors of the sensors are known to be constant: they hide no push.
             shared = by.dot(P[_FORCE_AND_MASS, SIZE:]) / self._sensor_deviations
-            drift -= (shared * shared).sum(axis=1)
-        white_in_response = (count * dt / _RESPONSE_TIME) ** 2 * white
-        self._responds = bool((drift > white_in_response).any())
-        passed = 0.5 * min(dt / s.push_delay, 1.0)
-        self._detection = [
-            (offset, (variance + noise) ** -0.5,
-             s.push_sigmas * math.sqrt((variance + passed * noise) / (variance + noise)),
-             variance / (variance + noise))
-            for offset, variance, noise in zip(
-                mean.tolist(), expected.tolist(), white.tolist())]
-
-    def _inflate_on_push(self, innovation: Array, expected: Array, noise: Array, dt: float,
-                         count: int) -> bool:
-        """
-        Increase the uncertainty of the external force along axes with a large innovation.
-
-        Takes innovations of the velocity and their variances, expected and by noise; returns
-        whether there is such an axis.
-        """
-        s = self.settings
-        limit, passed = s.push_sigmas ** 2, 0.5 * min(dt / (count * s.push_delay), 1.0)
-        missed, pushed = [0.0] * 3, [False] * 3
-        for axis, (now, variance, white) in enumerate(zip(
-                innovation.tolist(), expected.tolist(), noise.tolist())):
-            each, squared = count * white, now * now
-            missed[axis] = self._mean_innovation[axis] ** 2 * (variance + each)
-            pushed[axis] = missed[axis] > limit * (variance + passed * each)
-            if squared > _SINGLE_SAMPLE_FACTOR ** 2 * limit * (variance + white):
-                missed[axis], pushed[axis] = squared, True
-        # A push may have any direction, but is seldom vertical.
-        pushed[0] = pushed[1] = pushed[0] or pushed[1]
-        for axis in range(3):
-            if pushed[axis]:
-                self._inflate(axis, missed[axis])
-        return any(pushed)
+            found -= (shared * shared).sum(axis=1)
+        return found
 
     def _inflate(self, axis: int, missed: float) -> None:
         """Allow any force along an axis; `missed`: squared error of the velocity, m^2/s^2."""

@@ -108,7 +108,7 @@ class VirtualFeet:
 
 
 @dataclass(frozen=True)
-class SensorVerdict:
+class SensorComparisonResult:
     """
     The mean difference between the sensors of a foot and joint torques.
 
@@ -153,8 +153,8 @@ class SensorComparison:
         self._sums += measured - virtual, deviations * deviations
         self._count += 1
 
-    def verdict(self) -> SensorVerdict | None:
-        """Return the verdict on the mean since the last one; None without data."""
+    def result(self) -> SensorComparisonResult | None:
+        """Return the result for the mean since the last one; None without data."""
         if not self._count:
             return None
         difference, variances = self._sums / self._count
@@ -165,9 +165,9 @@ class SensorComparison:
         worst = int(np.argmax(excess))
         unit = 'N' if worst < 3 else 'N m'
         if excess[worst] <= 1.0:
-            return SensorVerdict(True, f'agrees with joint torques (Fz {difference[2]:+.1f} N)',
-                                 difference)
-        return SensorVerdict(False, (
+            return SensorComparisonResult(
+                True, f'agrees with joint torques (Fz {difference[2]:+.1f} N)', difference)
+        return SensorComparisonResult(False, (
             f'{self._AXES[worst]} is {difference[worst]:+.1f} {unit} from what joint torques give '
             f'(limit {limits[worst]:.1f} {unit}): check sign, frame and offset of '
             f"{self._sensors} (tare with the feet in the air), then the joints' torques"),

@@ -45,7 +45,7 @@ def weight_below_sensors(model: RobotModel) -> float:
 
 
 @dataclass(frozen=True)
-class WeightVerdict:
+class WeightCheckResult:
     """
     The mean weight on the feet, compared with the model.
 
@@ -112,8 +112,8 @@ class WeightCheck:
         self._contacts += in_contact
         self._foot_sums += foot_forces
 
-    def verdict(self) -> WeightVerdict | None:
-        """Return the verdict on the mean since the last one; None without data."""
+    def result(self) -> WeightCheckResult | None:
+        """Return the result for the mean since the last one; None without data."""
         if not self._count:
             return None
         mean = self._sum / self._count
@@ -122,13 +122,13 @@ class WeightCheck:
         self._start()
         ratio = mean / self.body_weight
         if fallen:  # sensors may be loaded in any direction
-            return WeightVerdict(False, (
+            return WeightCheckResult(False, (
                 'not compared: base or soles are tilted by more than 45 deg; the robot has '
                 'fallen, or the orientation of the IMU is wrong'), ratio)
         problem = self._wrong_sign(ratio, feet) or (
             self._wrong_weight(mean, ratio) if touching else '')
         where = '' if touching else ', no foot on the ground'
-        return WeightVerdict(not problem, problem or (
+        return WeightCheckResult(not problem, problem or (
             f'{mean:.1f} N, model {self.body_weight:.1f} N (ratio {ratio:.4f}){where}'), ratio)
 
     def _start(self) -> None:

@@ -35,7 +35,7 @@ import numpy as np
 TOPIC = 'wrench_aggregator/resting_wrench'
 
 _TIMEOUT = 2.5
-"""A verdict is reported for this long after the last mean; they come once per second, s."""
+"""A result is reported for this long after the last mean; they come once per second, s."""
 _NO_FEET = np.zeros(0)
 
 
@@ -88,7 +88,7 @@ class ModelCheck:
         stance = located.stance
         footprint = footprint_pose(
             located.state.base, stance.soles_in_world, stance.in_contact)
-        com = self._com_check.verdict(
+        com = self._com_check.result(
             total, footprint.inverse().apply(np.array(estimate.position)))
         self._com = _level(com.plausible), com.message, {'distance [m]': com.distance}
         uprightness = located.state.uprightness
@@ -96,7 +96,7 @@ class ModelCheck:
             self._com = OK, 'not compared: the robot does not stand upright (see weight)', {}
         self._weight_check.add(
             total.item(2), _NO_FEET, any(stance.in_contact), uprightness)
-        weight = self._weight_check.verdict()
+        weight = self._weight_check.result()
         if weight is not None:
             self._weight = _level(weight.plausible), weight.message, {'ratio': weight.ratio}
 

@@ -41,13 +41,13 @@ from biped_com_ros.core.gravity.compensation import AUTO, GravityCompensator
 from biped_com_ros.core.gravity.supervisor import EffortSupervisor, JOINT_STATES
 from biped_com_ros.core.model.config import RobotConfig
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.nodes.gravity_compensation.command_takeover import CommandTakeover
 from biped_com_ros.nodes.gravity_compensation.controller_watch import (
     ControllerWatch, JointOrder, JointSet)
 from biped_com_ros.nodes.gravity_compensation.outputs import (
     CommandOutput, EffortOutput, SupportOutput)
 from biped_com_ros.nodes.gravity_compensation.parameters import (
     GravityCompensationParameters, make_compensator)
-from biped_com_ros.nodes.gravity_compensation.succession import CommandSuccession
 from biped_com_ros.nodes.gravity_compensation.trajectory import TrajectoryOutput
 from biped_com_ros.ros.fast.message_reader import RefusedMessage
 from biped_com_ros.ros.node.callback_errors import Throttle
@@ -109,7 +109,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         self._controller.start()
         self._commands.start()
         guard_callbacks(self)
-        self.succession.start()
+        self.takeover.start()
         self.arbiter.start()
         self.supervisor.start(self._now())
 
@@ -154,10 +154,10 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
             JointSet() if is_trajectory else JointOrder(),
             lambda: self.supervisor.is_near_zero))
         self._commands.on_matched = self._controller.on_matched
-        self.succession = self.keep(CommandSuccession(
+        self.takeover = self.keep(CommandTakeover(
             self, self._commands.topic, joints, self._commands.remedy))
         self.arbiter = CommandArbiter(
-            self.supervisor, self._controller, self.succession, self._commands)
+            self.supervisor, self._controller, self.takeover, self._commands)
 
     def _make_inputs(self, compensator: GravityCompensator) -> None:
         params, model, options = self.params, compensator.model, self.input_options()
@@ -274,21 +274,21 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
 
     def _arbitrate(self, now: float) -> str:
         """Update who may command; return why nothing may although the inputs are good, or ''."""
-        self._commands.cancel_rivals()
+        self._commands.cancel_other_goals()
         self.arbiter.update_conflict()
         self._continue_predecessor(now)
         return self.arbiter.inhibition()
 
     def _continue_predecessor(self, now: float) -> None:
         """Begin with the efforts that a predecessor commanded when it was killed, if any."""
-        succession, controller = self.succession, self._controller
-        if not succession.is_pending:
+        takeover, controller = self.takeover, self._controller
+        if not takeover.is_pending:
             return
-        applying = succession.record.subscribers
+        applying = takeover.record.subscribers
         controller.subscribers.note_predating(applying)
         if self.arbiter.conflict or controller.problem:
             return
-        efforts = succession.take_efforts(controller.subscribers.ids)
+        efforts = takeover.take_efforts(controller.subscribers.ids)
         if efforts is not None:
             self.get_logger().warning(
                 'the previous instance of this node was killed: starting from its last efforts, '
@@ -303,7 +303,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         if self.compensator is None:
             return False
         now = self._now()
-        if self.succession.is_pending:
+        if self.takeover.is_pending:
             self._arbitrate(now)
         efforts = self.supervisor.watch(now, self.arbiter.is_blocked)
         if efforts is not None:
@@ -329,21 +329,21 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
 
     def _publish(self, stamp_ns: int, efforts: Array, *measured: Array) -> None:
         """Publish what the supervisor gave; nothing else publishes efforts."""
-        succession, supervisor, commands = self.succession, self.supervisor, self._commands
+        takeover, supervisor, commands = self.takeover, self.supervisor, self._commands
         if commands.begins():
             self._controller.start()  # before the event that a subscriber has come is handled
             self._controller.must_restart |= not supervisor.is_at_zero
-        if self._controller.must_restart and not succession.is_pending:
-            succession.record.clear()
+        if self._controller.must_restart and not takeover.is_pending:
+            takeover.record.clear()
         refusal = self.arbiter.refusal()
         if refusal:
             commands.interrupt(refusal)
         else:
-            commands.publish(stamp_ns, efforts, succession.record.efforts, *measured)
-            succession.note_subscribers(self._controller.applying)
+            commands.publish(stamp_ns, efforts, takeover.record.efforts, *measured)
+            takeover.note_subscribers(self._controller.applying)
         self._effort_output.publish(stamp_ns, efforts)
         if not refusal and supervisor.is_idle:
-            succession.end()
+            takeover.end()
         # Each reason by itself, whatever numbers are in it: one must not hide another.
         if (reaction := self._reaction()) and self._may_log(
                 _NUMBER.sub('', supervisor.problem)):

@@ -160,7 +160,7 @@ class ControllerOutput:
     def interrupt(self, reason: str) -> None:
         """Note that nothing is commanded now, and why."""
 
-    def cancel_rivals(self) -> None:
+    def cancel_other_goals(self) -> None:
         """Cancel motions that interfere, if efforts are commanded."""
 
     def awaited(self) -> str:

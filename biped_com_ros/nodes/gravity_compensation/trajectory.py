@@ -32,10 +32,10 @@ from biped_com_ros.core.gravity.reference import Motion, PositionReference, prev
 from biped_com_ros.core.model.robot import position_limits, RobotModel, velocity_limits
 from biped_com_ros.core.signals.synchronizer import StampThrottle
 from biped_com_ros.nodes.gravity_compensation.commanded_positions import CommandedPositions
+from biped_com_ros.nodes.gravity_compensation.other_goals import OtherGoals
 from biped_com_ros.nodes.gravity_compensation.outputs import ControllerOutput
 from biped_com_ros.nodes.gravity_compensation.parameters import GravityCompensationParameters
 from biped_com_ros.nodes.gravity_compensation.trajectory_goals import TrajectoryGoals
-from biped_com_ros.nodes.gravity_compensation.trajectory_rivals import TrajectoryRivals
 from biped_com_ros.ros.node.callback_errors import Throttle
 from biped_com_ros.ros.topics.outputs import TemplatePublisher
 from biped_com_ros.ros.topics.qos import COMMAND_INPUT, overridable
@@ -94,7 +94,7 @@ class TrajectoryOutput(ControllerOutput):
                        f"'{node.get_fully_qualified_name()}/reference_trajectory'")
         self._subscriptions: list[Subscription] = []
         self._goals = TrajectoryGoals(node, params, self.joints, self.follow)
-        self._rivals = TrajectoryRivals(node, self.topic, is_commanding, self._after_rival)
+        self._other_goals = OtherGoals(node, self.topic, is_commanding, self._after_other_goal)
         self._commanded = CommandedPositions(node, self.topic, self.joints)
 
     def _make_publisher(self) -> None:
@@ -117,16 +117,16 @@ class TrajectoryOutput(ControllerOutput):
 
     def conflict(self) -> str:
         """Return which goal of the controller is running; '' if none."""
-        return self._rivals.problem
+        return self._other_goals.problem
 
-    def cancel_rivals(self) -> None:
+    def cancel_other_goals(self) -> None:
         """Cancel goals that others send to the controller, if efforts are commanded."""
-        self._rivals.cancel()
+        self._other_goals.cancel()
 
     def report(self) -> str:
         """Return what was refused last, or what interferes, for diagnostics; '' if nothing."""
         error, self._last_error = self._last_error, ''
-        return error or self._rivals.recent
+        return error or self._other_goals.recent
 
     # -- life
 
@@ -179,7 +179,7 @@ class TrajectoryOutput(ControllerOutput):
         self.stop()
         super().destroy()
         self._goals.destroy()
-        self._rivals.destroy()
+        self._other_goals.destroy()
 
     # -- motion in
 
@@ -214,7 +214,7 @@ class TrajectoryOutput(ControllerOutput):
         self._require_open()
         self._reference.hold(message.name, np.array(message.position))
 
-    def _after_rival(self) -> None:
+    def _after_other_goal(self) -> None:
         """Command at once: a trajectory of somebody else has replaced the last one."""
         self._pace.set_rate(self._params.trajectory_rate)
 

@@ -324,10 +324,10 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         return OK, 'published', values
 
     def _report_weight(self) -> Report:
-        verdict = self._weight.verdict()
-        if verdict is None:
+        result = self._weight.result()
+        if result is None:
             return WARN, 'not measured: there is no total wrench', {}
-        return (OK if verdict.plausible else WARN), verdict.message, {'ratio': verdict.ratio}
+        return (OK if result.plausible else WARN), result.message, {'ratio': result.ratio}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

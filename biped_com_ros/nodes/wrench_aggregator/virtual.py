@@ -129,8 +129,8 @@ def _estimator(model: RobotModel, params: WrenchAggregatorParameters) -> Virtual
 
 
 def _report(comparison: SensorComparison) -> Report:
-    verdict = comparison.verdict()
-    if verdict is None:
+    result = comparison.result()
+    if result is None:
         return OK, 'not compared: no recent reading of a sensor or of joint torques', {}
-    return (OK if verdict.plausible else WARN), verdict.message, {
-        'Fz of sensors minus joint torques [N]': float(verdict.difference[2])}
+    return (OK if result.plausible else WARN), result.message, {
+        'Fz of sensors minus joint torques [N]': float(result.difference[2])}

@@ -167,10 +167,10 @@ class StabilityHealth:
     def _report_weight(self) -> Report:
         if not self._inputs.wrenches:
             return OK, 'not measured: the feet have no wrench sensors', {}
-        verdict = self._weight.verdict()
-        if verdict is None:
+        result = self._weight.result()
+        if result is None:
             return WARN, 'not measured: no wrenches of all feet with the same stamp; see zmp', {}
-        return (OK if verdict.plausible else WARN), verdict.message, {'ratio': verdict.ratio}
+        return (OK if result.plausible else WARN), result.message, {'ratio': result.ratio}
 
 
 def _known(value: float | None) -> Any:

@@ -16,7 +16,7 @@
 import pytest
 from support.com_estimator_rig import ComEstimatorRig
 from support.small_robot import MAPPING, URDF
-from support.stance_motion import LEFT, Motion
+from support.stance_motion import LEFT, SwayingMotion
 import yaml
 
 
@@ -35,7 +35,7 @@ def files(tmp_path_factory):
 
 @pytest.fixture(scope='module')
 def shared_rig(files):
-    rig = ComEstimatorRig(files(), Motion(3))
+    rig = ComEstimatorRig(files(), SwayingMotion(3))
     rig.warm_up()
     yield rig
     rig.close()
@@ -59,7 +59,8 @@ def own_rig(files):
     rigs = []
 
     def make(motion=None, changes=None, **parameters):
-        rigs.append(ComEstimatorRig(files(**(changes or {})), motion or Motion(3), **parameters))
+        rigs.append(ComEstimatorRig(files(**(changes or {})), motion or SwayingMotion(3),
+                                    **parameters))
         return rigs[-1]
     yield make
     for rig in rigs:

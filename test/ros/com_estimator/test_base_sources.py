@@ -22,7 +22,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 from support.com_estimator_rig import make_node, transforms
 from support.messages import stamp_of, vector
-from support.stance_motion import Motion
+from support.stance_motion import SwayingMotion
 from support.tf2_stand_in import provide_tf2, transform_stamped
 from tf2_msgs.msg import TFMessage
 
@@ -31,7 +31,7 @@ OK, ERROR = DiagnosticStatus.OK, DiagnosticStatus.ERROR
 
 @pytest.mark.parametrize('rpy', [[0.0, 0.0, 0.0], [0.1, -0.2, np.pi]])
 def test_odometry_gives_base_and_velocity(own_rig, rpy):
-    rig = own_rig(Motion(5, base_rpy=rpy), {'base_rpy': rpy}, base_source='odometry')
+    rig = own_rig(SwayingMotion(5, base_rpy=rpy), {'base_rpy': rpy}, base_source='odometry')
     rig.silent.add('imu')
     rig.warm_up()
     rig.play(10)

@@ -175,7 +175,7 @@ class Feet:
         self.publisher.publish(wrench_stamped(
             stamp, 'base_footprint', (0.0, 0.0, force, y * force, -(x + forward) * force, 0.0)))
 
-    def verdict(self, line, level, **wrench):
+    def check_result(self, line, level, **wrench):
         """Return the message of a line of the diagnostics once it has this level."""
         rig, end = self.rig, time.monotonic() + 30.0
         while time.monotonic() < end:
@@ -196,8 +196,8 @@ def test_the_model_is_compared_with_the_feet(own_rig):
     assert 'not compared' in rig.health('weight', OK)
     rig.play(3)
     feet.publish()
-    rig.until(lambda: 'within 0.0 mm (forward' in feet.verdict('centre of mass', OK))
-    assert '(ratio 1.0000)' in feet.verdict('weight', OK)
+    rig.until(lambda: 'within 0.0 mm (forward' in feet.check_result('centre of mass', OK))
+    assert '(ratio 1.0000)' in feet.check_result('weight', OK)
     # By the time that the mean arrives the robot has set off: its CoM is no longer that of rest.
     rig.motion.rate = rate
     rig.play(3)
@@ -208,10 +208,10 @@ def test_the_model_is_compared_with_the_feet(own_rig):
     assert rig.statuses['centre of mass'][0] == OK, rig.statuses
     rig.motion.rate = np.zeros_like(rate)
     rig.play(3)
-    message = feet.verdict('centre of mass', WARN, forward=0.02)
+    message = feet.check_result('centre of mass', WARN, forward=0.02)
     assert 'centre of pressure is 20.0 mm (forward +20.0, left' in message
     assert 'tare with the feet in the air' in message and 'calibration.launch.xml' in message
-    message = feet.verdict('weight', WARN, weight=1.1)
+    message = feet.check_result('weight', WARN, weight=1.1)
     assert '(ratio 1.100, weight_tolerance 0.03): tare' in message
     assert 'calibration.launch.xml' in message
 

@@ -31,7 +31,7 @@ from std_msgs.msg import String
 from support.com_estimator_rig import transforms
 from support.messages import vector
 from support.small_robot import URDF
-from support.stance_motion import BOTH, Motion, RIGHT
+from support.stance_motion import BOTH, RIGHT, SwayingMotion
 from visualization_msgs.msg import Marker, MarkerArray
 
 
@@ -163,7 +163,7 @@ def test_markers_show_everything_also_to_late_joiners(rig):
 def test_a_robot_whose_base_link_is_turned(own_rig):
     """TF speaks of the URDF's base_link, the estimate of the base that looks forward."""
     rpy = [0.1, -0.2, np.pi]
-    rig = own_rig(Motion(4, base_rpy=rpy), {'base_rpy': rpy})
+    rig = own_rig(SwayingMotion(4, base_rpy=rpy), {'base_rpy': rpy})
     rig.warm_up()
     rig.play(5)
     found, state = transforms(rig.transforms[-1]), rig.truth()[0]

@@ -40,7 +40,7 @@ JOINTS = ('hip', 'knee', 'ankle')
 NAN = float('nan')
 
 
-class Listener:
+class InputListener:
     """A node with an input, and what it got; messages are handed over as the executor does."""
 
     def __init__(self, node, joints=JOINTS, **options):
@@ -76,7 +76,7 @@ class SharedInputRig:
     def listener(self, *arguments, node=None, **options):
         node = node or self.node(f'listener_{len(self.nodes)}')
         with shared_subscriptions(self.pool):
-            return Listener(node, *arguments, **options)
+            return InputListener(node, *arguments, **options)
 
     def send(self, value=0.0, velocity=2.0, step=1_000_000, names=JOINTS):
         """Bring joint states, each a millisecond after the other, to all."""
@@ -344,7 +344,7 @@ def test_another_limit_of_stamps_is_that_of_one_input_only(company):
 @pytest.mark.parametrize('is_shared', (True, False))
 def test_differences_of_positions_go_on_with_another_limit(company, is_shared):
     steady, changed = company.listener(), (
-        company.listener() if is_shared else Listener(company.node('alone')))
+        company.listener() if is_shared else InputListener(company.node('alone')))
     for i in range(40):
         company.send(0.01 * i * i, velocity=NAN)
         if i == 20:
@@ -379,7 +379,7 @@ def test_inputs_that_a_node_creates_later_are_shared_too(company):
     assert pool_of(node) is None
     company.pool.add_node(node)
     assert pool_of(node) is company.pool and pool_of(stranger) is None
-    early, late, alone = company.listener(), Listener(node), Listener(stranger)
+    early, late, alone = company.listener(), InputListener(node), InputListener(stranger)
     assert late.source.reader is early.source.reader
     assert alone.source.subscription in stranger.subscriptions
 

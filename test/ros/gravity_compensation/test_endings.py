@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""How commands end, and begin beside others: interrupts, rivals, a clock that stands still."""
+"""How commands end, and begin beside others: interrupts, publishers, a clock that stands still."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_an_interrupted_process_ramps_to_zero_first(make, number):
 
 def test_no_command_is_sent_beside_another_node_that_commands_already(make):
     rig = make(autostart=False)
-    rival = rig.peer.create_publisher(Float64MultiArray, 'gravity_compensation/commands', 10)
+    other = rig.peer.create_publisher(Float64MultiArray, 'gravity_compensation/commands', 10)
     assert rig.change(Transition.TRANSITION_CONFIGURE)
     assert rig.change(Transition.TRANSITION_ACTIVATE)
     rig.until(lambda: rig.has_error('1 other publisher'), 'diagnostics')
@@ -66,7 +66,7 @@ def test_no_command_is_sent_beside_another_node_that_commands_already(make):
     rig.play(0.5)
     assert rig.efforts and rig.is_zero()
     assert not rig.commands, 'zeros would alternate with the efforts of the other one'
-    rig.peer.destroy_publisher(rival)
+    rig.peer.destroy_publisher(other)
     rig.until(rig.is_balanced, 'efforts')
 
 

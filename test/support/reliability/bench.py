@@ -76,7 +76,7 @@ class Fault:
 
 
 @dataclass(frozen=True)
-class Result:
+class FaultResult:
     """
     What a fault did.
 
@@ -147,7 +147,7 @@ class FaultBench:
             self.robot.step()
         self._full = self._applied
 
-    def measure(self, fault: Fault, timeout: float = 40.0) -> Result:
+    def measure(self, fault: Fault, timeout: float = 40.0) -> FaultResult:
         """Inject a fault and wait for the recovery."""
         robot, controller = self.robot, self.robot.controller
         assert self._full is not None
@@ -174,10 +174,10 @@ class FaultBench:
         output_after = output_after or recovered
         commands = np.array([applied.efforts for applied in list(controller.applied)
                              if applied.number])
-        return Result(fault.name, outcome, safe_after, output_after, recovered,
-                      *self._largest_step(), bool(np.isfinite(commands).all()),
-                      bool((np.abs(commands) <= self._clamp + 1e-9).all()),
-                      message or self._message(), is_named or not fault.named)
+        return FaultResult(fault.name, outcome, safe_after, output_after, recovered,
+                           *self._largest_step(), bool(np.isfinite(commands).all()),
+                           bool((np.abs(commands) <= self._clamp + 1e-9).all()),
+                           message or self._message(), is_named or not fault.named)
 
     @property
     def _applied(self) -> np.ndarray:

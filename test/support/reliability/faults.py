@@ -22,7 +22,7 @@ import time
 
 from support.reliability.bench import Fault, HELD, INTERRUPTED, KEPT, ZERO
 from support.reliability.robot import FaultyStandingRobot, SensorFault
-from support.reliability.system import busy_cores, NODES, Simulator, System
+from support.reliability.system import busy_cores, NODES, SimulatorProcess, System
 
 _Context = Callable[[], AbstractContextManager[object]]
 #: So long an input fails, s: longer than holding and ramping to zero.
@@ -127,7 +127,7 @@ def process_faults(robot: FaultyStandingRobot, system: System) -> list[Fault]:
         Fault('2 busy loops per core', busy_cores, 5.0, (KEPT, ZERO, INTERRUPTED))]
 
 
-def simulator_faults(simulator: Simulator) -> list[Fault]:
+def simulator_faults(simulator: SimulatorProcess) -> list[Fault]:
     """Faults of the simulator, with simulated time."""
     @contextmanager
     def killed() -> Iterator[None]:

@@ -26,7 +26,7 @@ from support.reliability.faults import (
     faults_of_bystander, node_faults, process_faults, sensor_faults, simulator_faults,
     suite_faults)
 from support.reliability.robot import FaultyStandingRobot, NodeObserver
-from support.reliability.system import OTHERS, Simulator, System
+from support.reliability.system import OTHERS, SimulatorProcess, System
 
 ROBOT = 'biped'
 #: The same with sensors in its hands, which hold nothing.
@@ -111,7 +111,7 @@ def running_with_others(robot: str = ROBOT) -> Iterator[tuple[FaultBench, list[F
 def running_simulated(robot: str = ROBOT) -> Iterator[tuple[FaultBench, list[Fault]]]:
     """Run a system with a simulated robot, on simulated time."""
     namespace = f'reliability_sim_{os.getpid()}'
-    observer, simulator = NodeObserver(namespace, robot), Simulator(namespace, robot)
+    observer, simulator = NodeObserver(namespace, robot), SimulatorProcess(namespace, robot)
     system = System(namespace, robot, simulated=True)
     try:
         bench = FaultBench(observer)

@@ -115,7 +115,7 @@ class System:
         self._directory.cleanup()
 
 
-class Simulator:
+class SimulatorProcess:
     """
     The simulator as a process.
 

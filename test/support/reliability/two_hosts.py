@@ -29,7 +29,7 @@ import subprocess
 import sys
 
 import rclpy
-from support.reliability.bench import Fault, FaultBench, INTERRUPTED, KEPT, Result, ZERO
+from support.reliability.bench import Fault, FaultBench, FaultResult, INTERRUPTED, KEPT, ZERO
 from support.reliability.network import on_host, two_hosts, unavailable, Wire
 from support.reliability.robot import FaultyStandingRobot
 from support.reliability.system import System
@@ -76,7 +76,7 @@ def on_the_robot(other: str, wire: Wire) -> None:
         rclpy.try_shutdown()
 
 
-def measure() -> list[Result]:
+def measure() -> list[FaultResult]:
     """Make two hosts and measure."""
     path = os.pathsep.join(os.path.abspath(part) for part in sys.path if part)
     environment = {**os.environ, **_ENVIRONMENT, 'PYTHONPATH': path}
@@ -85,7 +85,7 @@ def measure() -> list[Result]:
                                   str(wire.descriptor)])
         done = subprocess.run(command, env=environment, text=True, timeout=180,
                               stdout=subprocess.PIPE, pass_fds=(wire.descriptor,), check=True)
-    return [Result(**json.loads(line)) for line in done.stdout.splitlines()
+    return [FaultResult(**json.loads(line)) for line in done.stdout.splitlines()
             if line.startswith('{')]
 
 

@@ -28,16 +28,16 @@ def pressing_at(x, y, force=100.0):
 
 
 def test_what_is_near_is_plausible():
-    verdict = ComCheck(100.0, 0.005).verdict(pressing_at(0.022, -0.011), COM)
-    assert verdict.plausible and verdict.distance == pytest.approx(np.hypot(0.002, 0.001))
-    assert 'within 2.2 mm (forward +2.0, left -1.0)' in verdict.message
+    result = ComCheck(100.0, 0.005).result(pressing_at(0.022, -0.011), COM)
+    assert result.plausible and result.distance == pytest.approx(np.hypot(0.002, 0.001))
+    assert 'within 2.2 mm (forward +2.0, left -1.0)' in result.message
 
 
 def test_a_difference_is_reported_with_the_remedy():
-    verdict = ComCheck(100.0, 0.005).verdict(pressing_at(0.0, -0.01), COM)
-    assert not verdict.plausible and verdict.distance == pytest.approx(0.02)
-    assert 'forward -20.0' in verdict.message and 'tare' in verdict.message
-    assert 'calibration.launch.xml' in verdict.message
+    result = ComCheck(100.0, 0.005).result(pressing_at(0.0, -0.01), COM)
+    assert not result.plausible and result.distance == pytest.approx(0.02)
+    assert 'forward -20.0' in result.message and 'tare' in result.message
+    assert 'calibration.launch.xml' in result.message
 
 
 @pytest.mark.parametrize(('velocity', 'late_ns', 'is_of_rest'), [
@@ -52,9 +52,9 @@ def test_who_moves_or_is_of_another_time_is_not_compared(velocity, late_ns, is_o
 
 
 def test_a_hanging_robot_is_not_compared():
-    verdict = ComCheck(100.0, 0.005).verdict(pressing_at(0.3, 0.0, 40.0), COM)
-    assert verdict.plausible and np.isnan(verdict.distance)
-    assert 'carry less than half the weight' in verdict.message
+    result = ComCheck(100.0, 0.005).result(pressing_at(0.3, 0.0, 40.0), COM)
+    assert result.plausible and np.isnan(result.distance)
+    assert 'carry less than half the weight' in result.message
 
 
 def means_of(values, moved_ns, period_ns=10_000_000):

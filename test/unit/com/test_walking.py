@@ -29,7 +29,7 @@ from biped_com_ros.core.state.stance import Stance, Twist
 import numpy as np
 import pinocchio as pin
 import pytest
-from support.stance_motion import LEFT, Motion
+from support.stance_motion import LEFT, SwayingMotion
 
 DT, COUNT = 0.005, 700
 H = 1e-4
@@ -39,7 +39,7 @@ GRAVITY_VECTOR = np.array((0.0, 0.0, -GRAVITY))
 
 @pytest.fixture(scope='module')
 def motion():
-    return Motion(5)
+    return SwayingMotion(5)
 
 
 @pytest.fixture(scope='module')
@@ -217,7 +217,7 @@ def test_without_wrenches_it_is_the_kinematic_one(motion, instants):
 
 def test_wrenches_of_virtual_feet_do_not_measure_a_load(motion, instants):
     """They come from the model: a small residual would make a wrong mass certain."""
-    virtual = Motion(5)
+    virtual = SwayingMotion(5)
     config = virtual.model.config
     feet = {name: replace(foot, source='virtual') for name, foot in config.feet.items()}
     virtual.model = RobotModel(replace(config, feet=feet), virtual.model.urdf)

@@ -95,15 +95,15 @@ def test_a_real_time_factor_that_is_not_known_yet_is_no_number():
     assert 'nan' not in rendered(snapshot(real_time_factor=math.nan))
 
 
-@pytest.mark.parametrize('com_error, weight, verdict', [
+@pytest.mark.parametrize('com_error, weight, conclusion', [
     (1e-4, 35.32, 'describes this robot'),
     (5e-3, 35.32, 'wrong in the URDF: the centre of mass; calibrate it'),
     (1e-4, 36.00, 'wrong in the URDF: the weight; calibrate it'),
     (5e-3, 34.00, 'wrong in the URDF: the centre of mass and the weight; calibrate it')])
-def test_judges_the_urdf(com_error, weight, verdict):
+def test_judges_the_urdf(com_error, weight, conclusion):
     shot = snapshot(com_error=np.array([0.0, com_error, 0.0]), weight=weight, exact_sensors=True)
-    assert verdict in summary(shot)
-    assert verdict in rendered(shot)
+    assert conclusion in summary(shot)
+    assert conclusion in rendered(shot)
 
 
 def test_a_robot_that_fell_is_reported_as_fallen_and_nothing_else():
@@ -115,7 +115,7 @@ def test_a_robot_that_fell_is_reported_as_fallen_and_nothing_else():
     assert 'mm' not in text and 'weight' not in text and 'Hz' not in text
 
 
-def test_the_verdict_is_on_the_urdf_in_use():
+def test_the_conclusion_is_on_the_urdf_in_use():
     good = snapshot(com_error=np.zeros(3), weight=35.316, is_calibrated=True)
     assert 'the calibrated URDF describes this robot' in summary(good)
     bad = summary(snapshot(weight=35.316, is_calibrated=True, exact_sensors=True))
@@ -186,10 +186,10 @@ COMPARISON = Comparison(('before', 'after'), [
 
 
 def test_a_comparison_in_plain_lines_is_aligned():
-    head, hand, joints, verdict = comparison_text(COMPARISON).splitlines()
+    head, hand, joints, conclusion = comparison_text(COMPARISON).splitlines()
     assert head.index('before') == hand.index('13.2 mm')
     assert head.index('after') == hand.index('0.02 mm') == joints.index('1 %')
-    assert verdict == 'better [by far]'
+    assert conclusion == 'better [by far]'
 
 
 def test_what_was_not_done_is_named_below_the_table():

@@ -25,7 +25,7 @@ WRONG, UNKNOWN = "controller 'c' expects 'knee' at index 0", "controller 'c' is 
 AWAITED = 'waiting for the state of the controller'
 
 
-class Scene:
+class ArbitrationScene:
     """An arbiter, and all that it depends on: efforts act on a controller that is known."""
 
     def __init__(self, is_at_zero=True):
@@ -50,14 +50,14 @@ class Scene:
 
 @pytest.mark.parametrize('is_at_zero', [True, False])
 def test_nothing_wrong_permits_everything(is_at_zero):
-    scene = Scene(is_at_zero)
+    scene = ArbitrationScene(is_at_zero)
     assert scene.step() == ('', '')
     assert scene.arbiter.is_applied and not scene.arbiter.is_blocked
 
 
 @pytest.mark.parametrize('is_at_zero', [True, False])
 def test_a_controller_with_other_joints_never_gets_a_message(is_at_zero):
-    scene = Scene(is_at_zero)
+    scene = ArbitrationScene(is_at_zero)
     scene.controller.problem = WRONG
     assert scene.step() == (WRONG, WRONG)
     assert scene.arbiter.is_blocked
@@ -66,7 +66,7 @@ def test_a_controller_with_other_joints_never_gets_a_message(is_at_zero):
 
 
 def test_what_is_not_known_yet_delays_the_begin_and_interrupts_nothing():
-    scene = Scene()
+    scene = ArbitrationScene()
     scene.controller.unknown, scene.awaited = UNKNOWN, AWAITED
     assert scene.step() == (UNKNOWN, UNKNOWN)
     scene.controller.unknown = ''
@@ -81,7 +81,7 @@ def test_what_is_not_known_yet_delays_the_begin_and_interrupts_nothing():
 
 @pytest.mark.parametrize('name', ['other', 'goal'])
 def test_another_commander_keeps_efforts_at_zero(name):
-    scene, text = Scene(), {'other': OTHER, 'goal': GOAL}[name]
+    scene, text = ArbitrationScene(), {'other': OTHER, 'goal': GOAL}[name]
     setattr(scene, name, text)
     scene.arbiter.start()
     assert scene.step() == (text, text) and not scene.arbiter.is_applied
@@ -90,7 +90,7 @@ def test_another_commander_keeps_efforts_at_zero(name):
 
 
 def test_another_commander_during_the_soft_start_ends_it_by_a_ramp():
-    scene = Scene(is_at_zero=False)
+    scene = ArbitrationScene(is_at_zero=False)
     scene.arbiter.start()
     scene.other = OTHER
     # Inhibited, so that the efforts ramp down, and the messages of that ramp are sent.
@@ -101,7 +101,7 @@ def test_another_commander_during_the_soft_start_ends_it_by_a_ramp():
 
 
 def test_once_efforts_are_full_another_commander_does_not_stop_them():
-    scene = Scene(is_at_zero=False)
+    scene = ArbitrationScene(is_at_zero=False)
     scene.arbiter.start()
     scene.efforts.state = ACTIVE
     assert scene.step() == ('', '')
@@ -115,7 +115,7 @@ def test_once_efforts_are_full_another_commander_does_not_stop_them():
 
 
 def test_the_step_at_which_efforts_become_full_looks_once_more():
-    scene = Scene(is_at_zero=False)
+    scene = ArbitrationScene(is_at_zero=False)
     scene.arbiter.start()
     scene.efforts.state, scene.other = ACTIVE, OTHER
     assert scene.step() == (OTHER, '')
@@ -123,7 +123,7 @@ def test_the_step_at_which_efforts_become_full_looks_once_more():
 
 
 def test_a_controller_that_applies_nothing_begins_at_zero():
-    scene = Scene(is_at_zero=False)
+    scene = ArbitrationScene(is_at_zero=False)
     scene.controller.must_restart = True
     assert scene.step() == (RESTARTING, RESTARTING) and scene.controller.begun == 0
     scene.efforts.is_at_zero = True
@@ -131,7 +131,7 @@ def test_a_controller_that_applies_nothing_begins_at_zero():
 
 
 def test_a_controller_that_comes_after_the_inhibition_was_computed_gets_nothing():
-    scene = Scene()
+    scene = ArbitrationScene()
     assert scene.arbiter.inhibition() == ''
     scene.controller.must_restart = True
     assert scene.arbiter.refusal() == RESTARTING
@@ -139,7 +139,7 @@ def test_a_controller_that_comes_after_the_inhibition_was_computed_gets_nothing(
 
 @pytest.mark.parametrize('is_at_zero', [True, False])
 def test_efforts_of_a_killed_node_are_continued_first(is_at_zero):
-    scene = Scene(is_at_zero)
+    scene = ArbitrationScene(is_at_zero)
     scene.predecessor.is_pending = True
     assert scene.step() == (PENDING, PENDING)
     scene.predecessor.is_pending = False
@@ -150,7 +150,7 @@ def test_whatever_refuses_a_message_also_inhibits_the_next_efforts():
     flags = (False, True)
     for at_zero, active, restart, pending, wrong, unknown, other, awaited, full in (
             itertools.product(flags, repeat=9)):
-        scene = Scene(at_zero)
+        scene = ArbitrationScene(at_zero)
         scene.efforts.is_active = active
         scene.controller.must_restart, scene.predecessor.is_pending = restart, pending
         scene.controller.problem, scene.controller.unknown = WRONG * wrong, UNKNOWN * unknown

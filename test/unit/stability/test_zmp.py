@@ -24,14 +24,14 @@ from biped_com_ros.core.state.stance import Twist
 import numpy as np
 import pinocchio as pin
 import pytest
-from support.stance_motion import Motion
+from support.stance_motion import SwayingMotion
 
 H = 1e-4
 
 
 @pytest.fixture(scope='module')
 def motion():
-    return Motion(5)
+    return SwayingMotion(5)
 
 
 def world_state(motion, t):

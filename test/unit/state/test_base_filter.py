@@ -23,7 +23,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 from support.small_robot import small_robot
-from support.stance_motion import Motion
+from support.stance_motion import SwayingMotion
 
 MS = 1_000_000
 START = 1_000 * MS
@@ -107,7 +107,7 @@ def offset_of(located, motion, t):
 @pytest.mark.parametrize('imu_rate', [1, 3])
 def test_above_a_sole_at_rest_pose_and_twist_are_the_truth(imu_rate):
     """Wherever the centre of pressure wanders meanwhile, and on a sole that is not level."""
-    motion = Motion(3)
+    motion = SwayingMotion(3)
     located = feed(estimator(motion.model), samples(
         motion, times(0.6), (wandering, middle), imu_rate=imu_rate))
     assert len(located) == 300
@@ -124,7 +124,7 @@ def test_above_a_sole_at_rest_pose_and_twist_are_the_truth(imu_rate):
             atol=2e-3)
 
 
-class Rolling(Motion):
+class Rolling(SwayingMotion):
     """The left sole tips over its toe; the edge stays where it is."""
 
     TOE = np.array((0.1, 0.0, 0.0))
@@ -177,10 +177,10 @@ def steps(motion, count=4, seconds=0.4):
 
 
 def test_steps_do_not_move_the_world_and_distances_are_known():
-    motion = Motion(4)
+    motion = SwayingMotion(4)
     found = steps(motion)
     located = feed(estimator(motion.model), found)
-    beginning = Motion(4)
+    beginning = SwayingMotion(4)
     steps(beginning, count=1)
     offset = offset_of(located[0], beginning, 0.0)
     error = located[-1].state.base.position - offset - motion.base(0.002 * 799).position
@@ -193,7 +193,7 @@ def test_steps_do_not_move_the_world_and_distances_are_known():
 
 
 def test_the_bits_do_not_depend_on_the_order_of_arrival():
-    found = steps(Motion(5), count=2, seconds=0.2)
+    found = steps(SwayingMotion(5), count=2, seconds=0.2)
     expected = feed(estimator(small_robot()), found)
     rng = np.random.default_rng(0)
     delay = {key: rng.integers(0, 6) for key in ('joints', 'base', 0, 1)}
@@ -208,7 +208,7 @@ def test_the_bits_do_not_depend_on_the_order_of_arrival():
 
 def standing(bias, seconds):
     """Return samples of a robot at rest on both feet, with a bias of the gyroscope."""
-    motion = Motion(3)
+    motion = SwayingMotion(3)
     motion.amplitude = np.zeros_like(motion.amplitude)
     return motion, samples(motion, times(seconds), (middle, middle), (0.5, 0.5),
                            Imu(motion, bias))
@@ -247,7 +247,7 @@ def test_a_foot_that_slips_does_not_take_the_base_with_it():
 
 
 def test_without_wrenches_or_contacts_it_goes_on_with_a_growing_covariance():
-    motion = Motion(3)
+    motion = SwayingMotion(3)
     estimate = estimator(motion.model)
     feed(estimate, samples(motion, times(0.5), (middle, middle)))
     falling = feed(estimate, samples(

@@ -22,7 +22,7 @@ from biped_com_ros.core.wrench.contact import ContactThresholds
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
-from support.stance_motion import LEFT, Motion, RIGHT
+from support.stance_motion import LEFT, RIGHT, SwayingMotion
 
 MS = 1_000_000
 START = 1_000 * MS
@@ -76,7 +76,7 @@ def feed(estimator, found):
 
 @pytest.fixture
 def motion():
-    return Motion(3)
+    return SwayingMotion(3)
 
 
 @pytest.mark.parametrize(('source', 'sample_base'), [('imu', imu), ('odometry', odometry)])
@@ -205,7 +205,7 @@ def test_after_the_clock_was_set_back_the_world_starts_anew(motion):
 
 @pytest.mark.parametrize('legs_measure', [True, False])
 def test_a_robot_that_has_lain_starts_at_the_origin_once_it_stands_on_all_feet(legs_measure):
-    motion = Motion(3)
+    motion = SwayingMotion(3)
     history = ContactHistory(2, 1e6)
     estimator = StateEstimator(motion.model, BaseSettings(), contacts=history)
 

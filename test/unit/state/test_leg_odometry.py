@@ -21,14 +21,14 @@ from biped_com_ros.core.state.stance import LowestSoles, Stance
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
-from support.stance_motion import BOTH, H, LEFT, Motion, NONE, RIGHT
+from support.stance_motion import BOTH, H, LEFT, NONE, RIGHT, SwayingMotion
 from support.zmp_pipeline import Pipeline
 
 
 @pytest.fixture(params=[{}, {'imu': 'backpack'}, {'base_rpy': [0.1, -0.2, np.pi]}],
                 ids=['imu on the chest', 'imu fixed to the base', 'base_rpy'])
 def motion(request):
-    return Motion(3, **request.param)
+    return SwayingMotion(3, **request.param)
 
 
 def test_the_base_moves_as_the_truth_on_one_foot(motion):
@@ -62,7 +62,7 @@ def test_changing_feet_keeps_following_the_truth(motion):
 
 
 def test_two_that_share_the_states_of_a_robot_keep_their_own_stance():
-    motion = Motion(7)
+    motion = SwayingMotion(7)
     motion.model = SharedRobotModel(motion.model.config, motion.model.urdf)
     together = [LegOdometry(motion.model, motion.imu) for _ in range(2)]
     alone = [LegOdometry(motion.model, motion.imu) for _ in range(2)]
@@ -82,7 +82,7 @@ def test_two_that_share_the_states_of_a_robot_keep_their_own_stance():
 
 def walk(late_by, revised=True):
     """Left, right, left, on motion whose truth is known; changes arrive some instants late."""
-    motion = Motion(4)
+    motion = SwayingMotion(4)
     estimator = LegOdometry(motion.model, motion.imu)
     times, changes = np.linspace(0.0, 1.2, 121), {0: LEFT, 40: RIGHT, 80: LEFT}
     known, pending, errors = {0: LEFT}, [], []
@@ -125,7 +125,7 @@ def test_without_going_back_late_contacts_leave_an_error():
     (NONE, LEFT), (BOTH, NONE, BOTH)])
 def test_the_base_never_jumps_at_a_switch_even_when_feet_have_slipped(sequence):
     """Every contact pattern while only the left sole really is at rest, so that anchors differ."""
-    motion, estimator = Motion(5), None
+    motion, estimator = SwayingMotion(5), None
     estimator = LegOdometry(motion.model, 'imu_link')
     t = 0.0
     for contacts in sequence:
@@ -144,7 +144,7 @@ def test_the_base_never_jumps_at_a_switch_even_when_feet_have_slipped(sequence):
     (BOTH, BOTH), (BOTH, LEFT), (BOTH, RIGHT), (LEFT, LEFT), (RIGHT, RIGHT)])
 def test_a_robot_that_was_in_the_air_lands_where_its_soles_last_stood(stood, stands):
     """Whatever the legs did meanwhile, and on whatever steps the feet stood."""
-    motion = Motion(12)
+    motion = SwayingMotion(12)
     estimator = LegOdometry(motion.model, 'imu_link')
     estimator.update(motion.state(0.0), motion.R_world_imu(0.0), stood)
     estimator.update(motion.state(0.1), motion.R_world_imu(0.1), stood)
@@ -160,7 +160,7 @@ def test_a_robot_that_was_in_the_air_lands_where_its_soles_last_stood(stood, sta
 
 
 def test_a_landing_that_arrives_late_gives_the_same():
-    motion, heights = Motion(12), []
+    motion, heights = SwayingMotion(12), []
     for late in (False, True):
         estimator = LegOdometry(motion.model, 'imu_link')
         for ms in range(0, 500, 10):
@@ -192,7 +192,7 @@ def test_a_hoisted_robot_that_bends_its_knees_is_put_down_on_the_same_floor():
 
 
 def test_two_feet_share_the_base_evenly():
-    motion = Motion(6)
+    motion = SwayingMotion(6)
     estimator = LegOdometry(motion.model, 'imu_link')
     estimator.update(motion.state(0.0), motion.R_world_imu(0.0), BOTH)
     both = estimator.update(motion.state(0.3), motion.R_world_imu(0.3), BOTH)
@@ -207,7 +207,7 @@ def test_two_feet_share_the_base_evenly():
 
 
 def test_the_world_begins_below_the_feet_with_the_heading_of_the_imu():
-    motion = Motion(7)
+    motion = SwayingMotion(7)
     estimator = LegOdometry(motion.model, 'imu_link')
     pose = estimator.update(motion.state(0.0), motion.R_world_imu(0.0), BOTH)
     soles = estimator.stance.soles_in_world
@@ -218,7 +218,7 @@ def test_the_world_begins_below_the_feet_with_the_heading_of_the_imu():
 
 
 def test_in_the_air_the_position_is_marked_airborne():
-    motion = Motion(8)
+    motion = SwayingMotion(8)
     estimator = LegOdometry(motion.model, 'imu_link')
     stood = estimator.update(motion.state(0.0), motion.R_world_imu(0.0), LEFT)
     flying = estimator.update(motion.state(0.4), motion.R_world_imu(0.4), NONE)
@@ -234,7 +234,7 @@ def test_in_the_air_the_position_is_marked_airborne():
 
 
 def test_before_the_first_contact_the_feet_are_above_the_origin():
-    motion = Motion(8)
+    motion = SwayingMotion(8)
     estimator = LegOdometry(motion.model, 'imu_link')
     pose = estimator.update(motion.state(0.0), motion.R_world_imu(0.0), NONE)
     assert estimator.is_airborne
@@ -254,7 +254,7 @@ def test_the_twist_is_the_derivative_of_the_pose(motion, t):
 
 
 def test_the_twist_follows_the_mean_of_both_feet():
-    motion = Motion(9)
+    motion = SwayingMotion(9)
     estimator = LegOdometry(motion.model, 'imu_link')
     positions = []
     for t in (0.5, 0.5 - H, 0.5 + H):
@@ -266,11 +266,11 @@ def test_the_twist_follows_the_mean_of_both_feet():
 
 
 def test_no_stance_no_twist():
-    assert twist_from_stance(Motion(9).state(0.0), NONE) is None
+    assert twist_from_stance(SwayingMotion(9).state(0.0), NONE) is None
 
 
 def test_reset_begins_at_the_origin_again():
-    motion = Motion(10)
+    motion = SwayingMotion(10)
     estimator = LegOdometry(motion.model, 'imu_link')
     first = estimator.update(motion.state(0.0), motion.R_world_imu(0.0), LEFT)
     estimator.update(motion.state(0.5), motion.R_world_imu(0.5), RIGHT)
@@ -280,7 +280,7 @@ def test_reset_begins_at_the_origin_again():
 
 
 def test_unmeasured_contacts_are_those_of_the_lowest_soles():
-    motion = Motion(11)
+    motion = SwayingMotion(11)
     estimator = LegOdometry(motion.model, 'imu_link', LowestSoles(0.01))
     # The left sole is nailed; turn the world so that the right one is far above or far below.
     down = motion.state(0.0).placements_in_base(motion.model.soles)[:, 3]
@@ -312,6 +312,6 @@ def test_the_ground_is_the_lowest_sole_that_touches():
 
 
 def test_contacts_for_other_feet_are_refused():
-    motion = Motion(12)
+    motion = SwayingMotion(12)
     with pytest.raises(InputError, match=r'2 values, one per foot \(left, right\), not 3'):
         LegOdometry(motion.model, 'imu_link').update(motion.state(0.0), np.eye(3), (True,) * 3)

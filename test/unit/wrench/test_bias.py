@@ -259,7 +259,7 @@ def warming(t):
 @pytest.mark.parametrize(('gain', 'is_plausible'), [(1.0, True), (GAIN, False)])
 def test_the_weight_warning_is_right_after_a_minute_of_stepping(bias, least, gain, is_plausible):
     """A drift is no reason to warn, a wrong gain is; warming is a drift, as it is not measured."""
-    verdicts = []
+    results = []
     for track in (True, False):
         robot = Stepping(bias=bias, gain=gain)
         check = WeightCheck(robot.weight, {'left': ['left_foot'], 'right': ['right_foot']},
@@ -267,11 +267,11 @@ def test_the_weight_warning_is_right_after_a_minute_of_stepping(bias, least, gai
         for i in range(6600):
             robot.step(0.01 * i, track)
             if i == 6000:
-                check.verdict()  # of what was before
+                check.result()  # of what was before
             forces = robot.aggregation.foot_forces
             check.add(sum(forces), forces, robot.aggregation.any_foot_in_contact)
-        verdicts.append(check.verdict())
-    tracked, free = verdicts
+        results.append(check.result())
+    tracked, free = results
     assert tracked.plausible == is_plausible and ('calibrate' in tracked.message) != is_plausible
     assert tracked.ratio == pytest.approx(gain, abs=0.01)
     assert abs(free.ratio - gain) * robot.weight > least  # N, of both sensors

@@ -33,13 +33,13 @@ def judge(check, left, right, in_contact=True, uprightness=1.0):
     for wobble in (-5.0, 5.0):
         check.add(left + right, np.array([left + wobble, right - wobble]), in_contact,
                   uprightness)
-    return check.verdict()
+    return check.result()
 
 
 def test_the_right_weight_is_plausible(check):
-    verdict = judge(check, 260.0, 250.0)
-    assert verdict.plausible and verdict.ratio == pytest.approx(1.02)
-    assert '510.0 N, model 500.0 N' in verdict.message
+    result = judge(check, 260.0, 250.0)
+    assert result.plausible and result.ratio == pytest.approx(1.02)
+    assert '510.0 N, model 500.0 N' in result.message
 
 
 def test_a_foot_in_the_air_is_plausible(check):
@@ -47,39 +47,39 @@ def test_a_foot_in_the_air_is_plausible(check):
 
 
 def test_hanging_is_plausible(check):
-    verdict = judge(check, 1.0, -1.0, in_contact=False)
-    assert verdict.plausible and 'no foot on the ground' in verdict.message
+    result = judge(check, 1.0, -1.0, in_contact=False)
+    assert result.plausible and 'no foot on the ground' in result.message
 
 
 def test_everything_reversed_names_all_signs(check):
-    verdict = judge(check, -240.0, -255.0, in_contact=False)
-    assert not verdict.plausible
+    result = judge(check, -240.0, -255.0, in_contact=False)
+    assert not result.plausible
     for sensor in ('l_toe', 'l_heel', 'r_ft'):
-        assert f'wrench_sensors.{sensor}.sign' in verdict.message
-    assert 'my.yaml' in verdict.message
+        assert f'wrench_sensors.{sensor}.sign' in result.message
+    assert 'my.yaml' in result.message
 
 
 def test_one_foot_reversed_names_its_sensor_only(check):
-    verdict = judge(check, 240.0, -255.0)
-    assert 'wrench_sensors.r_ft.sign' in verdict.message and 'l_toe' not in verdict.message
+    result = judge(check, 240.0, -255.0)
+    assert 'wrench_sensors.r_ft.sign' in result.message and 'l_toe' not in result.message
 
 
 def test_the_message_of_a_wrong_weight_names_the_remedy(check):
-    verdict = judge(check, 240.0, 200.0)
-    assert not verdict.plausible
-    assert '440.0 N' in verdict.message and 'tare' in verdict.message
+    result = judge(check, 240.0, 200.0)
+    assert not result.plausible
+    assert '440.0 N' in result.message and 'tare' in result.message
 
 
-def test_a_verdict_covers_only_what_came_since_the_last(check):
+def test_a_result_covers_only_what_came_since_the_last(check):
     judge(check, 240.0, 200.0)
     assert judge(check, 250.0, 250.0).plausible
-    assert check.verdict() is None
+    assert check.result() is None
 
 
 def test_a_fallen_robot_gives_no_advice_to_flip_sensors(check):
-    verdict = judge(check, 240.0, -255.0, uprightness=0.1)
-    assert not verdict.plausible
-    assert 'fallen' in verdict.message and 'sign' not in verdict.message
+    result = judge(check, 240.0, -255.0, uprightness=0.1)
+    assert not result.plausible
+    assert 'fallen' in result.message and 'sign' not in result.message
     assert 'wrench_sensors.r_ft.sign' in judge(check, 240.0, -255.0, uprightness=0.9).message
 
 

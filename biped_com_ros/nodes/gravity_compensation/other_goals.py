@@ -37,7 +37,7 @@ _RUNNING = (GoalStatus.STATUS_ACCEPTED, GoalStatus.STATUS_EXECUTING)
 _REPORT_TIME = 5.0
 
 
-class TrajectoryRivals:
+class OtherGoals:
     """
     Watches a controller's action server, and cancels the goals of other clients.
 

@@ -29,7 +29,7 @@ from biped_com_ros.nodes.gravity_compensation.controller_watch import DISCOVERY_
 from rclpy.node import Node
 
 
-class CommandSuccession:
+class CommandTakeover:
     """
     Decides whether this node may command, and where it begins.
 
