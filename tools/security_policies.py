@@ -79,7 +79,8 @@ HELPERS = {'viewer': 'viewer_inputs'}
 ALL_IMUS = ('simulator', 'torso_controller', 'viewer')
 #: Rules of a profile, in their order: tag, attribute.
 RULES = {'publishes': ('topic', 'publish'), 'subscribes': ('topic', 'subscribe'),
-         'serves': ('service', 'reply'), 'calls': ('service', 'request')}
+         'serves': ('service', 'reply'), 'calls': ('service', 'request'),
+         'executes': ('action', 'execute')}
 
 
 @dataclass

@@ -23,7 +23,8 @@ from biped_com_ros.core.model.resources import package_share
 from biped_com_ros.nodes import NODES
 import pytest
 import rclpy
-from support.documented_interfaces import DOCUMENT, documented_interfaces, NAMESPACE
+from support.documented_interfaces import (
+    DOCUMENT, documented_interfaces, NAMESPACE, with_actions)
 from support.ros_rig import NodeRig
 
 # What every node, or every lifecycle node, has.
@@ -41,9 +42,10 @@ def real(rig: NodeRig, name: str) -> dict:
                'subscribes': peer.get_subscriber_names_and_types_by_node,
                'serves': peer.get_service_names_and_types_by_node}
     try:
-        return {(direction, topic): '/'.join(kinds[0].split('/')[::2])
-                for direction, query in queries.items() for topic, kinds in query(name, NAMESPACE)
-                if not USUAL.search(topic)}
+        return with_actions({
+            (direction, topic): '/'.join(kinds[0].split('/')[::2])
+            for direction, query in queries.items() for topic, kinds in query(name, NAMESPACE)
+            if not USUAL.search(topic)})
     except rclpy.node.NodeNameNonExistentError:
         return {}
 

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What doc/interfaces.rst says that a node publishes, subscribes to, serves and calls."""
+"""What doc/interfaces.rst says that a node publishes, subscribes to, serves, executes, calls."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def documented(node: str) -> list[InterfaceRow]:
 
 def row(names: str, kind: str) -> InterfaceRow:
     """Read the first two cells of a line."""
-    found = re.fullmatch(r'(\(?)(in|out|service|client|)\)?(?:, )?(.*)', kind)
+    found = re.fullmatch(r'(\(?)(in|out|service|client|action|)\)?(?:, )?(.*)', kind)
     direction = {'': 'publishes', 'out': 'publishes', 'in': 'subscribes',
-                 'service': 'serves', 'client': 'calls'}[found[2]]
+                 'service': 'serves', 'client': 'calls', 'action': 'executes'}[found[2]]
     return InterfaceRow(tuple(re.findall('``(.*?)``', names)), tuple(found[3].split(', ')),
                         direction, bool(found[1]))
 
@@ -91,6 +91,19 @@ def spelled_out(name: str, node: str, namespace: str = NAMESPACE,
         full = full.replace('~', f'{namespace}/{node}')
         names.append(full if full.startswith('/') else f'{namespace}/{full}')
     return names
+
+
+def with_actions(found: dict[tuple[str, str], str]) -> dict[tuple[str, str], str]:
+    """Return (direction, name) -> type with one entry in place of the parts of each action."""
+    merged = {}
+    for (direction, name), kind in found.items():
+        action, is_part, _ = name.partition('/_action/')
+        if is_part and direction in ('publishes', 'serves'):
+            if name.endswith('send_goal'):
+                merged['executes', action] = kind.removesuffix('_SendGoal')
+        else:
+            merged[direction, name] = kind
+    return merged
 
 
 def documented_interfaces(node: str, namespace: str = NAMESPACE, config: RobotConfig = CONFIG,

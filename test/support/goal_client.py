@@ -31,13 +31,13 @@ class Goal:
 
     def wait(self):
         """Return status and result."""
-        self._rig.until(self._result.done, 'the result of a goal')
+        self._rig.until(self._result.done, what='the result of a goal')
         return self._result.result()
 
     def cancel(self):
         """Cancel it; return status and result."""
         future = self.goal_handle.cancel_goal_async()
-        self._rig.until(future.done, 'the response to a cancel')
+        self._rig.until(future.done, what='the response to a cancel')
         return self.wait()
 
 
@@ -53,18 +53,25 @@ class GoalClient:
         self._subscription = rig.peer.create_subscription(
             GoalStatusArray, f'{action}/_action/status', self._on_status,
             qos_profile_action_status_default)
-        rig.until(self._client.server_is_ready, action)
+        rig.until(self._client.server_is_ready, what=action)
 
     def send(self, trajectory, path=(), goal=()):
         """Send a goal; return it, or None if it is rejected."""
         def tolerances(given):
             return [self._tolerance(name=name, position=position) for name, position in given]
+        return self._send(self._type.Goal(
+            trajectory=trajectory, path_tolerance=tolerances(path),
+            goal_tolerance=tolerances(goal)))
+
+    def send_frame(self, trajectory):
+        """Send a goal with a trajectory of one frame; return it, or None if it is rejected."""
+        return self._send(self._type.Goal(multi_dof_trajectory=trajectory))
+
+    def _send(self, goal):
         feedback = []
         future = self._client.send_goal_async(
-            self._type.Goal(trajectory=trajectory, path_tolerance=tolerances(path),
-                            goal_tolerance=tolerances(goal)),
-            lambda message: feedback.append(message.feedback))
-        self._rig.until(future.done, 'the response to a goal')
+            goal, lambda message: feedback.append(message.feedback))
+        self._rig.until(future.done, what='the response to a goal')
         handle = future.result()
         return Goal(self._rig, handle, feedback) if handle.accepted else None
 

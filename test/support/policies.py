@@ -21,7 +21,8 @@ from xml.etree import ElementTree
 
 #: Direction by tag and attribute of a rule.
 DIRECTIONS = {('topics', 'publish'): 'publishes', ('topics', 'subscribe'): 'subscribes',
-              ('services', 'reply'): 'serves', ('services', 'request'): 'calls'}
+              ('services', 'reply'): 'serves', ('services', 'request'): 'calls',
+              ('actions', 'execute'): 'executes'}
 _ATTRIBUTES = {'topics': {'publish', 'subscribe'}, 'services': {'reply', 'request'},
                'actions': {'call', 'execute'}}
 _FULL_NAME = re.compile(r'(/[A-Za-z_][A-Za-z0-9_]*)+')

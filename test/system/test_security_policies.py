@@ -24,7 +24,7 @@ from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.resources import package_share
 import pytest
 import rclpy
-from support.documented_interfaces import CONFIG, documented_interfaces
+from support.documented_interfaces import CONFIG, documented_interfaces, with_actions
 from support.launched import launched
 from support.low_states import LowStates
 from support.planned import install_gazebo
@@ -190,8 +190,9 @@ class Graph:
                    'subscribes': node.get_subscriber_names_and_types_by_node,
                    'serves': node.get_service_names_and_types_by_node,
                    'calls': node.get_client_names_and_types_by_node}
-        return {(direction, topic) for direction, query in queries.items()
-                for topic, _ in query(name, '/')}
+        return set(with_actions({
+            (direction, topic): kinds[0] for direction, query in queries.items()
+            for topic, kinds in query(name, '/')}))
 
     def close(self):
         self._node.destroy_node()

@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from biped_com_ros.core.constants import nanoseconds
+from biped_com_ros.core.constants import nanoseconds, SECOND_NS
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array, IndexArray
 from biped_com_ros.core.legs.com_shift import ComShift
@@ -27,7 +27,7 @@ from biped_com_ros.core.legs.player import RemainingMotion
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 
-LEAST_DURATION = 0.5
+LEAST_DURATION, LONGEST_DURATION = 0.5, 60.0
 """Of a shift, s."""
 
 LONGEST_LEAD = 6.0
@@ -45,6 +45,8 @@ class ShiftRequest:
         Foot, or label of a hand that holds on, over or below which.
     holding
         Names of the hands that hold on.
+    point
+        (x, y) in the frame of the foot's sole, m; None: below its ankle, or below the hand.
     share
         Of the way.
     duration
@@ -54,6 +56,7 @@ class ShiftRequest:
 
     contact: str
     holding: tuple[str, ...] = ()
+    point: tuple[float, float] | None = None
     share: float = 1.0
     duration: float = 2.0
 
@@ -80,12 +83,15 @@ class ShiftSession:
     contact
         Foot or hand over which the centre of mass is, or moves; '' where the robot stands as
         usual.
+    joints
+        Indices of the joints that move.
 
     """
 
     def __init__(self, model: RobotModel) -> None:
-        self._model, self._joints = model, np.zeros(0, dtype=int)
+        self._model, self.joints = model, np.zeros(0, dtype=int)
         self.contact, self._path, self._end_ns = '', np.zeros((0, 0)), 0
+        self._rows = self._path
         self._length_ns, self._span_ns, self._is_returning = 1, 0, False
 
     def plan(self, positions: Array, request: ShiftRequest, period: float) -> PlannedShift:
@@ -111,18 +117,32 @@ class ShiftSession:
         """
         count = _count(request.duration, period)
         shift = ComShift(self._model, positions, holding=request.holding)
-        path = shift.path(request.contact, count, share=request.share)
+        path = shift.path(request.contact, count, request.point, request.share)
         return PlannedShift(request, _motion(path, request.duration), shift.joints)
 
     def begin(self, planned: PlannedShift, ns: int) -> None:
         """Begin a planned shift at a time, ns."""
-        self.contact, self._joints = planned.request.contact, planned.joints
-        self._path, self._is_returning = planned.motion.positions, False
+        self.contact, self.joints = planned.request.contact, planned.joints
+        self._path = self._rows = planned.motion.positions
+        self._is_returning = False
         self._set_end(ns, planned.request.duration)
 
     def progress(self, ns: int) -> float:
         """Return the share of the time of the last motion that has gone by, 0 to 1."""
         return float(np.clip(1.0 - (self._end_ns - ns) / self._length_ns, 0.0, 1.0))
+
+    def elapsed(self, ns: int) -> float:
+        """Return how much of the time of the last motion has gone by, s."""
+        return self.progress(ns) * self._length_ns / SECOND_NS
+
+    def time_since_end(self, ns: int) -> float:
+        """Return the time since the last motion ended, s."""
+        return (ns - self._end_ns) / SECOND_NS
+
+    def desired(self, ns: int) -> Array:
+        """Return the positions of all joints of the last motion at a time, ns; (n,), rad."""
+        row: Array = self._rows[round(self.progress(ns) * (len(self._rows) - 1))]
+        return row
 
     def _set_end(self, ns: int, duration: float) -> None:
         self._length_ns = nanoseconds(duration)
@@ -154,7 +174,7 @@ class ShiftSession:
         """
         if not self.contact:
             raise InputError('the centre of mass is not shifted')
-        errors = np.abs(self._path - measured)[:, self._joints].max(axis=1)
+        errors = np.abs(self._path - measured)[:, self.joints].max(axis=1)
         nearest = int(errors.argmin())
         if not errors[nearest] <= tolerance:
             self.contact = ''
@@ -165,7 +185,7 @@ class ShiftSession:
                          for share in np.linspace(0.0, 1.0, count).tolist()])
         known = np.arange(len(self._path))
         rows = np.column_stack([np.interp(left, known, column) for column in self._path.T])
-        motion = _motion(rows, duration)
+        motion, self._rows = _motion(rows, duration), rows
         self._set_end(ns, duration)
         self._is_returning = True
         return motion
@@ -184,9 +204,15 @@ class ShiftSession:
             self.contact, self._is_returning = '', False
 
 
+def check_duration(duration: float) -> None:
+    """Raise InputError if a shift cannot take so long, s."""
+    if not LEAST_DURATION <= duration <= LONGEST_DURATION:
+        raise InputError(f'a shift takes {LEAST_DURATION:g} to {LONGEST_DURATION:g} s, not '
+                         f'{duration:g}')
+
+
 def _count(duration: float, period: float) -> int:
-    if not duration >= LEAST_DURATION:
-        raise InputError(f'a shift takes at least {LEAST_DURATION} s, not {duration}')
+    check_duration(duration)
     return max(int(np.ceil(duration / period)), 2) + 1
 
 

@@ -50,6 +50,8 @@ joint_trajectory              JointTrajectory
 ~/shift_com, ~/shift_back     std_srvs/Trigger             the CoM moves over `shift_foot` with
                                                            standing soles and hands that hold on,
                                                            and back
+~/shift                       action control_msgs/         the same with goal, feedback and result
+                              FollowJointTrajectory        (:mod:`shift_action`)
 ============================= ============================ =======================================
 
 Planning takes from a tenth of a second to some seconds, in a thread of its own: ``~/walk``
@@ -74,6 +76,7 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.gait_player.inputs import WalkInputs
 from biped_com_ros.nodes.gait_player.outputs import ProgressPublisher, TrajectoryPublisher
 from biped_com_ros.nodes.gait_player.parameters import GaitPlayerParameters
+from biped_com_ros.nodes.gait_player.shift_action import ShiftAction, ShiftCommands, ShiftGoal
 from biped_com_ros.nodes.gait_player.stability_watch import StabilityWatch
 from biped_com_ros.ros.node.background import BackgroundTask
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
@@ -125,6 +128,8 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
             return
         # Planning uses its model, never at the same time as a walk's.
         self._shift = ShiftSession(player.model)
+        self._shift_action = ShiftAction(self, self._shift, ShiftCommands(
+            self._check_shift, self._start_goal, self._stop, lambda: self._is_planning))
         names = [model.joint_names[i] for i in player.leg_joints]
         self._trajectories = TrajectoryPublisher(self, model, params.joints or names)
         self._watch = StabilityWatch(self, params.monitor, params.monitor_timeout,
@@ -200,10 +205,11 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         if self._state() == PLANNING:
             self._background.discard_result()
             self._end_walk()
+            self._shift_action.abort('planning was cancelled')
             self._publish_state()
             return 'planning is cancelled'
         if self._state() == SHIFTING:
-            self._interrupt_shift()
+            self._interrupt_shift('stopped')
             return ('holding the joints; to return, call '
                     f"{self.resolve_service_name('~/shift_back')}")
         if session.is_resting:
@@ -231,7 +237,27 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
     # -- shifts of the centre of mass
 
     def _shift_com(self) -> str:
-        request = self._shift_request()
+        return self._start_shift(self._shift_request(ShiftGoal(
+            self.params.shift_foot or next(iter(self.model.config.feet)), None, 0.0)))
+
+    def _check_shift(self, goal: ShiftGoal) -> None:
+        """Raise InputError if a shift cannot be started now."""
+        self._require_ready('shift the centre of mass')
+        self._require_rest('a shift')
+        if goal.contact:
+            self._shift_request(goal)
+            self._require_no_shift()
+        elif not self._shift.contact:
+            raise InputError('the centre of mass is not shifted')
+
+    def _start_goal(self, goal: ShiftGoal) -> None:
+        """Start a shift for the action."""
+        if goal.contact:
+            self._start_shift(self._shift_request(goal))
+        else:
+            self._shift_back()
+
+    def _start_shift(self, request: ShiftRequest) -> str:
         self._require_ready('shift the centre of mass')
         self._require_rest('a shift')
         self._require_no_shift()
@@ -248,15 +274,18 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         self._publish_state()
         return f"planning a shift of the centre of mass over '{request.contact}'"
 
-    def _shift_request(self) -> ShiftRequest:
-        params, config = self.params, self.model.config
-        contact, holding = params.shift_foot or next(iter(config.feet)), params.shift_holding
+    def _shift_request(self, goal: ShiftGoal) -> ShiftRequest:
+        params, config, contact = self.params, self.model.config, goal.contact
+        holding = params.shift_holding
         known = (*config.feet, *(config.hand_label(hand) for hand in holding))
         if contact not in known:
-            raise InputError(f"parameter 'shift_foot': the robot has no foot '{contact}'; valid: "
-                             f'{", ".join(known)}; hands only if they are in shift_holding')
-        return ShiftRequest(contact=contact, holding=tuple(holding), share=params.shift_share,
-                            duration=params.shift_time)
+            raise InputError(
+                f"cannot shift the centre of mass: the robot has no foot '{contact}'; valid: "
+                f'{", ".join(known)}; hands only if they are in shift_holding')
+        return ShiftRequest(
+            contact=contact, holding=tuple(holding), point=goal.point,
+            share=params.shift_share if goal.point is None else 1.0,
+            duration=goal.duration or params.shift_time)
 
     def _begin_shift(self, planned: PlannedShift) -> None:
         """Begin a planned shift, unless it has become impossible."""
@@ -294,9 +323,10 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         self._trajectories.publish(begin, motion)
         return begin
 
-    def _interrupt_shift(self) -> None:
+    def _interrupt_shift(self, reason: str) -> None:
         """Hold the joints where they are."""
         self._shift.interrupt()
+        self._shift_action.abort(reason)
         self._trajectories.publish_hold(self.joints.positions, HOLD_DURATION)
         self._publish_state()
 
@@ -328,6 +358,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
             session.problem = str(error)
             self.get_logger().error(session.problem)
             self._end_walk()
+            self._shift_action.abort(session.problem)
             if session.player.has_stopped:
                 session.player.abandon()
             self._publish_state()
@@ -445,7 +476,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         if self._session is None:
             return
         if self._is_shifting:
-            self._interrupt_shift()
+            self._interrupt_shift(reason)
             self.get_logger().error(f'shift interrupted, joints held: {reason}')
             return
         has_fallen = self._watch is not None and self._watch.gate.has_fallen
@@ -457,6 +488,8 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         session = self.session
         if self._watch is not None:
             self._watch.check()
+        if self.joints.stamp_ns is not None:
+            self._shift_action.update(self.joints.stamp_ns, self.joints.positions)
         if not session.player.is_moving:
             if self._is_shifting and (reason := self._not_ready_to_move()):
                 self._stop_for(reason)

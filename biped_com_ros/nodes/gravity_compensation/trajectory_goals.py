@@ -25,19 +25,17 @@ only when its joints are where they should be, and one for other joints does not
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-import os
 from typing import Any
 
 from biped_com_ros.core.constants import SECOND_NS
-from biped_com_ros.core.errors import BipedComError, InputError
+from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.gravity.motion_goal import GoalCheck, Outcome, Tolerance, tolerances
 from biped_com_ros.core.gravity.reference import Motion, PositionReference
 from biped_com_ros.nodes.gravity_compensation.parameters import GravityCompensationParameters
-from biped_com_ros.ros.node.callback_errors import log_exception
+from biped_com_ros.ros.topics.goal_server import GoalServer
 from builtin_interfaces.msg import Duration
 import numpy as np
-from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.node import Node
 from rclpy.task import Future
 
@@ -45,15 +43,6 @@ from rclpy.task import Future
 _FEEDBACK_RATE = 20.0
 #: Time in which the joints of a cancelled goal come to rest, s.
 _BRAKE_TIME = 0.2
-
-
-def _action_type() -> Any:
-    """Return FollowJointTrajectory; None where control_msgs is not installed."""
-    try:
-        from control_msgs.action import FollowJointTrajectory
-    except ImportError:
-        return None
-    return FollowJointTrajectory
 
 
 class _Goal:
@@ -84,32 +73,18 @@ class TrajectoryGoals:
         self._node, self._params, self._follow = node, params, follow
         self._column = {name: i for i, name in enumerate(joints)}
         self._goals: list[_Goal] = []
-        self._server: ActionServer | None = None
-        self._type = _action_type()
-        if self._type is None:
-            distribution = os.environ.get('ROS_DISTRO', '<distro>')
-            node.get_logger().warning(
-                'there is no action ~/follow_joint_trajectory, because control_msgs is missing: '
-                f'install ros-{distribution}-control-msgs, or publish to ~/reference_trajectory')
-            return
-        self._server = ActionServer(
-            node, self._type, '~/follow_joint_trajectory', self._execute,
-            goal_callback=self._on_goal, cancel_callback=lambda _: CancelResponse.ACCEPT,
-            handle_accepted_callback=self._on_accepted)
+        self._server = GoalServer(
+            node, '~/follow_joint_trajectory', self._on_goal, self._on_accepted, self._execute)
+        self._type = self._server.type
+        if problem := self._server.problem:
+            node.get_logger().warning(f'{problem}, or publish to ~/reference_trajectory')
 
     # -- the action
 
-    def _on_goal(self, goal: Any) -> GoalResponse:
-        try:
-            self._check(goal)
-            self._follow(goal.trajectory, True)
-        except BipedComError as error:
-            self._node.get_logger().error(f'goal rejected: {error}')
-            return GoalResponse.REJECT
-        except Exception as error:  # noqa: B902 - the client waits for a response
-            log_exception(self._node, error)
-            return GoalResponse.REJECT
-        return GoalResponse.ACCEPT
+    def _on_goal(self, goal: Any) -> None:
+        """Raise BipedComError if a goal has to be rejected."""
+        self._check(goal)
+        self._follow(goal.trajectory, True)
 
     def _check(self, goal: Any) -> tuple[Array, Array]:
         """Return path and goal tolerances, (2, j) each; raise InputError if one is invalid."""
@@ -224,5 +199,4 @@ class TrajectoryGoals:
     def destroy(self) -> None:
         """Destroy the action."""
         self.abort('gravity_compensation was cleaned up')
-        if self._server is not None:
-            self._server.destroy()
+        self._server.destroy()

@@ -1,0 +1,293 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+The action ``~/shift``: a shift of the centre of mass with feedback and result.
+
+Its type is control_msgs/FollowJointTrajectory, whose multi_dof_trajectory describes the motion of
+one frame. Here its only joint is ``com``, and one point has the goal, in the frame of the header:
+a foot (or its sole frame), or a hand that holds on.
+
+======================================= =========================================================
+multi_dof_trajectory                    goal
+======================================= =========================================================
+``points[0].transforms[0].translation`` where the centre of mass goes in that sole frame, x and y
+no transform                            below the ankle of that foot, or below that hand
+``points[0].time_from_start``           duration; 0: parameter ``shift_time``
+no points                               back to where the last shift began
+======================================= =========================================================
+
+Feedback has the desired and the actual centre of mass (by the model) in the sole frame of that
+foot, of the first foot for a hand. The goal is reached when the joints are within
+``posture_tolerance`` of the end, at the latest ``goal_time_tolerance`` after it (0: 1 s).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from biped_com_ros.core.constants import SECOND_NS
+from biped_com_ros.core.errors import BipedComError, InputError
+from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.legs.shift_session import check_duration, ShiftSession
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.nodes.gait_player.parameters import GaitPlayerParameters
+from biped_com_ros.ros.node.robot_node import RobotNode
+from biped_com_ros.ros.topics.frames import frame_prefix
+from biped_com_ros.ros.topics.goal_server import GoalServer
+from builtin_interfaces.msg import Duration
+from geometry_msgs.msg import Transform, Vector3
+import numpy as np
+from rclpy.task import Future
+from trajectory_msgs.msg import MultiDOFJointTrajectoryPoint
+
+_COM = 'com'
+#: Time that joints have to reach the end, s, unless the goal gives one.
+_GOAL_TIME = 1.0
+
+
+class ShiftGoal(NamedTuple):
+    """
+    Where the centre of mass shall go.
+
+    Attributes
+    ----------
+    contact
+        Foot, or label of a hand that holds on; '' back to where the last shift began.
+    point
+        (x, y) in the sole frame, m; None: below the ankle, or the hand.
+    duration
+        s; 0: as the parameters specify.
+
+    """
+
+    contact: str
+    point: tuple[float, float] | None
+    duration: float
+
+
+class ShiftCommands(NamedTuple):
+    """
+    What the node does for a goal.
+
+    Attributes
+    ----------
+    check
+        Raises an InputError if a shift cannot be started now.
+    start
+        Starts it.
+    stop
+        Cancels planning, or holds the joints.
+    is_planning
+        Whether a motion is planned, so that it has not begun yet.
+
+    """
+
+    check: Callable[[ShiftGoal], object]
+    start: Callable[[ShiftGoal], object]
+    stop: Callable[[], object]
+    is_planning: Callable[[], bool]
+
+
+class _Running:
+    """An accepted goal."""
+
+    def __init__(self, handle: Any, goal: ShiftGoal, time: float) -> None:
+        self.handle, self.goal, self.time = handle, goal, time
+        self.is_cancelled, self.error_code, self.reason, self.ended = False, 0, '', Future()
+
+
+class ShiftAction:
+    """
+    Serves the action ``~/shift``, if control_msgs is installed.
+
+    Parameters
+    ----------
+    node
+        The node, whose parameters and model are used.
+    session
+        Of the shifts.
+    commands
+        What the node does.
+
+    """
+
+    def __init__(self, node: RobotNode[GaitPlayerParameters], session: ShiftSession,
+                 commands: ShiftCommands) -> None:
+        self._node, self._session, self._commands = node, session, commands
+        self._prefix = frame_prefix(node)
+        self._goal: _Running | None = None
+        self._server = GoalServer(node, '~/shift', self._on_goal, self._on_accepted,
+                                  self._execute)
+        self._type = self._server.type
+        if problem := self._server.problem:
+            node.get_logger().info(f'{problem}, or use the services ~/shift_com and ~/shift_back')
+
+    # -- the action
+
+    def _on_goal(self, request: Any) -> None:
+        """Raise InputError if a goal has to be rejected."""
+        self._commands.check(self._read(request))
+
+    def _read(self, request: Any) -> ShiftGoal:
+        trajectory = request.multi_dof_trajectory
+        others = (request.trajectory.joint_names, request.path_tolerance, request.goal_tolerance,
+                  request.component_path_tolerance, request.component_goal_tolerance)
+        if any(map(len, others)) or list(trajectory.joint_names) != [_COM]:
+            raise InputError(f"multi_dof_trajectory must have the joint '{_COM}' alone; leave "
+                             'trajectory and the tolerances of joints and components empty')
+        if not trajectory.points:
+            return ShiftGoal('', None, 0.0)
+        if len(trajectory.points) > 1:
+            raise InputError('multi_dof_trajectory must have one point, the goal, or none, to go '
+                             f'back; it has {len(trajectory.points)}')
+        point, = trajectory.points
+        duration = _seconds(point.time_from_start)
+        if duration:
+            check_duration(duration)
+        return ShiftGoal(
+            self._contact(trajectory.header.frame_id), _xy(point.transforms), duration)
+
+    def _contact(self, frame: str) -> str:
+        """Return the foot or hand of a frame."""
+        config = self._node.model.config
+        contacts = {name: name for name in (*config.feet, *map(config.hand_label, config.hands))}
+        contacts |= {config.sole_frame(foot): foot for foot in config.feet}
+        found = contacts.get(frame.removeprefix(self._prefix))
+        if found is None:
+            raise InputError(f"frame_id '{frame}' of multi_dof_trajectory is no foot or hand; "
+                             f'valid: {", ".join(contacts)}')
+        return found
+
+    def _on_accepted(self, handle: Any) -> None:
+        goal, time = self._read(handle.request), _seconds(handle.request.goal_time_tolerance)
+        self._goal = _Running(handle, goal, time or _GOAL_TIME)
+        try:
+            self._commands.start(goal)
+        except BipedComError as error:
+            self.abort(str(error))
+        handle.execute()
+
+    async def _execute(self, handle: Any) -> Any:
+        """Wait for the end of a goal, and return its result."""
+        running = self._goal
+        assert running is not None and running.handle is handle
+        await running.ended
+        self._goal = None
+        if running.is_cancelled:
+            handle.canceled()
+        elif running.error_code:
+            handle.abort()
+        else:
+            handle.succeed()
+        return self._type.Result(error_code=running.error_code, error_string=running.reason)
+
+    # -- while a goal is executed
+
+    def abort(self, reason: str) -> None:
+        """End a goal that cannot be reached any more."""
+        if self._goal is not None:
+            self._end(self._goal, self._type.Result.INVALID_GOAL, reason)
+
+    def update(self, ns: int, positions: Array) -> None:
+        """
+        Publish feedback, and end a goal that is reached or cancelled.
+
+        Parameters
+        ----------
+        ns
+            Time of the joints, ns.
+        positions
+            Of all joints, (n,), rad.
+
+        """
+        running = self._goal
+        if running is None or running.ended.done():
+            return
+        if running.handle.is_cancel_requested:
+            running.is_cancelled = True
+            self._end(running, self._type.Result.SUCCESSFUL, 'cancelled')
+            self._commands.stop()
+        elif self._commands.is_planning():
+            return
+        elif self._session.is_moving(ns):
+            running.handle.publish_feedback(self._feedback(running.goal, ns, positions))
+        else:
+            self._check_end(running, ns, positions)
+
+    def _check_end(self, running: _Running, ns: int, positions: Array) -> None:
+        """End a goal when the joints are at the end of the motion, or have not got there."""
+        errors = np.abs(positions - self._session.desired(ns))[self._session.joints]
+        worst, tolerance = int(errors.argmax()), self._node.params.posture_tolerance
+        if errors[worst] <= tolerance:
+            self._end(running, self._type.Result.SUCCESSFUL, '')
+        elif self._session.time_since_end(ns) > running.time:
+            name = self._node.model.joint_names[self._session.joints[worst]]
+            self._end(running, self._type.Result.GOAL_TOLERANCE_VIOLATED, (
+                f"joint '{name}' is {errors[worst]:.3f} rad from the end of the shift "
+                f'(posture_tolerance {tolerance:g}): check that its controller follows'))
+
+    def _end(self, running: _Running, error_code: int, reason: str) -> None:
+        if running.ended.done():
+            return
+        running.error_code, running.reason = error_code, reason
+        if error_code:
+            self._node.get_logger().warning(f'shift aborted: {reason}')
+        running.ended.set_result(None)
+
+    def _feedback(self, goal: ShiftGoal, ns: int, positions: Array) -> Any:
+        model = self._node.model
+        foot = next(iter(model.config.feet)) if goal.contact not in model.config.feet else (
+            goal.contact)
+        desired, actual = (com_in_sole(model, foot, each)
+                           for each in (self._session.desired(ns), positions))
+        elapsed = self._session.elapsed(ns)
+        feedback = self._type.Feedback(multi_dof_joint_names=[_COM])
+        feedback.header.frame_id = self._prefix + model.config.sole_frame(foot)
+        feedback.header.stamp.sec, feedback.header.stamp.nanosec = divmod(ns, SECOND_NS)
+        for name, value in (('desired', desired), ('actual', actual),
+                            ('error', desired - actual)):
+            setattr(feedback, f'multi_dof_{name}', MultiDOFJointTrajectoryPoint(
+                transforms=[Transform(translation=Vector3(
+                    **dict(zip('xyz', value.tolist()))))],
+                time_from_start=Duration(
+                    sec=int(elapsed), nanosec=int(elapsed % 1.0 * SECOND_NS))))
+        return feedback
+
+
+def com_in_sole(model: RobotModel, foot: str, positions: Array) -> Array:
+    """Return the centre of mass at joint positions (n,) in the frame of a sole, (3,), m."""
+    state = model.state(positions)
+    sole = state.placements_in_base(model.soles)[list(model.config.feet).index(foot)]
+    found: Array = sole[:3] @ (state.com_in_base - sole[3])
+    return found
+
+
+def _xy(transforms: Any) -> tuple[float, float] | None:
+    """Return the goal in the sole frame; None if there is none."""
+    if len(transforms) > 1:
+        raise InputError(f"the point of multi_dof_trajectory has {len(transforms)} transforms; it "
+                         f"must have one, of '{_COM}', or none")
+    if not transforms:
+        return None
+    goal = transforms[0].translation
+    values = np.array((goal.x, goal.y, goal.z))
+    if not np.isfinite(values).all() or goal.z:
+        raise InputError(f'the translation of the goal is {values.tolist()} m; it must be finite, '
+                         'and z 0: the height follows from the legs')
+    return goal.x, goal.y
+
+
+def _seconds(duration: Any) -> float:
+    return float(duration.sec + duration.nanosec / SECOND_NS)
