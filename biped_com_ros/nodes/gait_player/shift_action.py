@@ -277,8 +277,8 @@ def com_in_sole(model: RobotModel, foot: str, positions: Array) -> Array:
 def _xy(transforms: Any) -> tuple[float, float] | None:
     """Return the goal in the sole frame; None if there is none."""
     if len(transforms) > 1:
-        raise InputError(f"the point of multi_dof_trajectory has {len(transforms)} transforms; it "
-                         f"must have one, of '{_COM}', or none")
+        raise InputError(f'the point of multi_dof_trajectory has {len(transforms)} transforms; it '
+                         f'must have one, of {_COM!r}, or none')
     if not transforms:
         return None
     goal = transforms[0].translation
