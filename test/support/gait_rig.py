@@ -149,6 +149,10 @@ class GaitRig(NodeRig):
         """Let simulated time stand still, or go on."""
         self.pace = 0.0 if on else SPEED
 
+    def set_time(self, seconds):
+        """Set simulated time, s."""
+        self._time = seconds
+
     def pass_time(self, seconds):
         """Let simulated time pass."""
         end = self._time + seconds

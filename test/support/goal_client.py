@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 from action_msgs.msg import GoalStatus as STATUS, GoalStatusArray
+from builtin_interfaces.msg import Duration
 from rclpy.action import ActionClient
 from rclpy.qos import qos_profile_action_status_default
 
@@ -63,9 +64,10 @@ class GoalClient:
             trajectory=trajectory, path_tolerance=tolerances(path),
             goal_tolerance=tolerances(goal)))
 
-    def send_frame(self, trajectory):
+    def send_frame(self, trajectory, patience=0.0):
         """Send a goal with a trajectory of one frame; return it, or None if it is rejected."""
-        return self._send(self._type.Goal(multi_dof_trajectory=trajectory))
+        return self._send(self._type.Goal(
+            multi_dof_trajectory=trajectory, goal_time_tolerance=Duration(sec=int(patience))))
 
     def _send(self, goal):
         feedback = []

@@ -68,7 +68,7 @@ Assumptions. The load is fixed to the carrier. The point where an external force
 while there is one, and shortly before, the moments of the feet are not used. A lasting vertical
 force cannot be distinguished from weight and is taken for weight. A push is detected 20 ms after
 it began, by its effect on the velocity; until then the error of the velocity exceeds its
-covariance. Feet with little normal force are ignored. At rest the height of the CoM is not
+covariance (:mod:`push_detection`). Feet with little normal force are ignored. At rest the height of the CoM is not
 observable: it is estimated while the robot accelerates horizontally, and until then rests on the
 assumption that the load is near the carrier's centre of mass. Mass errors of what lies beyond the
 foot sensors are not observable. A tilted base, by an error of the IMU, is not modelled.
@@ -84,7 +84,7 @@ from biped_com_ros.core.com.carrier import Carrier
 from biped_com_ros.core.com.foot_sensors import FootSensorErrors, PER_FOOT, ROTATIONS
 from biped_com_ros.core.com.hidden_load import LoadEquation
 from biped_com_ros.core.com.link_errors import LinkEffects, LinkErrorEstimate, LinkErrors
-from biped_com_ros.core.com.push_test import PushTest
+from biped_com_ros.core.com.push_detection import PushDetector
 from biped_com_ros.core.com.settings import ComFilterSettings
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Array, Vector
@@ -181,8 +181,8 @@ class ComFilter:
         Estimate of the errors of the links.
     is_started
         Whether there is an estimate.
-    push_test
-        Test of the velocity for pushes.
+    push_detector
+        Detects pushes by the velocity.
 
     """
 
@@ -211,7 +211,7 @@ class ComFilter:
             (settings.kinematic_position ** 2, settings.kinematic_velocity ** 2), 3)
         self._kinematic_noise, self._force_noise = NoiseMeter(_WORST), NoiseMeter(
             [0.01 * self._weight] * 3)
-        self.push_test = PushTest(settings)
+        self.push_detector = PushDetector(settings)
         self.reset()
 
     def _prepare_masks(self) -> None:
@@ -299,7 +299,7 @@ class ComFilter:
         """Reset all estimates, that of the load included."""
         self.is_started = False
         self._motion = None
-        self.push_test.reset()
+        self.push_detector.reset()
         self._held: deque[LoadEquation] = deque()
         self._held_time = 0.0
         self._rotation, self._lever = np.eye(3), np.zeros(3)
@@ -342,7 +342,7 @@ class ComFilter:
             Of the force along each axis, (3,), N^2, beyond its measured noise; None: none.
 
         """
-        self._motion, self.push_test.velocity_change = None, [0.0] * 3
+        self._motion, self.push_detector.velocity_change = None, [0.0] * 3
         before = self._acting
         self._set_acting(acting)
         if self.is_started and 0.0 < dt <= self.settings.longest_gap:
@@ -353,7 +353,7 @@ class ComFilter:
             self._start(kinematic_com)
         if kinematic_com is None:
             self._velocity_rows = self._no_load
-            self.push_test.clear_thresholds()
+            self.push_detector.clear_thresholds()
         else:
             self._correct_by_kinematics(kinematic_com, dt, count)
         self._apply_held(equation)
@@ -386,7 +386,7 @@ class ComFilter:
         """Start at the kinematic CoM, with the load as far as it is known."""
         s, x, P = self.settings, self.state, self.covariance
         self.is_started = True
-        self.push_test.restart_mean()
+        self.push_detector.restart_mean()
         self._kinematic_noise.reset()
         self._force_noise.reset()
         moving = [*range(K.start, V.stop), *range(F.start, F.stop)]
@@ -468,7 +468,7 @@ class ComFilter:
         PHt = self.covariance.dot(rows.T)
         innovation = rows.dot(PHt)
         diagonal = innovation.reshape(-1)[::7]
-        pushed = self.push_test.pushed_axes(residual[3:], diagonal[3:], noise[3:], dt, count)
+        pushed = self.push_detector.pushed_axes(residual[3:], diagonal[3:], noise[3:], dt, count)
         if pushed:
             for axis, missed in pushed:
                 self._inflate(axis, missed)
@@ -483,7 +483,7 @@ class ComFilter:
         P -= self._corrected * PHt.dot(weights)
         self.covariance = 0.5 * (P + P.T)
         self.links.correct_others(weights.T * self._moving[:, np.newaxis], rows)
-        self.push_test.set_thresholds(
+        self.push_detector.set_thresholds(
             rows[3:].dot(self.state) - self.state[V] + known, *variances, self._force_effect(),
             dt / count, count)
 

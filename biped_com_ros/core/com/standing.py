@@ -181,7 +181,7 @@ class StandingComEstimator:
         """Return centre of mass, m, and its velocity, m/s, as of the last instant."""
         (cx, cy, cz), (vx, vy, vz), (ax, ay, az), share = self.filter.motion
         t, half, jx, jy, jz, dx, dy, dz = self._impulse
-        ex, ey, ez = self.filter.push_test.velocity_change
+        ex, ey, ez = self.filter.push_detector.velocity_change
         # The velocity that the wrenches explain is as late as they are.
         late = self.filter.delay
         half += late * t
@@ -254,7 +254,7 @@ class StandingComEstimator:
         if self._force is not None and late:
             (fx, fy, fz), (mx, my, mz) = self._force, self._middle_force
             jx, jy, jz = jx + late * (fx - mx), jy + late * (fy - my), jz + late * (fz - mz)
-        return self.filter.push_test.update(dt, (
+        return self.filter.push_detector.update(dt, (
             x - vx - t * ax - share * jx, y - vy - t * ay - share * jy,
             z - vz - t * az - share * jz))
 

@@ -53,6 +53,14 @@ _REMEDY = 'begin with more bent knees and elbows, or move less'
 Limits = tuple[Array, Array]
 
 
+def com_in_sole(model: RobotModel, foot: str, positions: Array) -> Array:
+    """Return the centre of mass at joint positions (n,) in the frame of a sole, (3,), m."""
+    state = model.state(positions)
+    sole = state.placements_in_base(model.soles)[model.soles.names.index(foot)]
+    found: Array = sole[:3] @ (state.com_in_base - sole[3])
+    return found
+
+
 class ComShift:
     """
     Moves the centre of mass of a standing robot.

@@ -141,8 +141,17 @@ class ShiftSession:
 
     def desired(self, ns: int) -> Array:
         """Return the positions of all joints of the last motion at a time, ns; (n,), rad."""
-        row: Array = self._rows[round(self.progress(ns) * (len(self._rows) - 1))]
-        return row
+        at = self.progress(ns) * (len(self._rows) - 1)
+        before, share = int(at), at % 1.0
+        after = min(before + 1, len(self._rows) - 1)
+        found: Array = (1.0 - share) * self._rows[before] + share * self._rows[after]
+        return found
+
+    @property
+    def end(self) -> Array:
+        """Return the positions of all joints at the end of the last motion, (n,), rad."""
+        last: Array = self._rows[-1]
+        return last
 
     def _set_end(self, ns: int, duration: float) -> None:
         self._length_ns = nanoseconds(duration)

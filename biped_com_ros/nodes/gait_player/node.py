@@ -69,14 +69,13 @@ from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import BipedComError, InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.legs.playback import GaitPlayback, longest_fall
-from biped_com_ros.core.legs.player import RemainingMotion, WalkPlayer, WalkRequest, WalkState
-from biped_com_ros.core.legs.shift_session import PlannedShift, ShiftRequest, ShiftSession
+from biped_com_ros.core.legs.player import WalkPlayer, WalkRequest, WalkState
 from biped_com_ros.core.legs.walk_session import WalkSession
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.gait_player.inputs import WalkInputs
 from biped_com_ros.nodes.gait_player.outputs import ProgressPublisher, TrajectoryPublisher
 from biped_com_ros.nodes.gait_player.parameters import GaitPlayerParameters
-from biped_com_ros.nodes.gait_player.shift_action import ShiftAction, ShiftCommands, ShiftGoal
+from biped_com_ros.nodes.gait_player.shifts import ComShifts, HOLD_DURATION
 from biped_com_ros.nodes.gait_player.stability_watch import StabilityWatch
 from biped_com_ros.ros.node.background import BackgroundTask
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
@@ -86,7 +85,6 @@ from biped_com_ros.ros.node.timers import steady_clock
 from biped_com_ros.ros.topics.inputs import JointStateInput
 from biped_com_ros.ros.topics.services import trigger_service
 from biped_com_ros.ros.topics.stamp import now_ns
-import numpy as np
 
 PLANNING, SHIFTING, UNABLE = 'planning', 'shifting', 'unable'
 DOUBLE_SUPPORT = 'double'
@@ -95,9 +93,6 @@ DOUBLE_SUPPORT = 'double'
 FALL_TOLERANCE = 0.2
 """Added to the planned time of the DCM outside of the support, s: feet are unloaded before they
 leave the ground."""
-
-HOLD_DURATION = 0.3
-"""Time in which joints that do not follow come to rest, s."""
 
 CHECK_PERIOD = 0.05
 """Period of checking inputs, s."""
@@ -126,16 +121,14 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
             self.get_logger().warning(self._planning_problem)
             self._progress.publish_state(UNABLE, 0.0, 0)
             return
-        # Planning uses its model, never at the same time as a walk's.
-        self._shift = ShiftSession(player.model)
-        self._shift_action = ShiftAction(self, self._shift, ShiftCommands(
-            self._check_shift, self._start_goal, self._stop, lambda: self._is_planning))
         names = [model.joint_names[i] for i in player.leg_joints]
         self._trajectories = TrajectoryPublisher(self, model, params.joints or names)
         self._watch = StabilityWatch(self, params.monitor, params.monitor_timeout,
                                      self._stop_for) if params.monitor else None
         self._request: WalkRequest | None = None
         self._background: BackgroundTask[Any] = BackgroundTask()
+        # Shifts are planned with the model of walks, never at the same time.
+        self._shifts = ComShifts(self, player.model, self._trajectories, self._background, self)
         self._walk_inputs: WalkInputs | None = None
         self._next_ns = 0
         self._session = WalkSession(
@@ -147,7 +140,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
             **model.corrections_of(model.joint_names), **self.input_options())
         self.watch_inputs({'joint states': self.joints})
         self.create_timer(CHECK_PERIOD, self._check_inputs, clock=steady_clock())
-        self._publish_state()
+        self.publish_state()
 
     def apply_parameters(self, params: GaitPlayerParameters) -> None:
         """Use parameters that were set at run time, most of them in the next walk."""
@@ -163,8 +156,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         for name, action in (
                 ('single_step', lambda: self._walk(1)), ('stop', self._stop),
                 ('walk', lambda: self._walk(self.params.steps)),
-                ('pause', self._pause), ('resume', self._resume),
-                ('shift_com', self._shift_com), ('shift_back', self._shift_back)):
+                ('pause', self._pause), ('resume', self._resume)):
             trigger_service(self, f'~/{name}', action)
 
     @property
@@ -178,14 +170,14 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
 
     def _walk(self, count: int) -> str:
         params = self.params
-        self._require_ready()
-        self._require_rest('the next walk')
-        self._require_no_shift()
+        self.require_ready()
+        self.require_rest('the next walk')
+        self._shifts.require_none()
         self._request = WalkRequest(
             count=count, length=params.step_length, first=self._first_foot(),
             options=params.options(self.model.config.walking))
         self._walk_inputs = WalkInputs(self, self.model, params)
-        self._publish_state()
+        self.publish_state()
         return (f'planning {count} step{"s" if count > 1 else ""} of '
                 f'{1e3 * params.step_length:.0f} mm, {params.pattern}')
 
@@ -205,11 +197,11 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         if self._state() == PLANNING:
             self._background.discard_result()
             self._end_walk()
-            self._shift_action.abort('planning was cancelled')
-            self._publish_state()
+            self._shifts.abort_goal('planning was cancelled')
+            self.publish_state()
             return 'planning is cancelled'
-        if self._state() == SHIFTING:
-            self._interrupt_shift('stopped')
+        if self._shifts.is_moving or self._shifts.has_goal:
+            self._shifts.stop('stopped by ~/stop')
             return ('holding the joints; to return, call '
                     f"{self.resolve_service_name('~/shift_back')}")
         if session.is_resting:
@@ -230,110 +222,12 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
                              f'{", ".join(feet)}')
         return name
 
-    def _require_rest(self, what: str) -> None:
-        if self._is_planning or self._state() == SHIFTING or not self.session.is_resting:
+    def require_rest(self, what: str) -> None:
+        """Raise InputError if something is planned or moves."""
+        if self._is_planning or self._shifts.is_moving or not self.session.is_resting:
             raise InputError(f'the robot is {self._state()}; stop it before {what}')
-
-    # -- shifts of the centre of mass
-
-    def _shift_com(self) -> str:
-        return self._start_shift(self._shift_request(ShiftGoal(
-            self.params.shift_foot or next(iter(self.model.config.feet)), None, 0.0)))
-
-    def _check_shift(self, goal: ShiftGoal) -> None:
-        """Raise InputError if a shift cannot be started now."""
-        self._require_ready('shift the centre of mass')
-        self._require_rest('a shift')
-        if goal.contact:
-            self._shift_request(goal)
-            self._require_no_shift()
-        elif not self._shift.contact:
-            raise InputError('the centre of mass is not shifted')
-
-    def _start_goal(self, goal: ShiftGoal) -> None:
-        """Start a shift for the action."""
-        if goal.contact:
-            self._start_shift(self._shift_request(goal))
-        else:
-            self._shift_back()
-
-    def _start_shift(self, request: ShiftRequest) -> str:
-        self._require_ready('shift the centre of mass')
-        self._require_rest('a shift')
-        self._require_no_shift()
-        player, urdf = self.session.player, self.model.urdf
-        measured, shift = self.joints.positions.copy(), self._shift
-        period = self.params.knot_period
-
-        def plan() -> PlannedShift:
-            if player.model.urdf != urdf:
-                player.model.use_inertials(urdf)
-            return shift.plan(measured, request, period)
-
-        self._background.start(plan, self._begin_shift)
-        self._publish_state()
-        return f"planning a shift of the centre of mass over '{request.contact}'"
-
-    def _shift_request(self, goal: ShiftGoal) -> ShiftRequest:
-        params, config, contact = self.params, self.model.config, goal.contact
-        holding = params.shift_holding
-        known = (*config.feet, *(config.hand_label(hand) for hand in holding))
-        if contact not in known:
-            raise InputError(
-                f"cannot shift the centre of mass: the robot has no foot '{contact}'; valid: "
-                f'{", ".join(known)}; hands only if they are in shift_holding')
-        return ShiftRequest(
-            contact=contact, holding=tuple(holding), point=goal.point,
-            share=params.shift_share if goal.point is None else 1.0,
-            duration=goal.duration or params.shift_time)
-
-    def _begin_shift(self, planned: PlannedShift) -> None:
-        """Begin a planned shift, unless it has become impossible."""
-        self._require_ready('shift the centre of mass')
-        motion, joints = planned.motion, planned.joints
-        self._trajectories.require_moves(joints)
-        moved = np.abs(motion.positions[0] - self.joints.positions)[joints].max()
-        if not moved <= self.params.posture_tolerance:
-            raise InputError(f'cannot shift the centre of mass: the joints moved by {moved:.2f} '
-                             'rad while it was planned; try it again')
-        self._shift.begin(planned, self._send(motion))
-
-    def _shift_back(self) -> str:
-        params = self.params
-        self._require_ready('shift the centre of mass')
-        self._require_rest('the way back')
-        begin = self._begin_ns()
-        self._send(self._shift.back(self.joints.positions, params.shift_time, params.knot_period,
-                                    params.posture_tolerance, begin))
-        self._publish_state()
-        return 'shifting the centre of mass back'
-
-    def _require_no_shift(self) -> None:
-        if contact := self._shift.contact:
-            raise InputError(f"the centre of mass is over '{contact}' already; call "
-                             f"{self.resolve_service_name('~/shift_back')} first")
-
-    def _begin_ns(self) -> int:
-        """Return when a motion begins that is sent now, ns."""
-        assert self.joints.stamp_ns is not None
-        return self.joints.stamp_ns + nanoseconds(self.params.lead)
-
-    def _send(self, motion: RemainingMotion) -> int:
-        begin = self._begin_ns()
-        self._trajectories.publish(begin, motion)
-        return begin
-
-    def _interrupt_shift(self, reason: str) -> None:
-        """Hold the joints where they are."""
-        self._shift.interrupt()
-        self._shift_action.abort(reason)
-        self._trajectories.publish_hold(self.joints.positions, HOLD_DURATION)
-        self._publish_state()
-
-    @property
-    def _is_shifting(self) -> bool:
-        ns = self.joints.stamp_ns
-        return ns is not None and self._shift.is_moving(ns)
+        if self._shifts.has_goal:
+            raise InputError(f'the goal of ~/shift is not reached yet; cancel it before {what}')
 
     # -- planning
 
@@ -349,7 +243,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
                 request, self._request = self._request, None
                 self._plan(request, inputs)
             elif self._background.poll():
-                self._publish_state()
+                self.publish_state()
             elif session.player.has_stopped and not self._background.is_busy:
                 self._background.start(
                     session.player.plan_standing_up,
@@ -358,10 +252,10 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
             session.problem = str(error)
             self.get_logger().error(session.problem)
             self._end_walk()
-            self._shift_action.abort(session.problem)
+            self._shifts.abort_goal(session.problem)
             if session.player.has_stopped:
                 session.player.abandon()
-            self._publish_state()
+            self.publish_state()
 
     def _plan(self, request: WalkRequest, inputs: WalkInputs) -> None:
         """Plan in the background with the measured offset of the centre of mass."""
@@ -384,7 +278,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
     def _begin_walk(self, planned: tuple[GaitPlayback, float]) -> None:
         """Begin the planned walk, unless it has become impossible."""
         (playback, fall), session = planned, self.session
-        self._require_ready()
+        self.require_ready()
         # It may have been reset, moved by hand or commanded by others while this was planned.
         session.player.require_start(
             playback, self.joints.positions, self.params.posture_tolerance)
@@ -409,7 +303,8 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         if self._watch is not None:
             self._watch.tolerate_falling(0.0)
 
-    def _require_ready(self, what: str = 'walk') -> None:
+    def require_ready(self, what: str = 'walk') -> None:
+        """Raise InputError if inputs or the controller are missing."""
         if self._session is None:
             raise InputError(self._planning_problem)
         if reason := self._not_ready():
@@ -437,9 +332,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         self._next_ns = stamp_ns + nanoseconds(1.0 / self.params.rate)
         self._advance(stamp_ns, positions)
         self._continue_planning()
-        if self._shift.contact:
-            self._shift.advance(stamp_ns)
-            self._publish_state()
+        self._shifts.advance(stamp_ns)
 
     def _advance(self, stamp_ns: int, positions: Array | None) -> None:
         session, inputs = self.session, self._walk_inputs
@@ -453,7 +346,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         if step.has_new_motion:
             self._trajectories.publish(stamp_ns, session.motion(stamp_ns))
         self._progress.publish_reference(stamp_ns, step.zmp_reference, step.shares)
-        self._publish_state()
+        self.publish_state()
         if session.state is WalkState.STANDING:
             self._log_result()
             self._end_walk()
@@ -463,7 +356,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         session = self.session
         if not session.is_resting:
             self._trajectories.publish(stamp_ns, session.motion(stamp_ns))
-        self._publish_state()
+        self.publish_state()
 
     def _on_hold(self, positions: Array) -> None:
         """Hold the joints at their measured positions, since they do not follow."""
@@ -475,9 +368,8 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         """Stop the walk, or halt it if the robot has fallen."""
         if self._session is None:
             return
-        if self._is_shifting:
-            self._interrupt_shift(reason)
-            self.get_logger().error(f'shift interrupted, joints held: {reason}')
+        if self._shifts.is_moving:
+            self._shifts.check(reason)
             return
         has_fallen = self._watch is not None and self._watch.gate.has_fallen
         if action := self._session.stop_for(reason, has_fallen):
@@ -485,15 +377,15 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
 
     def _check_inputs(self) -> None:
         """Stop when joint states or the monitor are stale."""
-        session = self.session
         if self._watch is not None:
             self._watch.check()
-        if self.joints.stamp_ns is not None:
-            self._shift_action.update(self.joints.stamp_ns, self.joints.positions)
-        if not session.player.is_moving:
-            if self._is_shifting and (reason := self._not_ready_to_move()):
-                self._stop_for(reason)
-            return
+        if self.session.player.is_moving:
+            self._check_walk()
+        else:
+            self._shifts.check(self._not_ready_to_move())
+
+    def _check_walk(self) -> None:
+        session = self.session
         if self.joints.stale(self.params.input_timeout):
             now = now_ns(self)
             if now > session.last_ns:
@@ -518,15 +410,14 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
 
     def _state(self) -> str:
         session = self.session
-        if session.is_resting and (self._is_planning or self._is_shifting):
+        if session.is_resting and (self._is_planning or self._shifts.is_moving):
             return PLANNING if self._is_planning else SHIFTING
         return session.state.value
 
-    def _publish_state(self) -> None:
-        player, ns = self.session.player, self.joints.stamp_ns
-        progress = player.progress
-        if ns is not None and self._shift.is_moving(ns):
-            progress = self._shift.progress(ns)
+    def publish_state(self) -> None:
+        """Publish what the node does now."""
+        player, shifts = self.session.player, self._shifts
+        progress = shifts.progress if shifts.is_moving else player.progress
         self._progress.publish_state(self._state(), progress, player.step[0])
 
     def _report(self) -> Report:
@@ -544,7 +435,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         if state is WalkState.HALTED:
             return ERROR, f'halted: {problem}', values
         if problem:
-            return WARN, f'{state.value}; the last walk was stopped: {problem}', values
+            return WARN, f'{state.value}; the last motion was stopped: {problem}', values
         return OK, state.value, values
 
 

@@ -27,9 +27,10 @@ no transform                            below the ankle of that foot, or below t
 no points                               back to where the last shift began
 ======================================= =========================================================
 
-Feedback has the desired and the actual centre of mass (by the model) in the sole frame of that
-foot, of the first foot for a hand. The goal is reached when the joints are within
-``posture_tolerance`` of the end, at the latest ``goal_time_tolerance`` after it (0: 1 s).
+Rotations, velocities and the stamp of the header are not used. Feedback has the desired and the
+actual centre of mass (by the model) in the sole frame of the foot that it moves to or from, of the
+first foot for a hand. A goal succeeds once all joints that move are within ``posture_tolerance``
+of the end; it is aborted if they are not, ``goal_time_tolerance`` (0: 1 s) after the end.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ from typing import Any, NamedTuple
 from biped_com_ros.core.constants import SECOND_NS
 from biped_com_ros.core.errors import BipedComError, InputError
 from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.legs.com_shift import com_in_sole
 from biped_com_ros.core.legs.shift_session import check_duration, ShiftSession
-from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.gait_player.parameters import GaitPlayerParameters
 from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.topics.frames import frame_prefix
@@ -100,11 +101,11 @@ class ShiftCommands(NamedTuple):
     is_planning: Callable[[], bool]
 
 
-class _Running:
-    """An accepted goal."""
+class _ActiveGoal:
+    """An accepted goal; `ended` is done when it is reached, aborted or cancelled."""
 
-    def __init__(self, handle: Any, goal: ShiftGoal, time: float) -> None:
-        self.handle, self.goal, self.time = handle, goal, time
+    def __init__(self, handle: Any, time: float) -> None:
+        self.handle, self.time, self.has_begun = handle, time, False
         self.is_cancelled, self.error_code, self.reason, self.ended = False, 0, '', Future()
 
 
@@ -127,7 +128,7 @@ class ShiftAction:
                  commands: ShiftCommands) -> None:
         self._node, self._session, self._commands = node, session, commands
         self._prefix = frame_prefix(node)
-        self._goal: _Running | None = None
+        self._goals: list[_ActiveGoal] = []  # until their results are returned
         self._server = GoalServer(node, '~/shift', self._on_goal, self._on_accepted,
                                   self._execute)
         self._type = self._server.type
@@ -147,6 +148,8 @@ class ShiftAction:
         if any(map(len, others)) or list(trajectory.joint_names) != [_COM]:
             raise InputError(f"multi_dof_trajectory must have the joint '{_COM}' alone; leave "
                              'trajectory and the tolerances of joints and components empty')
+        if _seconds(request.goal_time_tolerance) < 0.0:
+            raise InputError('goal_time_tolerance must not be negative')
         if not trajectory.points:
             return ShiftGoal('', None, 0.0)
         if len(trajectory.points) > 1:
@@ -162,47 +165,66 @@ class ShiftAction:
     def _contact(self, frame: str) -> str:
         """Return the foot or hand of a frame."""
         config = self._node.model.config
-        contacts = {name: name for name in (*config.feet, *map(config.hand_label, config.hands))}
+        hands = map(config.hand_label, self._node.params.shift_holding)
+        contacts = {name: name for name in (*config.feet, *hands)}
         contacts |= {config.sole_frame(foot): foot for foot in config.feet}
         found = contacts.get(frame.removeprefix(self._prefix))
         if found is None:
-            raise InputError(f"frame_id '{frame}' of multi_dof_trajectory is no foot or hand; "
-                             f'valid: {", ".join(contacts)}')
+            raise InputError(f"frame_id '{frame}' of multi_dof_trajectory is no foot; valid: "
+                             f'{", ".join(contacts)}; hands only if they are in shift_holding')
         return found
 
     def _on_accepted(self, handle: Any) -> None:
-        goal, time = self._read(handle.request), _seconds(handle.request.goal_time_tolerance)
-        self._goal = _Running(handle, goal, time or _GOAL_TIME)
+        active = _ActiveGoal(
+            handle, _seconds(handle.request.goal_time_tolerance) or _GOAL_TIME)
         try:
-            self._commands.start(goal)
+            self._commands.start(self._read(handle.request))
         except BipedComError as error:
-            self.abort(str(error))
-        handle.execute()
+            self._end(active, self._type.Result.INVALID_GOAL, str(error))
+        active.has_begun = not self._commands.is_planning()
+        self._goals.append(active)
 
     async def _execute(self, handle: Any) -> Any:
         """Wait for the end of a goal, and return its result."""
-        running = self._goal
-        assert running is not None and running.handle is handle
-        await running.ended
-        self._goal = None
-        if running.is_cancelled:
+        active = next((goal for goal in self._goals if goal.handle is handle), None)
+        if active is None:  # it could not be started
+            handle.abort()
+            return self._type.Result(
+                error_code=self._type.Result.INVALID_GOAL, error_string='failed; see the log')
+        await active.ended
+        self._goals.remove(active)
+        if active.is_cancelled:
             handle.canceled()
-        elif running.error_code:
+        elif active.error_code:
             handle.abort()
         else:
             handle.succeed()
-        return self._type.Result(error_code=running.error_code, error_string=running.reason)
+        return self._type.Result(error_code=active.error_code, error_string=active.reason)
 
     # -- while a goal is executed
 
+    @property
+    def is_active(self) -> bool:
+        """Whether a goal is neither reached nor given up."""
+        return self._active is not None
+
+    @property
+    def _active(self) -> _ActiveGoal | None:
+        return next((goal for goal in self._goals if not goal.ended.done()), None)
+
+    def on_motion(self) -> None:
+        """Note that a planned motion has begun."""
+        if (active := self._active) is not None:
+            active.has_begun = True
+
     def abort(self, reason: str) -> None:
         """End a goal that cannot be reached any more."""
-        if self._goal is not None:
-            self._end(self._goal, self._type.Result.INVALID_GOAL, reason)
+        if (active := self._active) is not None:
+            self._end(active, self._type.Result.INVALID_GOAL, reason)
 
     def update(self, ns: int, positions: Array) -> None:
         """
-        Publish feedback, and end a goal that is reached or cancelled.
+        Publish feedback, and end a goal that is reached, failed or cancelled.
 
         Parameters
         ----------
@@ -212,44 +234,48 @@ class ShiftAction:
             Of all joints, (n,), rad.
 
         """
-        running = self._goal
-        if running is None or running.ended.done():
+        active = self._active
+        if active is None:
             return
-        if running.handle.is_cancel_requested:
-            running.is_cancelled = True
-            self._end(running, self._type.Result.SUCCESSFUL, 'cancelled')
+        if active.handle.is_cancel_requested:
+            active.is_cancelled = True
             self._commands.stop()
+            self._end(active, self._type.Result.SUCCESSFUL, 'cancelled')
         elif self._commands.is_planning():
             return
+        elif not active.has_begun:
+            self.abort('it could not be planned; see the log of this node')
         elif self._session.is_moving(ns):
-            running.handle.publish_feedback(self._feedback(running.goal, ns, positions))
+            active.handle.publish_feedback(self._feedback(ns, positions))
         else:
-            self._check_end(running, ns, positions)
+            self._check_end(active, ns, positions)
 
-    def _check_end(self, running: _Running, ns: int, positions: Array) -> None:
+    def _check_end(self, active: _ActiveGoal, ns: int, positions: Array) -> None:
         """End a goal when the joints are at the end of the motion, or have not got there."""
-        errors = np.abs(positions - self._session.desired(ns))[self._session.joints]
+        late = self._session.time_since_end(ns)
+        errors = np.abs(positions - self._session.end)[self._session.joints]
         worst, tolerance = int(errors.argmax()), self._node.params.posture_tolerance
-        if errors[worst] <= tolerance:
-            self._end(running, self._type.Result.SUCCESSFUL, '')
-        elif self._session.time_since_end(ns) > running.time:
+        if late < 0.0:
+            self.abort('the clock was set back')
+        elif errors[worst] <= tolerance:
+            self._end(active, self._type.Result.SUCCESSFUL, '')
+        elif late > active.time:
             name = self._node.model.joint_names[self._session.joints[worst]]
-            self._end(running, self._type.Result.GOAL_TOLERANCE_VIOLATED, (
+            self._end(active, self._type.Result.GOAL_TOLERANCE_VIOLATED, (
                 f"joint '{name}' is {errors[worst]:.3f} rad from the end of the shift "
                 f'(posture_tolerance {tolerance:g}): check that its controller follows'))
 
-    def _end(self, running: _Running, error_code: int, reason: str) -> None:
-        if running.ended.done():
+    def _end(self, active: _ActiveGoal, error_code: int, reason: str) -> None:
+        if active.ended.done():
             return
-        running.error_code, running.reason = error_code, reason
+        active.error_code, active.reason = error_code, reason
         if error_code:
-            self._node.get_logger().warning(f'shift aborted: {reason}')
-        running.ended.set_result(None)
+            self._node.get_logger().warning(f'goal of ~/shift aborted: {reason}')
+        active.ended.set_result(None)
 
-    def _feedback(self, goal: ShiftGoal, ns: int, positions: Array) -> Any:
-        model = self._node.model
-        foot = next(iter(model.config.feet)) if goal.contact not in model.config.feet else (
-            goal.contact)
+    def _feedback(self, ns: int, positions: Array) -> Any:
+        model, contact = self._node.model, self._session.contact
+        foot = contact if contact in model.config.feet else next(iter(model.config.feet))
         desired, actual = (com_in_sole(model, foot, each)
                            for each in (self._session.desired(ns), positions))
         elapsed = self._session.elapsed(ns)
@@ -264,14 +290,6 @@ class ShiftAction:
                 time_from_start=Duration(
                     sec=int(elapsed), nanosec=int(elapsed % 1.0 * SECOND_NS))))
         return feedback
-
-
-def com_in_sole(model: RobotModel, foot: str, positions: Array) -> Array:
-    """Return the centre of mass at joint positions (n,) in the frame of a sole, (3,), m."""
-    state = model.state(positions)
-    sole = state.placements_in_base(model.soles)[list(model.config.feet).index(foot)]
-    found: Array = sole[:3] @ (state.com_in_base - sole[3])
-    return found
 
 
 def _xy(transforms: Any) -> tuple[float, float] | None:

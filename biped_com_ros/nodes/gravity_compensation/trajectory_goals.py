@@ -107,7 +107,6 @@ class TrajectoryGoals:
         assert motion is not None
         self._goals.append(_Goal(handle, GoalCheck(
             motion, *self._check(goal), time or self._params.goal_time)))
-        handle.execute()
 
     async def _execute(self, handle: Any) -> Any:
         """Wait for the end of a goal, and return its result."""

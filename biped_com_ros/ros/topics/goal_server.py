@@ -45,9 +45,9 @@ class GoalServer:
         Called with each goal; a goal for which it raises a BipedComError is rejected, and that
         is logged.
     on_accepted
-        Called with the handle of an accepted goal; ends by calling its `execute`.
+        Called with the handle of an accepted goal; what it raises is logged.
     execute
-        Awaited then; sets the goal's state and returns the result.
+        Awaited then, in any case; sets the goal's state and returns the result.
 
     Attributes
     ----------
@@ -60,11 +60,12 @@ class GoalServer:
                  on_accepted: Callable[[Any], None],
                  execute: Callable[[Any], Awaitable[Any]]) -> None:
         self._node, self._name, self._check = node, name, check
+        self._accept = on_accepted
         self.type = _action_type()
         self._server = None if self.type is None else ActionServer(
             node, self.type, name, execute, goal_callback=self._on_goal,
             cancel_callback=lambda _: CancelResponse.ACCEPT,
-            handle_accepted_callback=on_accepted)
+            handle_accepted_callback=self._on_accepted)
 
     @property
     def problem(self) -> str:
@@ -85,6 +86,13 @@ class GoalServer:
             log_exception(self._node, error)
             return GoalResponse.REJECT
         return GoalResponse.ACCEPT
+
+    def _on_accepted(self, handle: Any) -> None:
+        try:
+            self._accept(handle)
+        except Exception as error:  # noqa: B902 - the client waits for a result
+            log_exception(self._node, error)
+        handle.execute()
 
     def destroy(self) -> None:
         """Destroy the server."""

@@ -23,8 +23,8 @@ from biped_com_ros.core.gravity import (
     compensation, contacts, joint_trajectory, model as gravity_model, motion_goal,
     reference as motion_reference, support_qp)
 from biped_com_ros.core.legs import (
-    balance, footsteps, gait, keyframes, kinematics as leg_kinematics, playback, robot_legs,
-    stance_ik, step_adjustment, walk_session)
+    balance, com_shift, footsteps, gait, keyframes, kinematics as leg_kinematics, playback,
+    robot_legs, shift_session, stance_ik, step_adjustment, walk_session)
 from biped_com_ros.core.model import frames, kinematics, pinocchio_model, robot, sole_geometry
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.payload import carried
@@ -194,6 +194,9 @@ _pairs = st.tuples(_footprints, _footprints)
 add(footsteps.forward_steps, _pairs, st.integers(-1, 5), v.anything, st.integers(0, 1))
 add(footsteps.rear_foot, _pairs, v.flags)
 add(keyframes.show_keyframes, _models, v.anything)
+add(shift_session.check_duration, v.anything)
+add_drawn(com_shift.com_in_sole, r.postures(v.angles, 1).flatmap(lambda drawn: st.tuples(
+    st.just(drawn[0]), st.sampled_from(tuple(drawn[0].config.feet)), st.just(drawn[1]))))
 add(robot_legs.legs_of, _models, calls=15)
 
 

@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Test for pushes: whether the velocity changes in a way that no known force explains.
+Detects pushes: whether the velocity changes in a way that no known force explains.
 
 The innovation is the kinematic velocity minus the one propagated by the measured forces. A push
 exceeds its threshold in a single sample, or in the mean of the samples of ``push_delay``, which
@@ -33,7 +33,7 @@ _SINGLE_SAMPLE_FACTOR = 1.5
 _NO_THRESHOLDS = [(0.0, 0.0, math.inf, 0.0)] * 3
 
 
-class PushTest:
+class PushDetector:
     """
     Sequential test of velocity innovations, for each axis of the world.
 

@@ -1,0 +1,237 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Shifts of the centre of mass over a foot or a hand: services, planning, and holding."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from biped_com_ros.core.constants import nanoseconds
+from biped_com_ros.core.errors import InputError
+from biped_com_ros.core.legs.player import RemainingMotion
+from biped_com_ros.core.legs.shift_session import PlannedShift, ShiftRequest, ShiftSession
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.nodes.gait_player.outputs import TrajectoryPublisher
+from biped_com_ros.nodes.gait_player.parameters import GaitPlayerParameters
+from biped_com_ros.nodes.gait_player.shift_action import ShiftAction, ShiftCommands, ShiftGoal
+from biped_com_ros.ros.node.background import BackgroundTask
+from biped_com_ros.ros.node.robot_node import RobotNode
+from biped_com_ros.ros.topics.inputs import JointStateInput
+from biped_com_ros.ros.topics.services import trigger_service
+import numpy as np
+
+HOLD_DURATION = 0.3
+"""Time in which joints that are held come to rest, s."""
+
+_WHAT = 'shift the centre of mass'
+
+
+class WalkingState(Protocol):
+    """What a shift has to know of the node's other motions."""
+
+    joints: JointStateInput
+
+    def require_ready(self, what: str) -> None:
+        """Raise InputError if inputs or the controller are missing."""
+
+    def require_rest(self, what: str) -> None:
+        """Raise InputError if another motion is planned or executed."""
+
+    def publish_state(self) -> None:
+        """Publish what the node does now."""
+
+
+class ComShifts:
+    """
+    Serves ``~/shift_com``, ``~/shift_back`` and ``~/shift``.
+
+    Parameters
+    ----------
+    node
+        The node, whose parameters and model are used.
+    planning_model
+        The model that planning uses, in the thread of `background`.
+    trajectories
+        Publishes the motions.
+    background
+        Plans one motion at a time.
+    state
+        Of the node; has the joints, too.
+
+    """
+
+    def __init__(self, node: RobotNode[GaitPlayerParameters], planning_model: RobotModel,
+                 trajectories: TrajectoryPublisher, background: BackgroundTask[Any],
+                 state: WalkingState) -> None:
+        self._node, self._planning_model, self._state = node, planning_model, state
+        self._trajectories, self._background = trajectories, background
+        self._session = ShiftSession(planning_model)
+        self._action = ShiftAction(node, self._session, ShiftCommands(
+            self._check, self._start, lambda: self.stop('cancelled'), lambda: background.is_busy))
+        trigger_service(node, '~/shift_com', self._shift_com)
+        trigger_service(node, '~/shift_back', self._shift_back)
+
+    # -- requests
+
+    def _shift_com(self) -> str:
+        foot = self._node.params.shift_foot or next(iter(self._node.model.config.feet))
+        return self._plan(self._request(ShiftGoal(foot, None, 0.0), "parameter 'shift_foot'"))
+
+    def _check(self, goal: ShiftGoal) -> None:
+        """Raise InputError if a goal of the action cannot be started now."""
+        self._state.require_ready(_WHAT)
+        self._state.require_rest('a shift')
+        if goal.contact:
+            self._request(goal, 'frame_id')
+            self.require_none()
+        elif not self._session.contact:
+            raise InputError('the centre of mass is not shifted')
+
+    def _start(self, goal: ShiftGoal) -> None:
+        """Start a goal of the action."""
+        if goal.contact:
+            self._plan(self._request(goal, 'frame_id'))
+        else:
+            self._go_back(goal)
+
+    def _request(self, goal: ShiftGoal, where: str) -> ShiftRequest:
+        params, config, contact = self._node.params, self._node.model.config, goal.contact
+        holding = params.shift_holding
+        known = (*config.feet, *(config.hand_label(hand) for hand in holding))
+        if contact not in known:
+            raise InputError(f"{where}: the robot has no foot '{contact}'; valid: "
+                             f'{", ".join(known)}; hands only if they are in shift_holding')
+        return ShiftRequest(
+            contact=contact, holding=tuple(holding), point=goal.point,
+            share=params.shift_share if goal.point is None else 1.0,
+            duration=goal.duration or params.shift_time)
+
+    def require_none(self) -> None:
+        """Raise InputError while the centre of mass is shifted."""
+        if contact := self._session.contact:
+            raise InputError(f"the centre of mass is over '{contact}' already; call "
+                             f"{self._node.resolve_service_name('~/shift_back')} first")
+
+    @property
+    def has_goal(self) -> bool:
+        """Whether a goal of the action is executed."""
+        return self._action.is_active
+
+    # -- motions
+
+    def _plan(self, request: ShiftRequest) -> str:
+        self._state.require_ready(_WHAT)
+        self._state.require_rest('a shift')
+        self.require_none()
+        model, urdf = self._planning_model, self._node.model.urdf
+        measured = self._state.joints.positions.copy()
+        period = self._node.params.knot_period
+
+        def plan() -> PlannedShift:
+            if model.urdf != urdf:  # the masses were calibrated meanwhile
+                model.use_inertials(urdf)
+            return self._session.plan(measured, request, period)
+
+        self._background.start(plan, self._begin)
+        self._state.publish_state()
+        return f"planning a shift of the centre of mass over '{request.contact}'"
+
+    def _begin(self, planned: PlannedShift) -> None:
+        """Begin a planned shift, unless it has become impossible."""
+        self._state.require_ready(_WHAT)
+        motion, joints = planned.motion, planned.joints
+        self._trajectories.require_moves(joints)
+        moved = np.abs(motion.positions[0] - self._state.joints.positions)[joints].max()
+        if not moved <= self._node.params.posture_tolerance:
+            raise InputError(f'cannot shift the centre of mass: the joints moved by {moved:.2f} '
+                             'rad while it was planned; try it again')
+        self._session.begin(planned, self._send(motion))
+        self._action.on_motion()
+
+    def _shift_back(self) -> str:
+        return self._go_back(ShiftGoal('', None, 0.0))
+
+    def _go_back(self, goal: ShiftGoal) -> str:
+        params = self._node.params
+        self._state.require_ready(_WHAT)
+        self._state.require_rest('the way back')
+        self._send(self._session.back(
+            self._state.joints.positions, goal.duration or params.shift_time, params.knot_period,
+            params.posture_tolerance, self._begin_ns()))
+        self._action.on_motion()
+        self._state.publish_state()
+        return 'shifting the centre of mass back'
+
+    def _begin_ns(self) -> int:
+        """Return when a motion begins that is sent now, ns."""
+        stamp_ns = self._state.joints.stamp_ns
+        assert stamp_ns is not None
+        return stamp_ns + nanoseconds(self._node.params.lead)
+
+    def _send(self, motion: RemainingMotion) -> int:
+        begin = self._begin_ns()
+        self._trajectories.publish(begin, motion)
+        return begin
+
+    # -- while it moves
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether a shift has begun and not ended."""
+        ns = self._state.joints.stamp_ns
+        return ns is not None and self._session.is_moving(ns)
+
+    @property
+    def progress(self) -> float:
+        """Share of the time of the present motion that has gone by, 0 to 1."""
+        ns = self._state.joints.stamp_ns
+        return 0.0 if ns is None else self._session.progress(ns)
+
+    def advance(self, stamp_ns: int) -> None:
+        """Notice the end of a motion at a time, ns."""
+        if self._session.contact:
+            self._session.advance(stamp_ns)
+            self._state.publish_state()
+
+    def stop(self, reason: str) -> None:
+        """Cancel a goal that is planned, and hold the joints of one that moves."""
+        if self._background.is_busy and self.has_goal:
+            self._background.discard_result()
+        elif self.is_moving or self.has_goal:
+            self._session.interrupt()
+            self._trajectories.publish_hold(self._state.joints.positions, HOLD_DURATION)
+        self._action.abort(reason)
+        self._state.publish_state()
+
+    def abort_goal(self, reason: str) -> None:
+        """End the action's goal, whose motion was not planned or not begun."""
+        self._action.abort(reason)
+
+    def check(self, problem: str) -> None:
+        """
+        Update the action, and end what cannot go on.
+
+        Parameters
+        ----------
+        problem
+            What is stale or wrong, so that the robot must not move; '' if nothing.
+
+        """
+        if problem and self.is_moving:
+            self.stop(problem)
+            self._node.get_logger().error(f'shift interrupted, joints held: {problem}')
+        elif problem and self.has_goal:
+            self.stop(problem)
+        elif self._state.joints.stamp_ns is not None:
+            self._action.update(self._state.joints.stamp_ns, self._state.joints.positions)
