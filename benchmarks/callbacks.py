@@ -21,7 +21,7 @@ joint); so target 1 is measured with three outputs of the com_estimator of that 
 link CoMs), and the complete set is listed beside it. All but the markers are published at every
 call, these at up to 10 kHz, at every third or fourth one. The naive estimator publishes the
 complete set and is compared with that. "Complete" is what follows from kinematics: the filter of
-the fused CoM is off here and has a benchmark of its own (benchmarks/com_filter.py).
+the fused CoM is off here and has a benchmark of its own (examples/com_filter.py).
 """
 
 from __future__ import annotations

@@ -358,7 +358,7 @@ def set_up(plans: Sequence[SetupPlan], higher: Callable[[], Sequence[SetupPlan]]
 
     Parameters
     ----------
-    plans : sequence of Plan
+    plans : sequence of SetupPlan
         Of all levels up to the requested one. Packages of a lower level are kept, and a
         finished higher level includes the lower ones.
     higher : callable

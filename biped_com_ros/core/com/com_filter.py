@@ -68,10 +68,10 @@ Assumptions. The load is fixed to the carrier. The point where an external force
 while there is one, and shortly before, the moments of the feet are not used. A lasting vertical
 force cannot be distinguished from weight and is taken for weight. A push is detected 20 ms after
 it began, by its effect on the velocity; until then the error of the velocity exceeds its
-covariance (:mod:`push_detection`). Feet with little normal force are ignored. At rest the height of the CoM is not
-observable: it is estimated while the robot accelerates horizontally, and until then rests on the
-assumption that the load is near the carrier's centre of mass. Mass errors of what lies beyond the
-foot sensors are not observable. A tilted base, by an error of the IMU, is not modelled.
+covariance (:mod:`push_detection`). Feet with little normal force are ignored. At rest the height
+of the CoM is not observable: it is estimated while the robot accelerates horizontally, and until
+then rests on the assumption that the load is near the carrier's centre of mass. Mass errors beyond
+the foot sensors are not observable. A tilted base, by an error of the IMU, is not modelled.
 """
 
 from __future__ import annotations

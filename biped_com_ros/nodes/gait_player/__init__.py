@@ -12,7 +12,8 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-The node `gait_player`: steps and walks as joint trajectories.
+The node `gait_player`: steps, walks and shifts of the centre of mass as joint trajectories.
 
-Its inputs, parameters, outputs, and the watch that stops a walk when the robot may fall.
+Its inputs, parameters, outputs, shifts with their action, and the watch that stops a walk when the
+robot may fall.
 """

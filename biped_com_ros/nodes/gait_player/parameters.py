@@ -51,12 +51,14 @@ class GaitPlayerParameters(RobotNodeParameters):
         'left_hand, if there is a foot of that name) below which; empty: the first foot of the '
         'YAML')
     shift_holding: list[str] = parameter(
-        [], 'Hands that hold on to something and stay where they are while ~/shift_com moves the '
-        'centre of mass; their arms must be in joints')
+        [], 'Hands that hold on to something and stay where they are while ~/shift_com or ~/shift '
+        'moves the centre of mass; their arms must be in joints')
     shift_share: float = parameter(
-        1.0, 'Share of the way to shift_foot by which ~/shift_com moves the centre of mass', '',
-        0.0, 1.0)
-    shift_time: float = parameter(2.0, 'Duration of a motion of ~/shift_com', 's', 0.5, 60.0)
+        1.0, 'Share of the way to the foot or hand by which ~/shift_com, or ~/shift without a '
+        'transform, moves the centre of mass', '', 0.0, 1.0)
+    shift_time: float = parameter(
+        2.0, 'Duration of a shift of the centre of mass, unless the goal of ~/shift gives one',
+        's', 0.5, 60.0)
     pattern: str = parameter(
         QUASI_STATIC, 'Gait: quasi-static (slow, the centre of mass always above the soles) or '
         'preview (quick, by preview control of the zero-moment point)', options=tuple(_PATTERNS))
@@ -99,8 +101,8 @@ class GaitPlayerParameters(RobotNodeParameters):
         5.0, 'Time without diagnostics of the monitor after which it counts as stopped', 's', 1.5,
         60.0)
     posture_tolerance: float = parameter(
-        0.05, 'Largest distance of the joints from the posture when a walk begins', 'rad', 0.001,
-        0.5)
+        0.05, 'Largest distance of the joints from the posture when a walk begins, and from the '
+        'end of a shift that is reached', 'rad', 0.001, 0.5)
     follow_tolerance: float = parameter(
         0.2, 'Largest distance of the joints from the gait while walking', 'rad', 0.01, 2.0)
     follow_time: float = parameter(

@@ -105,7 +105,7 @@ class _ActiveGoal:
     """An accepted goal; `ended` is done when it is reached, aborted or cancelled."""
 
     def __init__(self, handle: Any, time: float) -> None:
-        self.handle, self.time, self.has_begun = handle, time, False
+        self.server_goal, self.time, self.has_begun = handle, time, False
         self.is_cancelled, self.error_code, self.reason, self.ended = False, 0, '', Future()
 
 
@@ -186,7 +186,7 @@ class ShiftAction:
 
     async def _execute(self, handle: Any) -> Any:
         """Wait for the end of a goal, and return its result."""
-        active = next((goal for goal in self._goals if goal.handle is handle), None)
+        active = next((goal for goal in self._goals if goal.server_goal is handle), None)
         if active is None:  # it could not be started
             handle.abort()
             return self._type.Result(
@@ -237,7 +237,7 @@ class ShiftAction:
         active = self._active
         if active is None:
             return
-        if active.handle.is_cancel_requested:
+        if active.server_goal.is_cancel_requested:
             active.is_cancelled = True
             self._commands.stop()
             self._end(active, self._type.Result.SUCCESSFUL, 'cancelled')
@@ -246,7 +246,7 @@ class ShiftAction:
         elif not active.has_begun:
             self.abort('it could not be planned; see the log of this node')
         elif self._session.is_moving(ns):
-            active.handle.publish_feedback(self._feedback(ns, positions))
+            active.server_goal.publish_feedback(self._feedback(ns, positions))
         else:
             self._check_end(active, ns, positions)
 
