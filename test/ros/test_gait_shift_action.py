@@ -115,7 +115,8 @@ def test_a_cancelled_shift_holds_and_leads_back(rig, client, model):
     rig.state_is('shifting')
     rig.pass_time(4.0)
     assert client.send_frame(shift('left')) is None  # one at a time
-    assert goal.cancel().status == STATUS.STATUS_CANCELED
+    done = goal.cancel()
+    assert (done.status, done.result.error_code) == (STATUS.STATUS_CANCELED, 0)
     rig.until(lambda: len(rig.trajectories) == 2, what='a trajectory to hold')
     begin, held = (com_in_sole(model, 'left', p)[1] for p in (model.posture(), rig.last_pose()))
     assert 0.1 * abs(begin) < abs(held) < 0.95 * abs(begin)

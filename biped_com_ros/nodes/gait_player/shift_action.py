@@ -88,7 +88,7 @@ class ShiftCommands(NamedTuple):
         Raises an InputError if a shift cannot be started now.
     start
         Starts it.
-    stop
+    hold
         Cancels planning, or holds the joints.
     is_planning
         Whether a motion is planned, so that it has not begun yet.
@@ -97,7 +97,7 @@ class ShiftCommands(NamedTuple):
 
     check: Callable[[ShiftGoal], object]
     start: Callable[[ShiftGoal], object]
-    stop: Callable[[], object]
+    hold: Callable[[], object]
     is_planning: Callable[[], bool]
 
 
@@ -239,8 +239,8 @@ class ShiftAction:
             return
         if active.server_goal.is_cancel_requested:
             active.is_cancelled = True
-            self._commands.stop()
             self._end(active, self._type.Result.SUCCESSFUL, 'cancelled')
+            self._commands.hold()
         elif self._commands.is_planning():
             return
         elif not active.has_begun:

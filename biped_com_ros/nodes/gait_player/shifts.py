@@ -78,7 +78,7 @@ class ComShifts:
         self._trajectories, self._background = trajectories, background
         self._session = ShiftSession(planning_model)
         self._action = ShiftAction(node, self._session, ShiftCommands(
-            self._check, self._start, lambda: self.stop('cancelled'), lambda: background.is_busy))
+            self._check, self._start, self._hold, lambda: background.is_busy))
         trigger_service(node, '~/shift_com', self._shift_com)
         trigger_service(node, '~/shift_back', self._shift_back)
 
@@ -205,13 +205,16 @@ class ComShifts:
             self._state.publish_state()
 
     def stop(self, reason: str) -> None:
-        """Cancel a goal that is planned, and hold the joints of one that moves."""
-        if self._background.is_busy and self.has_goal:
+        """Hold the joints of a shift, or cancel its planning, and abort the action's goal."""
+        self._action.abort(reason)
+        self._hold()
+
+    def _hold(self) -> None:
+        if self._background.is_busy:
             self._background.discard_result()
-        elif self.is_moving or self.has_goal:
+        else:
             self._session.interrupt()
             self._trajectories.publish_hold(self._state.joints.positions, HOLD_DURATION)
-        self._action.abort(reason)
         self._state.publish_state()
 
     def abort_goal(self, reason: str) -> None:
