@@ -109,6 +109,22 @@ def test_a_clock_that_is_set_back_ends_it(shifted):
     assert not session.is_moving(2 * SECOND)
 
 
-def test_too_short_a_shift_is_refused(shifted, model):
-    with pytest.raises(InputError, match='at least 0.5 s'):
-        shifted[0].plan(model.posture(), ShiftRequest(contact='left', duration=0.1), 0.05)
+@pytest.mark.parametrize('duration', (0.1, 61.0, 1e12, np.nan))
+def test_too_short_and_too_long_a_shift_are_refused(shifted, model, duration):
+    with pytest.raises(InputError, match='takes 0.5 to 60 s, not'):
+        shifted[0].plan(model.posture(), ShiftRequest(contact='left', duration=duration), 0.05)
+
+
+def test_what_is_desired_is_between_the_rows_and_ends_at_the_last(model):
+    session = ShiftSession(model)
+    planned = session.plan(model.posture(), ShiftRequest(contact='left', duration=2.0), 0.5)
+    rows, second = planned.motion.positions, 1_000_000_000
+    session.begin(planned, 10 * second)
+    # Five rows, half a second apart.
+    assert session.desired(10 * second) == pytest.approx(rows[0])
+    assert session.desired(10 * second + second // 4) == pytest.approx(0.5 * (rows[0] + rows[1]))
+    assert session.desired(11 * second) == pytest.approx(rows[2])
+    assert session.desired(20 * second) == pytest.approx(rows[-1])
+    assert session.end == pytest.approx(rows[-1]) and np.abs(rows[-1] - rows[0]).max() > 0.05
+    assert session.elapsed(11 * second) == pytest.approx(1.0)
+    assert session.time_since_end(13 * second) == pytest.approx(1.0)
