@@ -346,8 +346,9 @@ def test_parameters_that_make_no_sense_are_refused_with_what_would(rig):
 def test_a_robot_with_other_legs_is_unable(make):
     rig = make(robot='three_link')
     rig.state_is('unable')
-    response = rig.request('walk')
-    assert not response.success and 'cannot walk' in response.message
+    for service in ('walk', 'single_step', 'pause', 'resume', 'stop', 'shift_com', 'shift_back'):
+        response = rig.request(service)
+        assert not response.success and 'cannot walk' in response.message
     rig.until(lambda: 'gait' in rig.lines, what='diagnostics')
     # Nothing is wrong with it.
     assert rig.lines['gait'].level == DiagnosticStatus.OK

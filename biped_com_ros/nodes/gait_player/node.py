@@ -156,7 +156,9 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         for name, action in (
                 ('single_step', lambda: self._walk(1)), ('stop', self._stop),
                 ('walk', lambda: self._walk(self.params.steps)),
-                ('pause', self._pause), ('resume', self._resume)):
+                ('pause', self._pause), ('resume', self._resume),
+                ('shift_com', lambda: self.shifts.shift_com()),
+                ('shift_back', lambda: self.shifts.shift_back())):
             trigger_service(self, f'~/{name}', action)
 
     @property
@@ -165,6 +167,13 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         if self._session is None:
             raise InputError(self._planning_problem)
         return self._session
+
+    @property
+    def shifts(self) -> ComShifts:
+        """Return the shifts of the centre of mass; InputError if the robot cannot walk at all."""
+        if self._session is None:
+            raise InputError(self._planning_problem)
+        return self._shifts
 
     # -- services
 

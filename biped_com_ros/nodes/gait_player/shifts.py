@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Shifts of the centre of mass over a foot or a hand: services, planning, and holding."""
+"""Shifts of the centre of mass over a foot or a hand: planning, motions, and holding."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ from biped_com_ros.nodes.gait_player.shift_action import ShiftAction, ShiftComma
 from biped_com_ros.ros.node.background import BackgroundTask
 from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.topics.inputs import JointStateInput
-from biped_com_ros.ros.topics.services import trigger_service
 import numpy as np
 
 HOLD_DURATION = 0.3
@@ -54,7 +53,7 @@ class WalkingState(Protocol):
 
 class ComShifts:
     """
-    Serves ``~/shift_com``, ``~/shift_back`` and ``~/shift``.
+    Plans and begins shifts, and serves the action ``~/shift``.
 
     Parameters
     ----------
@@ -79,12 +78,11 @@ class ComShifts:
         self._session = ShiftSession(planning_model)
         self._action = ShiftAction(node, self._session, ShiftCommands(
             self._check, self._start, self._hold, lambda: background.is_busy))
-        trigger_service(node, '~/shift_com', self._shift_com)
-        trigger_service(node, '~/shift_back', self._shift_back)
 
     # -- requests
 
-    def _shift_com(self) -> str:
+    def shift_com(self) -> str:
+        """Plan a shift as the parameters specify; return what happens."""
         foot = self._node.params.shift_foot or next(iter(self._node.model.config.feet))
         return self._plan(self._request(ShiftGoal(foot, None, 0.0), "parameter 'shift_foot'"))
 
@@ -159,7 +157,8 @@ class ComShifts:
         self._session.begin(planned, self._send(motion))
         self._action.on_motion()
 
-    def _shift_back(self) -> str:
+    def shift_back(self) -> str:
+        """Begin the way back; return what happens."""
         return self._go_back(ShiftGoal('', None, 0.0))
 
     def _go_back(self, goal: ShiftGoal) -> str:
