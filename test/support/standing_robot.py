@@ -153,6 +153,8 @@ def _diagnostics(stamp):
 
 
 def message_class(name):
-    """Return the class of a type such as 'sensor_msgs/msg/Imu'."""
+    """Return the class of a type such as 'sensor_msgs/msg/Imu', or of an action's feedback."""
     package, part, name = name.split('/')
-    return getattr(import_module(f'{package}.{part}'), name)
+    name, _, nested = name.partition('_')
+    found = getattr(import_module(f'{package}.{part}'), name)
+    return getattr(found.Impl, nested) if nested else found
