@@ -25,8 +25,9 @@ from biped_com_ros.launch_runner import isolation
 from biped_com_ros.launch_runner.isolation import DOMAIN, Isolation, RANGE
 import pytest
 
-UNUSED = 101
-"""The first domain that no tests are run in."""
+UNUSED = -4
+"""The first of domains that no participant can have. Their ports lie below those that the system
+gives to whoever asks for any (Linux: from 32768 on), as those of domain 102 and above do."""
 
 linux = pytest.mark.skipif(not sys.platform.startswith('linux'), reason='abstract names')
 
