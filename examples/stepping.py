@@ -59,6 +59,9 @@ CONTACT_SHARE = 0.02
 PUSHED, PUSH_TIME = 'torso', 0.1
 """Link that is pushed, and for how long, s."""
 
+TILT_RATE = math.radians(4.0)
+"""At which a floor tilts under the standing robot, rad/s."""
+
 _EFFORT_PERIOD = 5
 """Steps of the simulation between two computations of the efforts that hold the weight."""
 
@@ -141,12 +144,16 @@ class Walker:
     balance
         Settings of the feedback; None: open loop. It has the true attitude and wrenches of the
         soles at 50 Hz, and its increments are reached one period later.
+    balances_at_rest
+        Whether it acts also while the robot stands before the gait.
 
     """
 
     def __init__(self, model: RobotModel, options: PlantOptions = PlantOptions(),
-                 feedforward: bool = True, balance: BalanceSettings | None = None) -> None:
+                 feedforward: bool = True, balance: BalanceSettings | None = None,
+                 balances_at_rest: bool = False) -> None:
         self._model, self._feedforward, self._balance = model, feedforward, balance
+        self._balances_at_rest = balances_at_rest
         self._origin: Array = np.zeros(3)
         self._feedback: GaitFeedback | None = None
         self._increments = np.zeros((2, len(model.joint_names)))
@@ -156,18 +163,31 @@ class Walker:
         self._soles = [self._plant.data.site(f'sole/{name}') for name in model.soles.names]
         self._polygons = [foot.polygon for foot in model.config.feet.values()]
 
-    def walk(self, gait: Gait) -> StepRecord:
+    def walk(self, gait: Gait, floor_pitch: float = 0.0) -> StepRecord:
         """Stand, play a gait, stand again; return what happened from its beginning on."""
-        rows = [self._row(gait, time) for time in self.play(gait)]
+        rows = [self._row(gait, time) for time in self.play(gait, floor_pitch)]
         columns = [np.array(column) for column in zip(*rows)]
         return StepRecord(*columns, 9.81 * self._plant.mass, self._plant.has_fallen)
 
-    def play(self, gait: Gait) -> Iterator[float]:
-        """Do the same; yield the time of the gait after each period of the simulation, s."""
+    def play(self, gait: Gait, floor_pitch: float = 0.0) -> Iterator[float]:
+        """
+        Do the same; yield the time of the gait after each period of the simulation, s.
+
+        Parameters
+        ----------
+        gait
+            The gait.
+        floor_pitch
+            To which the floor tilts while the robot stands before the gait, rad; positive lets
+            the robot walk down.
+
+        """
         dt, command = self._plant.dt, self._plant.hold()
         self._feedback = None if self._balance is None else GaitFeedback(gait, self._balance)
-        for k in range(-round(SETTLING / dt), 0):
-            self._step(gait, 0.0, command, k)
+        self._stand(gait, command, SETTLING)
+        if floor_pitch:
+            self._stand(gait, command, abs(floor_pitch) / TILT_RATE, floor_pitch)
+            self._stand(gait, command, SETTLING)
         self._origin = self._find_origin(gait)
         time, k = 0.0, 0
         while time < gait.duration + AFTERWARDS and not self._plant.has_fallen:
@@ -175,6 +195,15 @@ class Walker:
             self._step(gait, time, command, k)
             yield time
             time, k = time + rate * dt, k + 1
+
+    def _stand(self, gait: Gait, command: Command, duration: float,
+               floor_pitch: float = 0.0) -> None:
+        """Stand for some time, s, in which the floor tilts."""
+        steps, point = round(duration / self._plant.dt), self._plant.ground_point()
+        for k in range(steps):
+            if floor_pitch:
+                self._plant.tilt_floor(0.0, floor_pitch * (k + 1) / steps, point)
+            self._step(gait, 0.0, command, k, stands=True)
 
     @property
     def has_fallen(self) -> bool:
@@ -192,10 +221,12 @@ class Walker:
         """Rate of the time of the gait."""
         return 1.0 if self._feedback is None else self._feedback.rate
 
-    def _step(self, gait: Gait, time: float, command: Command, count: int) -> None:
-        sample = gait.at(time + self._rate * self._plant.dt)
-        sample = self._corrected(
-            sample._replace(velocities=self._rate * sample.velocities), time, count)
+    def _step(self, gait: Gait, time: float, command: Command, count: int,
+              stands: bool = False) -> None:
+        sample = gait.at(0.0 if stands else time + self._rate * self._plant.dt)
+        sample = sample._replace(velocities=self._rate * sample.velocities)
+        if self._balances_at_rest or not stands:
+            sample = self._corrected(sample, time, count)
         command.position[:] = sample.positions[self._actuated]
         command.velocity[:] = sample.velocities[self._actuated]
         if self._feedforward and count % _EFFORT_PERIOD == 0:
@@ -205,7 +236,7 @@ class Walker:
 
     def _corrected(self, sample: GaitSample, time: float, count: int) -> GaitSample:
         """Return a sample with the increments of the feedback."""
-        if self._feedback is None or count < 0:
+        if self._feedback is None:
             return sample
         period, passed = _FEEDBACK_PERIOD * self._plant.dt, count % _FEEDBACK_PERIOD
         if passed == 0:

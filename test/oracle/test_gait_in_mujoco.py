@@ -201,3 +201,19 @@ def test_with_feedback_a_robot_on_a_slope_walks_upright(model):
     walked = record.times > gait.plan.phases[1].end
     assert np.sqrt((off[walked] ** 2).mean(axis=0)).max() < 0.008
     assert np.nanmin(record.margins[walked]) > 0.02 and not record.has_fallen
+
+
+def test_balancing_at_rest_a_robot_walks_down_a_slope_on_which_it_could_not_stand(model):
+    """At 15 deg the centre of mass of a robot that leans with the floor is beyond its toes."""
+    gait, slope = walk(model, 2, LENGTH, options=QUICK), math.radians(15.0)
+    settings = BalanceSettings(max_tilt=0.35)
+    late = Walker(model, balance=settings)  # feedback begins with the walk
+    assert not any(True for _ in late.play(gait, slope)) and late.has_fallen
+    record = Walker(model, balance=settings, balances_at_rest=True).walk(gait, slope)
+    assert not record.has_fallen and record.zmp_rms.max() < 0.010
+    assert np.nanmin(record.margins) > 0.015
+    # Its soles are flat on the floor wherever they stand.
+    for foot in (0, 1):
+        stands = record.forces[:, foot] > 0.3 * record.weight
+        normals = record.soles[stands, foot, 2]
+        assert normals[:, 0] == pytest.approx(math.sin(slope), abs=0.01)

@@ -15,58 +15,9 @@
 
 from __future__ import annotations
 
-
-from biped_com_ros.core.constants import GRAVITY
-from biped_com_ros.core.geometry.pose import quaternion_from_rotation, rotation_about
 from biped_com_ros.core.model.robot import RobotModel
-from geometry_msgs.msg import WrenchStamped
-import numpy as np
 import pytest
-from rclpy.time import Time
-from support.gait_rig import GaitRig, YAW
-from support.messages import imu, wrench_stamped
-
-DOWNHILL = rotation_about(2, YAW) @ rotation_about(1, 0.06)
-"""Attitude of a base that leans forward with its soles."""
-
-
-class SlopeRig(GaitRig):
-    """The robot stands on a slope, and its soles have wrench sensors."""
-
-    def __init__(self, model, **parameters):
-        self._wrenches = []
-        super().__init__(model, feedback_timeout=8.0, follow_tolerance=1.0, **parameters)
-        self._wrenches = [
-            self.peer.create_publisher(WrenchStamped, f'wrench_aggregator/{foot}/wrench', 10)
-            for foot in model.config.feet]
-        self._imu, self._level_imu = _Discarding(), self._imu
-
-    def _step(self):
-        super()._step()
-        stamp = Time(nanoseconds=round(1e9 * self.now())).to_msg()
-        force = 0.5 * GRAVITY * self.model.mass
-        for publisher in self._wrenches:
-            publisher.publish(wrench_stamped(stamp, 'sole', (0.0, 0.0, force, 0.0, 0.0, 0.0)))
-        if self._wrenches:
-            self._level_imu.publish(imu(
-                stamp, self.model.config.imu.frame, quaternion_from_rotation(DOWNHILL)))
-
-    def pitches(self, trajectory):
-        """Return pitches of the left sole in the base at the points of a trajectory, rad."""
-        found = []
-        for point in trajectory.points:
-            positions = self.model.posture()
-            positions[self.model.joint_index(trajectory.joint_names)] = point.positions
-            row = self.model.state(positions).placements_in_base(self.model.soles)[0]
-            found.append(np.arctan2(row[2, 0], row[2, 2]))
-        return np.array(found)
-
-
-class _Discarding:
-    """Takes the place of the publisher of the level attitude."""
-
-    def publish(self, message):
-        """Publish nothing."""
+from support.slope_rig import SlopeRig
 
 
 @pytest.fixture(scope='module')

@@ -31,6 +31,9 @@ _STRIDE = 3
 _TAIL = 10
 """Knots of the fading out."""
 
+_HALT = 0.1
+"""Time in which increments that are kept come to rest, s."""
+
 
 class CorrectedMotion:
     """
@@ -108,6 +111,25 @@ class CorrectedMotion:
             velocities[i] += increment_rates
         velocities[-1] = 0.0
         return RemainingMotion(times, positions, velocities, accelerations)
+
+    def held(self, period: float) -> RemainingMotion:
+        """
+        Return the motion of a robot that stands at the end of the plan and keeps its increments.
+
+        Parameters
+        ----------
+        period
+            Between two increments, s.
+
+        """
+        end = self._motion.positions[-1]
+        increments, rates = (np.array(column) for column in zip(*self._history))
+        times: Array = period * np.arange(len(increments) + 1, dtype=float)
+        times[-1] = times[-2] + _HALT
+        last = increments[-1] + 0.5 * _HALT * rates[-1]
+        positions = end + np.vstack((increments, last))
+        velocities = np.vstack((rates, np.zeros_like(last)))
+        return RemainingMotion(times, positions, velocities, np.zeros_like(positions))
 
     def _later(self, first: float, period: float) -> Array:
         """Return the times of knots after one, the fading out included, s."""

@@ -111,6 +111,8 @@ class GaitFeedback:
     ----------
     increments
         Of all joints, (n,), rad.
+    keeps_tilt
+        Whether the tilt of the ground is kept while nothing is measured, instead of fading out.
     dcm_error
         Measured minus planned divergent component, forward and left in the gait, (2,), m; from
         the plan as far as steps were adjusted.
@@ -134,6 +136,7 @@ class GaitFeedback:
         self._error: Array | None = None
         self._error_rate: Array = np.zeros(2)
         self.dcm_error: Array = np.zeros(2)
+        self.keeps_tilt = False
         self.begin(gait)
 
     def begin(self, gait: Gait) -> None:
@@ -142,12 +145,18 @@ class GaitFeedback:
         height = float(middle[-2] + gait.model.state(middle[:-4]).com_in_base[2])
         self._gait, self._omega = gait, math.sqrt(GRAVITY / height)
         self._com.set_omega(self._omega)
+        self._steps.allow()
         self._reset_states()
 
     @property
     def com_shift(self) -> Array:
         """Shift of the centre of mass from the plan, (2,), m."""
         return self._com.offset
+
+    @property
+    def ground_tilt(self) -> Array:
+        """Roll and pitch of the ground in the axes of the gait, (2,), rad."""
+        return self._ground.tilt
 
     @property
     def step_offsets(self) -> Array:
@@ -318,7 +327,7 @@ class GaitFeedback:
         self._reset_states()
         self._engaged, self._rate.value = 0.0, 1.0
         self._com.fade(dt)
-        self._ground.update(dt, np.zeros(2))
+        self._ground.update(dt, self._ground.tilt if self.keeps_tilt else np.zeros(2))
         for sole in self._soles:
             sole.update(dt, np.zeros(2), 0.0)
         for lean in self._leans:

@@ -226,6 +226,15 @@ class WalkPlayer:
                               request.first if rear is None else rear)
         return self._playback_of(Gait(stance, steps, request.options))
 
+    def plan_stance(self, measured: Array, com_offset: Array | tuple[float, float] = (0.0, 0.0),
+                    tolerance: float = 0.05) -> Gait:
+        """Plan to stand as the robot stands now; the gait begins so. See :meth:`plan`."""
+        if self.state is not WalkState.STANDING:
+            raise InputError(f'the robot is {self.state.value}')
+        posture = np.array(measured, dtype=float)
+        posture[self.leg_joints] = self._where_it_stands(measured, tolerance)[self.leg_joints]
+        return Gait(self._stance(posture, com_offset), [], GaitOptions(method='static'))
+
     def plan_standing_up(self) -> GaitPlayback:
         """Plan the motion from a stop on both soles to standing; see :meth:`plan`."""
         if self._playback is None or not self.has_stopped:

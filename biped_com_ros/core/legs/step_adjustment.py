@@ -102,6 +102,10 @@ class StepAdjustment:
         apart = float(np.hypot(*(self.offsets[1] - self.offsets[0])))
         return apart < _TOGETHER and not self.velocities.any()
 
+    def allow(self) -> None:
+        """Adjust steps again after :meth:`keep`."""
+        self._may_adjust = True
+
     def keep(self) -> None:
         """Leave further steps where they were planned."""
         self._may_adjust = False

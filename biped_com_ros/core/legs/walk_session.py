@@ -16,7 +16,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-import math
 from typing import NamedTuple
 
 from biped_com_ros.core.errors import InputError
@@ -100,6 +99,8 @@ class WalkSession:
         As given.
     feedback
         Of the present gait; None in open loop.
+    is_balancing
+        Whether feedback acts also while the robot stands; see :meth:`begin_balancing`.
     last_ns
         Time up to which the gait has been played, ns.
     problem
@@ -117,6 +118,8 @@ class WalkSession:
         self.knot_period, self.balance = knot_period, balance
         self.feedback: GaitFeedback | None = None
         self._corrected: CorrectedMotion | None = None
+        self.is_balancing, self._standing_time = False, 0.0
+        self._posture: Array = np.zeros(len(player.model.joint_names))
         self._period, self._stops_later = knot_period, False
         self.follow_tolerance, self.follow_time = follow_tolerance, follow_time
         self.last_ns = self._followed_ns = 0
@@ -135,7 +138,7 @@ class WalkSession:
     # -- commands
 
     def begin(self, playback: GaitPlayback, ns: int) -> None:
-        """Begin a planned gait at a time, ns."""
+        """Begin a planned gait at a time, ns; a robot that balances goes on to do so."""
         self.last_ns = self._followed_ns = ns
         self.player.begin(playback)
         self._begin_feedback(playback.gait)
@@ -184,13 +187,16 @@ class WalkSession:
             What is done: 'stopping', 'halting', or '' if nothing new.
 
         """
-        if self.is_resting:
+        if self.is_resting and not (has_fallen and self.is_balancing):
             return ''
         if has_fallen:
+            self.is_balancing = False
             self.problem = reason
             if self.player.is_moving:
                 self.player.halt()
                 self._on_motion(self.last_ns)
+            elif self.is_resting:
+                self.player.abandon()
             return 'halting'
         if self.state is WalkState.STOPPING:
             return ''
@@ -198,10 +204,102 @@ class WalkSession:
         self.stop()
         return 'stopping'
 
+    # -- balancing while it stands
+
+    def begin_balancing(self, gait: Gait, ns: int) -> None:
+        """
+        Let feedback act while the robot stands, too, and go on through walks and after them.
+
+        Parameters
+        ----------
+        gait
+            Begins with the posture in which the robot stands (:meth:`.WalkPlayer.plan_stance`).
+        ns
+            The time.
+
+        Raises
+        ------
+        InputError
+            If the robot does not stand, or there are no settings of the feedback.
+
+        """
+        if self.balance is None:
+            raise InputError("cannot balance without feedback; set the parameter 'feedback' to "
+                             'true')
+        if self.state is not WalkState.STANDING:
+            raise InputError(f'cannot begin to balance: the robot is {self.state.value}')
+        posture = gait.at(0.0).positions[np.newaxis]
+        still = np.zeros_like(posture)
+        self.last_ns = self._followed_ns = ns
+        self.feedback = GaitFeedback(gait, self.balance)
+        self.feedback.keeps_tilt = True
+        self._corrected = CorrectedMotion(
+            RemainingMotion(np.zeros(1), posture, still, still), ns, self.balance.fade_time)
+        self._posture, self._standing_time = posture[0], 0.0
+        self.is_balancing = True
+        self.reset_results()
+
+    def end_balancing(self) -> RemainingMotion | None:
+        """
+        Balance no longer while the robot stands.
+
+        Returns
+        -------
+        RemainingMotion or None
+            In which the increments fade out, from now on; None if the robot does not stand with
+            increments.
+
+        """
+        is_standing = self.is_balancing and self.state is WalkState.STANDING
+        self.is_balancing = False
+        if self.feedback is not None:
+            self.feedback.keeps_tilt = False
+        if not is_standing:
+            return None
+        corrected, self.feedback, self._corrected = self._corrected, None, None
+        if corrected is None or corrected.is_neutral:
+            return None
+        return corrected.trajectory(self.last_ns, self._period)
+
+    def stand(self, ns: int, measured: Array | None, balance: WalkMeasurement | None) -> bool:
+        """
+        Balance while the robot stands; return whether :meth:`motion` has changed.
+
+        Parameters
+        ----------
+        ns
+            The time.
+        measured
+            Positions of all joints, (n,), rad; None if unknown.
+        balance
+            What the feedback needs; None if it is not measured: increments are kept.
+
+        """
+        feedback, corrected = self.feedback, self._corrected
+        if not self.is_balancing or feedback is None or corrected is None:
+            return False
+        dt, self.last_ns = 1e-9 * (ns - self.last_ns), ns
+        is_updated = balance is not None and dt > 0.0
+        if is_updated:
+            self._period = min(dt, _LONGEST_PERIOD)
+            corrected.add(feedback.update(dt, self._standing_time, balance), self._period)
+        if measured is not None:
+            self._check_following(ns, measured, self._posture + feedback.increments)
+        return is_updated and self.is_balancing and not corrected.is_neutral
+
+    @property
+    def increments(self) -> Array:
+        """Return what balancing adds to the joints of a robot that stands, (n,), rad."""
+        if not self.is_balancing or self.feedback is None:
+            return np.zeros_like(self._posture)
+        return self.feedback.increments
+
     # -- time
 
     def motion(self, ns: int) -> RemainingMotion:
         """Return the motion from a time on until the robot rests, feedback included."""
+        if self._corrected is not None and self.is_balancing and self.is_resting:
+            return self._corrected.held(self._period)
         if self._corrected is None or self._corrected.is_neutral:
             return self.player.remaining_motion(self.knot_period)
         return self._corrected.trajectory(ns, self._period, self._rate)
@@ -255,14 +353,18 @@ class WalkSession:
         """Begin the feedback of a gait, or let that of the last one go on with it."""
         if self.balance is None:
             self.feedback = self._corrected = None
-        elif self.feedback is not None and self._corrected is not None and not gait.swings:
-            self.feedback.begin(gait)  # it stands up after a stop
+            self.is_balancing = False
+        elif self.feedback is not None and self._corrected is not None and (
+                self.is_balancing or not gait.swings):  # without, it stands up after a stop
+            self.feedback.begin(gait)
         else:
             self._stops_later = False
             self.feedback = GaitFeedback(gait, self.balance)
             self._corrected = CorrectedMotion(
                 self.player.remaining_motion(self.knot_period), self.last_ns,
                 self.balance.fade_time)
+        self._standing_time = gait.duration
+        self._posture = gait.at(gait.duration).positions
 
     @property
     def _rate(self) -> float:
@@ -296,6 +398,7 @@ class WalkSession:
                 'the controller is active, that it takes trajectories of some of its joints '
                 '(allow_partial_joints_goal), and that the robot was not moved by hand')
             player.abandon()
+            self.is_balancing = False
             self._on_hold(measured)
 
 
@@ -354,106 +457,3 @@ def gait_origin(state: RobotState, com_in_world: Array, gait: Gait) -> Pose:
     middle_in_world = com_in_world + R_world_base @ soles_from_com.mean(axis=0)
     middle_in_gait = np.array((*gait.plan.soles(0.0)[:, :2].mean(axis=0), 0.0))
     return Pose(heading, middle_in_world - heading @ middle_in_gait)
-
-
-RECOVERY_TIME = 0.4
-"""Time in which the monitor recovers after the divergent component was outside, and more, s."""
-
-LONGEST_CHECK = 0.5
-"""Longest time between two checks of the monitor that counts as its silence, s."""
-
-
-class StabilityGate:
-    """
-    Evaluates the reports of a stability monitor.
-
-    A process that the computer does not let run receives no reports either, and when it goes on,
-    those that wait have not been processed yet. So silence is summed up from check to check, and
-    a longer pause between two checks counts as :data:`LONGEST_CHECK` only.
-
-    The monitor reports its level at once as an event, and the problems of its inputs once a
-    second. In quick steps the divergent component of motion (DCM) leaves the support for a moment
-    in each step, and the level takes time to recover from that. With `tolerated_time` an event
-    counts only if the DCM has been outside for that long, or the event persists longer than that
-    and the recovery.
-
-    Parameters
-    ----------
-    monitor
-        Name of the monitor, for descriptions.
-    timeout
-        See the attributes.
-
-    Attributes
-    ----------
-    timeout
-        Time without reports after which the monitor counts as stopped, s.
-    has_fallen
-        Whether the robot has fallen.
-    support_phase
-        The monitor's name of the support phase; '' while unknown.
-
-    """
-
-    def __init__(self, monitor: str, timeout: float) -> None:
-        self._monitor, self.timeout = monitor, timeout
-        self.has_fallen, self.support_phase = False, ''
-        self._event, self._errors = '', ''
-        self._event_since_ns = self._outside_since_ns = 0
-        self._tolerated_time, self._silence, self._checked_at = 0.0, math.inf, -math.inf
-
-    @property
-    def tolerated_time(self) -> float:
-        """Time for which the DCM may be outside of the support, s."""
-        return self._tolerated_time
-
-    @tolerated_time.setter
-    def tolerated_time(self, seconds: float) -> None:
-        self._tolerated_time, self._outside_since_ns = seconds, 0
-
-    def set_event(self, is_error: bool, description: str, has_fallen: bool, now_ns: int) -> None:
-        """Set the monitor's level: whether it is an error, and its description."""
-        if is_error and not self._event:
-            self._event_since_ns = now_ns
-        self._event, self.has_fallen = description if is_error else '', has_fallen
-
-    def set_dcm_margin(self, margin: float, now_ns: int) -> None:
-        """Set the distance of the DCM from the edge of the support, m, negative outside."""
-        if margin >= 0.0:
-            self._outside_since_ns = 0
-        elif not self._outside_since_ns:
-            self._outside_since_ns = now_ns
-
-    def set_report(self, errors: str, steady_time: float) -> None:
-        """Set the description of the errors in a report, '' for none, and its time, s."""
-        self._errors, self._silence, self._checked_at = errors, 0.0, steady_time
-
-    def check(self, steady_time: float) -> None:
-        """Count the time since the last check, s, as silence; to be called all the time."""
-        self._silence += min(max(steady_time - self._checked_at, 0.0), LONGEST_CHECK)
-        self._checked_at = steady_time
-
-    def stability_error(self, now_ns: int) -> str:
-        """Return the description of an event that counts, '' if there is none."""
-        return self._event if self._event and self._event_counts(now_ns) else ''
-
-    def problem(self, now_ns: int, steady_time: float) -> str:
-        """Return why the robot must not walk, '' if it may."""
-        self.check(steady_time)
-        if self._silence > self.timeout:
-            return (f'no reports of {self._monitor} on /diagnostics for {self.timeout:g} s; '
-                    'start it (bringup.launch.xml), or close what keeps this computer busy')
-        return self.stability_error(now_ns) or self._errors
-
-    def _event_counts(self, now_ns: int) -> bool:
-        if self.has_fallen or not self._tolerated_time:
-            return True
-        since = self._outside_since_ns
-        return ((since != 0 and _elapsed(since, now_ns) >= self._tolerated_time)
-                or _elapsed(self._event_since_ns, now_ns) >= self._tolerated_time + RECOVERY_TIME)
-
-
-def _elapsed(since_ns: int, now_ns: int) -> float:
-    """Return the time since then, s; infinite if the clock was set back."""
-    elapsed = 1e-9 * (now_ns - since_ns)
-    return elapsed if elapsed >= 0.0 else math.inf

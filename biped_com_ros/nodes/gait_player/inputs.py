@@ -126,16 +126,22 @@ class WalkInputs:
             Time, ns, and positions of the joints.
 
         """
-        if not self._wrenches or self._estimator is None:
-            return None
-        timeout = self._params.feedback_timeout
-        if any(source.stale(timeout) for source in (self._imu, *self._wrenches)):
+        if self.missing_for_balance(self._params.feedback_timeout):
             return None
         state = self._located(stamp_ns, positions)
         if state is None:
             return None
         return WalkMeasurement(positions.copy(), state.base.rotation,
                                np.array([wrench.values for wrench in self._wrenches]))
+
+    def missing_for_balance(self, timeout: float) -> str:
+        """Return what the feedback lacks; '' if nothing is older than the timeout, s."""
+        if self._estimator is None:
+            return "the robot's YAML has no IMU"
+        if not self._wrenches:
+            return "the parameter 'feedback' is false"
+        stale = [source.topic for source in (self._imu, *self._wrenches) if source.stale(timeout)]
+        return f'nothing received for {timeout:g} s on {", ".join(stale)}' if stale else ''
 
     def origin(self, stamp_ns: int, positions: Array, gait: Gait) -> Pose | None:
         """Return the pose of a gait's frame in that of :attr:`com`; None if unknown."""

@@ -19,7 +19,8 @@ ends where the robot rests: if this node or the network fails, the controller br
 there. To pause, stop or resume, it publishes another trajectory from that time on. While the robot
 walks it is monitored: on an ERROR of `zmp_monitor`, or when joint states are stale, it stops
 (finishes the step, stands on both soles); when it has fallen it halts at once; when the joints do
-not follow, they are commanded to rest where they are.
+not follow, they are commanded to rest where they are. With ``feedback`` the robot balances in
+walks and, on request, while it stands (:mod:`balancing`).
 
 ============================= ============================ =======================================
 topic, service                type                         content
@@ -46,6 +47,7 @@ joint_trajectory              JointTrajectory
 ~/shares                      std_msgs/Float64MultiArray   planned shares of the weight, by foot;
                                                            for gravity_compensation
 ~/single_step, ~/walk         std_srvs/Trigger             as the parameters specify
+~/balance                     std_srvs/SetBool             whether to balance while standing, too
 ~/pause, ~/resume, ~/stop     std_srvs/Trigger
 ~/shift_com, ~/shift_back     std_srvs/Trigger             the CoM moves over `shift_foot` with
                                                            standing soles and hands that hold on,
@@ -72,6 +74,7 @@ from biped_com_ros.core.legs.playback import GaitPlayback, longest_fall
 from biped_com_ros.core.legs.player import WalkPlayer, WalkRequest, WalkState
 from biped_com_ros.core.legs.walk_session import WalkSession
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.nodes.gait_player.balancing import StandingBalance
 from biped_com_ros.nodes.gait_player.inputs import WalkInputs
 from biped_com_ros.nodes.gait_player.outputs import ProgressPublisher, TrajectoryPublisher
 from biped_com_ros.nodes.gait_player.parameters import GaitPlayerParameters
@@ -83,10 +86,10 @@ from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.node.timers import steady_clock
 from biped_com_ros.ros.topics.inputs import JointStateInput
-from biped_com_ros.ros.topics.services import trigger_service
+from biped_com_ros.ros.topics.services import switch_service, trigger_service
 from biped_com_ros.ros.topics.stamp import now_ns
 
-PLANNING, SHIFTING, UNABLE = 'planning', 'shifting', 'unable'
+PLANNING, SHIFTING, BALANCING, UNABLE = 'planning', 'shifting', 'balancing', 'unable'
 DOUBLE_SUPPORT = 'double'
 """Support phase of zmp_monitor in which a walk may begin."""
 
@@ -129,12 +132,13 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         self._background: BackgroundTask[Any] = BackgroundTask()
         # Shifts are planned with the model of walks, never at the same time.
         self._shifts = ComShifts(self, player.model, self._trajectories, self._background, self)
-        self._walk_inputs: WalkInputs | None = None
+        self.walk_inputs: WalkInputs | None = None
         self._next_ns = 0
         self._session = WalkSession(
             player, self._on_motion, self._on_hold, follow_tolerance=params.follow_tolerance,
             follow_time=params.follow_time, knot_period=params.knot_period,
             balance=params.balance())
+        self._balance = StandingBalance(self, self._session, self._trajectories, self._background)
         self.joints = JointStateInput(
             self, model.joint_names, self._on_joints,
             **model.corrections_of(model.joint_names), **self.input_options())
@@ -149,6 +153,8 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
             self._session.follow_time = params.follow_time
             self._session.knot_period = params.knot_period
             self._session.balance = params.balance()
+            if not params.feedback:
+                self._balance.end()
             if self._watch is not None:
                 self._watch.gate.timeout = params.monitor_timeout
 
@@ -160,6 +166,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
                 ('shift_com', lambda: self.shifts.shift_com()),
                 ('shift_back', lambda: self.shifts.shift_back())):
             trigger_service(self, f'~/{name}', action)
+        switch_service(self, '~/balance', lambda value: self.balance.switch(value))
 
     @property
     def session(self) -> WalkSession:
@@ -175,17 +182,24 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
             raise InputError(self._planning_problem)
         return self._shifts
 
+    @property
+    def balance(self) -> StandingBalance:
+        """Return what balances at rest; InputError if the robot cannot walk at all."""
+        if self._session is None:
+            raise InputError(self._planning_problem)
+        return self._balance
+
     # -- services
 
     def _walk(self, count: int) -> str:
         params = self.params
         self.require_ready()
-        self.require_rest('the next walk')
+        self.require_rest('the next walk', may_balance=True)
         self._shifts.require_none()
         self._request = WalkRequest(
             count=count, length=params.step_length, first=self._first_foot(),
             options=params.options(self.model.config.walking))
-        self._walk_inputs = WalkInputs(self, self.model, params)
+        self.subscribe_to_walk_inputs()
         self.publish_state()
         return (f'planning {count} step{"s" if count > 1 else ""} of '
                 f'{1e3 * params.step_length:.0f} mm, {params.pattern}')
@@ -214,7 +228,9 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
             return ('holding the joints; to return, call '
                     f"{self.resolve_service_name('~/shift_back')}")
         if session.is_resting:
-            return 'the robot is already standing'
+            return 'the robot is already standing' + (
+                '; ~/balance with data: false lets it stand without feedback'
+                if session.is_balancing else '')
         session.stop()
         return 'finishing the step to stand on both feet'
 
@@ -231,10 +247,13 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
                              f'{", ".join(feet)}')
         return name
 
-    def require_rest(self, what: str) -> None:
+    def require_rest(self, what: str, may_balance: bool = False) -> None:
         """Raise InputError if something is planned or moves."""
         if self._is_planning or self._shifts.is_moving or not self.session.is_resting:
             raise InputError(f'the robot is {self._state()}; stop it before {what}')
+        if self.session.is_balancing and not may_balance:
+            raise InputError(f'the robot balances; call {self.resolve_service_name("~/balance")} '
+                             f'with data: false before {what}')
         if self._shifts.has_goal:
             raise InputError(f'the goal of ~/shift is not reached yet; cancel it before {what}')
 
@@ -242,15 +261,24 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
 
     @property
     def _is_planning(self) -> bool:
-        return self._request is not None or self._background.is_busy
+        return (self._request is not None or self._background.is_busy
+                or self._balance.is_requested)
+
+    def subscribe_to_walk_inputs(self) -> WalkInputs:
+        """Make the subscriptions that a walk or balancing needs, and return them."""
+        if self.walk_inputs is None:
+            self.walk_inputs = WalkInputs(self, self.model, self.params)
+        return self.walk_inputs
 
     def _continue_planning(self) -> None:
         """Plan what is requested, and begin what has been planned; after a stop, stand up."""
-        session, inputs = self.session, self._walk_inputs
+        session, inputs = self.session, self.walk_inputs
         try:
             if self._request is not None and inputs is not None and inputs.have_settled:
                 request, self._request = self._request, None
                 self._plan(request, inputs)
+            elif self._balance.is_requested and inputs is not None and inputs.have_settled:
+                self._balance.plan(inputs)
             elif self._background.poll():
                 self.publish_state()
             elif session.player.has_stopped and not self._background.is_busy:
@@ -260,6 +288,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         except BipedComError as error:
             session.problem = str(error)
             self.get_logger().error(session.problem)
+            self._balance.cancel()
             self._end_walk()
             self._shifts.abort_goal(session.problem)
             if session.player.has_stopped:
@@ -268,12 +297,8 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
 
     def _plan(self, request: WalkRequest, inputs: WalkInputs) -> None:
         """Plan in the background with the measured offset of the centre of mass."""
-        player, measured = self.session.player, self.joints.positions.copy()
-        assert self.joints.stamp_ns is not None
-        offset = inputs.com_offset(self.joints.stamp_ns, measured)
-        x, y = 1e3 * offset
-        self.get_logger().info(
-            f"planning with CoM offset from the URDF's: x = {x:.1f} mm, y = {y:.1f} mm")
+        player, measured = self.session.player, self.standing_positions
+        offset = self.com_offset(inputs)
         tolerance, urdf = self.params.posture_tolerance, self.model.urdf
 
         def plan() -> tuple[GaitPlayback, float]:
@@ -284,19 +309,34 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
 
         self._background.start(plan, self._begin_walk)
 
+    @property
+    def standing_positions(self) -> Array:
+        """Return the measured positions of the joints without what balancing adds, (n,), rad."""
+        positions: Array = self.joints.positions - self.session.increments
+        return positions
+
+    def com_offset(self, inputs: WalkInputs) -> Array:
+        """Return the measured offset of the centre of mass, (2,), m, and log it."""
+        assert self.joints.stamp_ns is not None
+        offset = inputs.com_offset(self.joints.stamp_ns, self.joints.positions)
+        x, y = 1e3 * offset
+        self.get_logger().info(
+            f"planning with CoM offset from the URDF's: x = {x:.1f} mm, y = {y:.1f} mm")
+        return offset
+
     def _begin_walk(self, planned: tuple[GaitPlayback, float]) -> None:
         """Begin the planned walk, unless it has become impossible."""
         (playback, fall), session = planned, self.session
         self.require_ready()
         # It may have been reset, moved by hand or commanded by others while this was planned.
         session.player.require_start(
-            playback, self.joints.positions, self.params.posture_tolerance)
-        assert self._walk_inputs is not None and self.joints.stamp_ns is not None
-        origin = self._walk_inputs.origin(
+            playback, self.standing_positions, self.params.posture_tolerance)
+        assert self.walk_inputs is not None and self.joints.stamp_ns is not None
+        origin = self.walk_inputs.origin(
             self.joints.stamp_ns, self.joints.positions, playback.gait)
         if origin is not None:
             session.player.origin = origin
-            self._progress.set_frame(self._walk_inputs.com.frame)
+            self._progress.set_frame(self.walk_inputs.com.frame)
         session.reset_results()
         if self._watch is not None:
             self._watch.tolerate_falling(fall + FALL_TOLERANCE if fall else 0.0)
@@ -306,11 +346,16 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
 
     def _end_walk(self) -> None:
         """Drop the request and the inputs that are only used in a walk."""
-        if self._walk_inputs is not None:
-            self._walk_inputs.destroy()
-        self._walk_inputs = self._request = None
+        self._request = None
+        self.drop_walk_inputs()
         if self._watch is not None:
             self._watch.tolerate_falling(0.0)
+
+    def drop_walk_inputs(self) -> None:
+        """Destroy the inputs of a walk, unless the robot balances with them."""
+        if self.walk_inputs is not None and not self.session.is_balancing:
+            self.walk_inputs.destroy()
+            self.walk_inputs = None
 
     def require_ready(self, what: str = 'walk') -> None:
         """Raise InputError if inputs or the controller are missing."""
@@ -344,7 +389,10 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         self._shifts.advance(stamp_ns)
 
     def _advance(self, stamp_ns: int, positions: Array | None) -> None:
-        session, inputs = self.session, self._walk_inputs
+        session, inputs = self.session, self.walk_inputs
+        if session.is_balancing and session.is_resting:
+            self._balance.advance(stamp_ns, positions)
+            return
         if inputs is None or positions is None:
             step = session.advance(stamp_ns, positions, None)
         else:
@@ -369,7 +417,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
 
     def _on_hold(self, positions: Array) -> None:
         """Hold the joints at their measured positions, since they do not follow."""
-        self.get_logger().error(f'walk aborted, joints held: {self.session.problem}')
+        self.get_logger().error(f'motion aborted, joints held: {self.session.problem}')
         self._end_walk()
         self._trajectories.publish_hold(positions, HOLD_DURATION)
 
@@ -383,6 +431,9 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         has_fallen = self._watch is not None and self._watch.gate.has_fallen
         if action := self._session.stop_for(reason, has_fallen):
             self.get_logger().error(f'{action}: {reason}')
+            if self._session.is_resting:  # it balanced, and has fallen
+                self._end_walk()
+                self.publish_state()
 
     def _check_inputs(self) -> None:
         """Stop when joint states or the monitor are stale."""
@@ -421,6 +472,8 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         session = self.session
         if session.is_resting and (self._is_planning or self._shifts.is_moving):
             return PLANNING if self._is_planning else SHIFTING
+        if session.is_balancing and session.is_resting:
+            return BALANCING
         return session.state.value
 
     def publish_state(self) -> None:
@@ -438,14 +491,16 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         values = {'state': self._state(), 'progress': session.player.progress,
                   'steps': f'{done} of {count}', 'may walk': reason or 'yes',
                   'ZMP rms [mm]': 'unknown' if rms is None else ', '.join(
-                      f'{1e3 * value:.1f}' for value in rms)}
+                      f'{1e3 * value:.1f}' for value in rms), **self._balance.values()}
         if session.player.is_moving and problem:
             return ERROR, f'{state.value}: {problem}', values
         if state is WalkState.HALTED:
             return ERROR, f'halted: {problem}', values
+        if self._balance.problem:
+            return WARN, self._balance.problem, values
         if problem:
             return WARN, f'{state.value}; the last motion was stopped: {problem}', values
-        return OK, state.value, values
+        return OK, self._state(), values
 
 
 def main(argv: Sequence[str] | None = None) -> int:

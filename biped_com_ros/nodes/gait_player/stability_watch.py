@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 import time
 
-from biped_com_ros.core.legs.walk_session import StabilityGate
+from biped_com_ros.core.legs.stability_gate import StabilityGate
 from biped_com_ros.ros.node.diagnostics import ERROR
 from biped_com_ros.ros.topics.qos import LATCHED, STATE_OUTPUT
 from biped_com_ros.ros.topics.stamp import now_ns

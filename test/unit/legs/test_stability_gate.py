@@ -15,7 +15,7 @@
 
 from __future__ import annotations
 
-from biped_com_ros.core.legs.walk_session import RECOVERY_TIME, StabilityGate
+from biped_com_ros.core.legs.stability_gate import RECOVERY_TIME, StabilityGate
 import pytest
 
 MS = 1_000_000
