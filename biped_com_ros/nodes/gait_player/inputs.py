@@ -37,7 +37,7 @@ _TIMEOUT = 1.0
 
 class WalkInputs:
     """
-    Subscriptions that exist while the robot walks.
+    Subscriptions that exist while the robot walks or balances.
 
     Parameters
     ----------
