@@ -78,8 +78,14 @@ class BalanceSettings:
     wait_from, max_wait
         Error of the DCM outwards from which on a walk slows down, up to standing still at twice
         of it, m; and the longest such time in a phase of a step, s.
+    max_rate
+        Of the time of the gait, for a robot that falls towards the foot in the air, as far as the
+        joints are fast enough; at least 1.
     max_rate_change
         Of the time of the gait, 1/s.
+    tipping_time
+        Time constant with which the offset of the centre of mass comes to rest while the robot
+        turns about the edge of a sole, s.
     foot_clearance
         Between the sides of both soles, m.
     return_time
@@ -117,7 +123,9 @@ class BalanceSettings:
     max_step_acceleration: float = 20.0
     wait_from: float = 0.015
     max_wait: float = 1.0
+    max_rate: float = 2.0
     max_rate_change: float = 10.0
+    tipping_time: float = 0.1
     foot_clearance: float = 0.01
     return_time: float = 0.25
     max_increment: float = 0.5
@@ -266,6 +274,12 @@ class ComAdmittance:
             outward = self.offset - self.centre
             outward = outward / np.linalg.norm(outward)
             self.velocity = self.velocity - max(float(outward @ self.velocity), 0.0) * outward
+
+    def slow_down(self, dt: float, time_constant: float) -> None:
+        """Come to rest with a time constant, s, `dt` s later, whatever is measured."""
+        self._error = np.zeros(2)
+        self.velocity = self.velocity * math.exp(-dt / time_constant)
+        self.offset = self._near_centre(self.offset + dt * self.velocity)
 
     def follow(self, offset: Array) -> None:
         """Go on from where the robot is, (2,), m: no joint has held it there."""

@@ -41,6 +41,10 @@ _TIPPING = 0.03
 """Tilt of the only loaded sole from the ground, from which on the robot turns about its edge,
 rad."""
 
+_TILTED = 0.05
+"""Mean tilt of the loaded soles from the ground, from which on what the soles measure says nothing
+about how the joints move the centre of mass, rad."""
+
 _UPRIGHT_AGAIN = 0.5
 """Time after that in which tilts of soles are not those of the ground, s."""
 
@@ -145,6 +149,7 @@ class GaitFeedback:
         height = float(middle[-2] + gait.model.state(middle[:-4]).com_in_base[2])
         self._gait, self._omega = gait, math.sqrt(GRAVITY / height)
         self._com.set_omega(self._omega)
+        self._rate.largest = max(1.0, min(self._settings.max_rate, gait.speed_reserve))
         self._steps.allow()
         self._reset_states()
 
@@ -174,7 +179,7 @@ class GaitFeedback:
 
     @property
     def rate(self) -> float:
-        """Rate at which the time of the gait has to go on, 0 to 1."""
+        """Rate at which the time of the gait has to go on: 0 while it waits."""
         return self._rate.value
 
     def update(self, dt: float, time: float, measured: WalkMeasurement | None) -> Array:
@@ -229,12 +234,15 @@ class GaitFeedback:
         found = bound_zmp(reference, contact.shares @ points - reference, corners, margin)
         error = self._engaged * min(contact.load, 1.0) * (found - goal)
         planned = plan.zmp(time)
-        self._com.update(dt, error, lambda offset: bound_zmp(
-            reference, planned + offset - reference, corners, margin) - planned)
+        if self._settings.max_step_adjustment and self._is_tilted:
+            self._com.slow_down(dt, self._settings.tipping_time)
+        else:
+            self._com.update(dt, error, lambda offset: bound_zmp(
+                reference, planned + offset - reference, corners, margin) - planned)
         for sole, yaw, share in zip(self._soles, soles[:, 3].tolist(), contact.shares.tolist()):
             sole.update(dt, rotation_about(2, -yaw)[:2, :2] @ error, share)
         if self._settings.max_step_adjustment:
-            self._adjust(dt, time, goal - reference)
+            self._adjust(dt, time, goal - reference, contact.shares)
             self._lean(dt, time, values, geometry, contact)
 
     def _soles_at(self, time: float) -> Array:
@@ -266,6 +274,7 @@ class GaitFeedback:
         tilts = [tilt_of(R_gait_base @ row[:3].T @ rotation_about(2, -yaw))
                  for row, yaw in zip(placements, soles[:, 3].tolist())]
         tilt = shares @ np.array(tilts)
+        self._is_tilted = float(np.hypot(*(tilt - self._ground.tilt))) > _TILTED
         if not self._is_tipping(time, tilt):
             self._ground.update(dt, tilt)
         pivot, R_gait_ground = self._pivot(time), self._ground.rotation
@@ -319,7 +328,7 @@ class GaitFeedback:
 
     def _reset_states(self) -> None:
         self._error = None
-        self._tipped_until = -math.inf
+        self._tipped_until, self._is_tilted = -math.inf, False
         self._last_dcm_error: Array | None = None
         self._error_rate, self._dcm_rate, self.dcm_error = np.zeros((3, 2))
 
@@ -335,15 +344,16 @@ class GaitFeedback:
 
     # -- steps
 
-    def _adjust(self, dt: float, time: float, zmp_offset: Array) -> None:
+    def _adjust(self, dt: float, time: float, zmp_offset: Array, shares: Array) -> None:
         """Move the foot that swings to where it has to land."""
         plan = self._gait.plan
-        growth = math.exp(self._omega * max(plan.phase(time).end - time, 0.0))
-        error = error_at_landing(self._predicted_error(dt), zmp_offset, growth)
+        left = max(plan.phase(time).end - time, 0.0) / max(self.rate, 1.0)
+        error = error_at_landing(
+            self._predicted_error(dt), zmp_offset, math.exp(self._omega * left))
         if any(lean.is_airborne for lean in self._leans):
-            self._steps.update(self.rate * dt, plan, time, error)
+            self._steps.update(dt, plan, time, error, self.rate)
         ahead = (1.0 - self.rate) * self._com_velocity(time) / self._omega
-        self._rate.update(dt, plan.phase(time), self.dcm_error - ahead)
+        self._rate.update(dt, plan.phase(time), self.dcm_error - ahead, shares)
 
     def _predicted_error(self, dt: float) -> Array:
         """Return the error of the DCM when increments take effect, (2,), m."""

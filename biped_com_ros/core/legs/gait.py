@@ -346,6 +346,14 @@ class Gait:
         """Measured minus modelled centre of mass, in base axes, (2,), m."""
         return self._stance.com_offset[:2]
 
+    @property
+    def speed_reserve(self) -> float:
+        """Factor by which the joints could move faster, of those that move at all."""
+        limits = self.model.pin_model.velocityLimit[_columns(self.model)]
+        fastest = np.abs(self.velocities).max(axis=0)
+        moving = (fastest > 0.0) & (limits > 0.0)
+        return float((limits[moving] / fastest[moving]).min(initial=math.inf))
+
     def at(self, time: float) -> GaitSample:
         """Return the state at a time, s; at rest before the start and after the end."""
         stands = not 0.0 <= time <= self.duration

@@ -38,6 +38,9 @@ _INTERVALS = 12
 _TOGETHER = 3e-3
 """Difference of the offsets of both soles that is none, m."""
 
+_SHIFTED = 0.9
+"""Share of the load on a foot from which on the weight has been shifted to it."""
+
 _LOCKED = 0.06
 """Time before its landing from which on a foot keeps its place, s."""
 
@@ -110,7 +113,8 @@ class StepAdjustment:
         """Leave further steps where they were planned."""
         self._may_adjust = False
 
-    def update(self, dt: float, plan: StepPlan, time: float, landing_error: Array) -> None:
+    def update(self, dt: float, plan: StepPlan, time: float, landing_error: Array,
+               rate: float = 1.0) -> None:
         """
         Move the swing foot; nothing in double support.
 
@@ -124,6 +128,8 @@ class StepAdjustment:
             Of the plan, s.
         landing_error
             Of the DCM when the foot lands, relative to the stance foot, (2,), m.
+        rate
+            Of the time of the plan; while that is slower, so is the foot.
 
         """
         phase = plan.phase(time)
@@ -136,7 +142,7 @@ class StepAdjustment:
             if self._may_adjust and _another_follows(plan, phase):
                 goal = self._reachable(goal + self._settings.step_gain * landing_error, phase)
             self._goal = goal
-        self._move(foot, dt, left)
+        self._move(foot, dt * min(rate, 1.0), left / max(rate, 1.0))
 
     def zmp_offset(self, plan: StepPlan, time: float) -> Array:
         """Return the offset of the reference of the zero-moment point, (2,), m."""
@@ -208,12 +214,13 @@ def _another_follows(plan: StepPlan, phase: Phase) -> bool:
 
 class GaitRate:
     """
-    Rate of the time of the gait, 0 to 1: the walk waits for a robot that was pushed.
+    Rate of the time of the gait: the walk waits for a robot that was pushed, or hurries.
 
     In single support, it waits for one that was pushed outwards, away from the foot that swings:
     no step can catch it, but while its DCM is inside of the stance sole it returns by itself,
-    later than planned. On both feet it waits until their weight can be shifted: for a DCM that is
-    late, or beside the way from foot to foot.
+    later than planned. For one that falls inwards the foot lands earlier. On both feet the walk
+    waits until their weight can be shifted: for a DCM that is late, or beside the way from foot to
+    foot; but not if the next stance foot carries all already.
 
     Parameters
     ----------
@@ -224,15 +231,18 @@ class GaitRate:
     ----------
     value
         The rate.
+    largest
+        Largest rate, at least 1.
 
     """
 
     def __init__(self, settings: BalanceSettings) -> None:
         self._settings = settings
-        self.value = 1.0
+        self.value = self.largest = 1.0
         self._waited, self._start = 0.0, -1.0
 
-    def update(self, dt: float, phase: Phase, dcm_error: Array) -> None:
+    def update(self, dt: float, phase: Phase, dcm_error: Array,
+               shares: Array | tuple[float, float] = (0.5, 0.5)) -> None:
         """
         Advance.
 
@@ -244,16 +254,26 @@ class GaitRate:
             Of the walk.
         dcm_error
             Measured DCM from that of the walk at its full rate, (2,), m.
+        shares
+            Measured, of the load on both feet, (2,).
 
         """
-        s = self._settings
         if phase.start != self._start:
             self._waited, self._start = 0.0, phase.start
-        late = _lateness(phase, dcm_error) if self._waited < s.max_wait else 0.0
-        goal = 1.0 - min(max((late - s.wait_from) / s.wait_from, 0.0), 1.0)
-        change = dt * s.max_rate_change
+        goal, change = self._goal(phase, dcm_error, shares), dt * self._settings.max_rate_change
         self.value += min(max(goal - self.value, -change), change)
-        self._waited += (1.0 - self.value) * dt
+        self._waited += max(1.0 - self.value, 0.0) * dt
+
+    def _goal(self, phase: Phase, dcm_error: Array,
+              shares: Array | tuple[float, float]) -> float:
+        """Return the rate that the error demands."""
+        s = self._settings
+        waits = self._waited < s.max_wait and not _has_shifted(phase, shares)
+        late = _lateness(phase, dcm_error) if waits else 0.0
+        early = 0.0 if phase.step is None else float(_inward(phase) @ dcm_error)
+        slower, faster = (min(max((error - s.wait_from) / s.wait_from, 0.0), 1.0)
+                          for error in (late, early))
+        return 1.0 - slower + faster * (self.largest - 1.0)
 
 
 def _lateness(phase: Phase, dcm_error: Array) -> float:
@@ -263,6 +283,13 @@ def _lateness(phase: Phase, dcm_error: Array) -> float:
     if phase.step is not None or not inward.any():
         return late
     return max(late, abs(float(inward[0] * dcm_error[1] - inward[1] * dcm_error[0])))
+
+
+def _has_shifted(phase: Phase, shares: Array | tuple[float, float]) -> bool:
+    """Return whether the weight is where a shift from foot to foot brings it."""
+    if phase.step is not None or {phase.share_from, phase.share_to} != {0.0, 1.0}:
+        return False
+    return float(shares[round(phase.share_to)]) > _SHIFTED
 
 
 def _inward(phase: Phase) -> Array:
