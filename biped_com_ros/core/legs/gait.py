@@ -39,7 +39,7 @@ from biped_com_ros.core.geometry.wrench import cop_on_sole
 from biped_com_ros.core.legs.footsteps import Footstep, forward_steps, Phase, StepPlan, StepTiming
 from biped_com_ros.core.legs.keyframes import minimum_jerk
 from biped_com_ros.core.legs.stance_ik import pose_of, StanceIk
-from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.model.robot import RobotModel, velocity_limits
 import numpy as np
 import pinocchio as pin
 
@@ -348,11 +348,9 @@ class Gait:
 
     @property
     def speed_reserve(self) -> float:
-        """Factor by which the joints could move faster, of those that move at all."""
-        limits = self.model.pin_model.velocityLimit[_columns(self.model)]
+        """Factor by which the gait could be faster, as far as the joints are fast enough."""
         fastest = np.abs(self.velocities).max(axis=0)
-        moving = (fastest > 0.0) & (limits > 0.0)
-        return float((limits[moving] / fastest[moving]).min(initial=math.inf))
+        return 1.0 / max(float((fastest / velocity_limits(self.model)).max()), 1e-9)
 
     def at(self, time: float) -> GaitSample:
         """Return the state at a time, s; at rest before the start and after the end."""
@@ -435,10 +433,10 @@ class Gait:
         return np.column_stack((c * x - s * y, s * x + c * y))
 
     def _check_speed(self) -> None:
-        limits = self.model.pin_model.velocityLimit[_columns(self.model)]
         fastest = np.abs(self.velocities).max(axis=0)
-        for name, speed, limit in zip(self.model.joint_names, fastest, limits):
-            if speed > limit > 0.0:
+        for name, speed, limit in zip(
+                self.model.joint_names, fastest, velocity_limits(self.model)):
+            if speed > limit:
                 raise InputError(
                     f"this gait needs {speed:.2f} rad/s of '{name}' (limit {limit:.2f} rad/s); "
                     'take more time or step shorter')

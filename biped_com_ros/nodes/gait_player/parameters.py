@@ -86,11 +86,11 @@ class GaitPlayerParameters(RobotNodeParameters):
         0.03, "Largest distance of the measured centre of mass from the URDF's with which the"
         ' robot may walk', 'm', 0.0, 0.5)
     feedback: bool = parameter(
-        False, 'Whether walks, and a robot that balances (~/balance), react to the measured tilt of '
-        'the ground, centre of mass and foot wrenches')
+        False, 'Whether walks, and a robot that balances (~/balance), react to the measured tilt '
+        'of the ground, centre of mass and foot wrenches')
     feedback_timeout: float = parameter(
-        0.1, 'Age from which inputs of the feedback are stale: its increments then fade out; while '
-        'the robot balances they are kept', 's', 0.01, 10.0)
+        0.1, 'Age from which inputs of the feedback are stale: its increments then fade out; '
+        'while the robot balances they are kept', 's', 0.01, 10.0)
     max_ground_tilt: float = parameter(
         0.2, 'Largest tilt of the ground that feedback follows', 'rad', 0.0, 0.35)
     max_step_adjustment: float = parameter(

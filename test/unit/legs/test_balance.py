@@ -74,6 +74,22 @@ def test_a_robot_that_gives_way_has_its_zmp_nearer_to_the_reference_and_returns(
     assert soft[-1] == pytest.approx((0.0, 0.0), abs=1e-4)
 
 
+def test_the_shift_comes_to_rest_where_nothing_that_is_measured_counts():
+    com = ComAdmittance(BalanceSettings(), OMEGA)
+    for _ in range(10):
+        com.update(DT, np.array((0.03, 0.0)))
+    offset, velocity = com.offset[0], com.velocity[0]
+    assert velocity > 0.02
+    for _ in range(200):
+        com.slow_down(0.001, 0.1)
+    assert com.velocity[0] == pytest.approx(velocity * np.exp(-2.0))
+    # The integral of the speed.
+    assert com.offset[0] - offset == pytest.approx(
+        0.1 * velocity * (1.0 - np.exp(-2.0)), rel=0.01)
+    com.update(DT, np.zeros(2))  # no error is left from before
+    assert com.velocity[0] == pytest.approx(velocity * np.exp(-2.0))
+
+
 def test_shift_and_speed_of_the_centre_of_mass_are_limited():
     settings = BalanceSettings()
     com = ComAdmittance(settings, OMEGA)

@@ -25,7 +25,7 @@ from biped_com_ros.core.legs.feedback import GaitFeedback, WalkMeasurement
 from biped_com_ros.core.legs.gait import Gait, GaitOptions, walk
 from biped_com_ros.core.legs.player import RemainingMotion
 from biped_com_ros.core.legs.stance_ik import StanceIk
-from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.model.robot import RobotModel, velocity_limits
 import numpy as np
 import pytest
 
@@ -202,7 +202,7 @@ def test_a_push_to_the_side_of_the_foot_in_the_air_moves_it_there(steps):
         measured.wrenches[0, 3] *= -1.0
         feedback.update(DT, time, measured)
     assert feedback.step_offsets[1, 1] < -0.02 and not feedback.step_offsets[0].any()
-    assert feedback.rate == 1.0 and not feedback.is_on_plan
+    assert feedback.rate > 1.0 and not feedback.is_on_plan  # it lands earlier, too
     feedback.update(DT, phase.end, None)
     assert feedback.step_offsets[1, 1] < -0.02  # the foot stays where it landed
 
@@ -253,6 +253,34 @@ def test_a_motion_that_waits_goes_on_later_and_slower():
     for sent in (motion, still):
         assert (np.diff(sent.times) > 0.0).all() and not sent.velocities[-1].any()
         assert sent.positions[-1] == pytest.approx(plan.positions[-1], abs=1e-12)
+
+
+def test_a_motion_that_hurries_goes_on_earlier_and_faster():
+    corrected, plan = CorrectedMotion(planned(), 0, 1.0), planned()
+    corrected.add(np.array((0.0, 0.0)), DT)
+    corrected.wait(-100_000_000)
+    motion = corrected.trajectory(500_000_000, DT, 1.6)
+    assert motion.positions[0] == pytest.approx(value(plan, 0.6), abs=1e-5)
+    assert motion.positions[2] == pytest.approx(value(plan, 0.6 + 3.2 * DT), abs=1e-5)
+    assert (np.diff(motion.times) > 0.0).all() and not motion.velocities[-1].any()
+    assert motion.positions[-1] == pytest.approx(plan.positions[-1], abs=1e-12)
+    # Afterwards at full rate, from where it was then.
+    assert value(motion, 0.5) == pytest.approx(
+        value(plan, 0.6 + 3.2 * DT + 0.5 - 2.0 * DT), abs=1e-4)
+
+
+def test_a_walk_hurries_as_much_as_its_joints_can(steps):
+    def hurried(largest):
+        feedback, phase = GaitFeedback(steps, stepping(0.1, max_rate=largest)), steps.swings[0]
+        for time in np.arange(phase.start + 0.1, phase.end - 0.05, DT):
+            measured = leaning(steps, np.zeros_like(feedback.increments), time, 0.3)
+            measured.wrenches[0, 3] *= -1.0
+            feedback.update(DT, time, measured)
+        return feedback.rate
+    assert hurried(1.3) == pytest.approx(1.3)
+    fastest = np.abs(steps.velocities).max(axis=0)
+    limits = velocity_limits(steps.model)
+    assert (hurried(50.0) * fastest / limits).max() == pytest.approx(1.0)
 
 
 def test_a_trajectory_ends_at_rest_where_the_plan_ends():

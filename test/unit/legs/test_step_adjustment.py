@@ -186,3 +186,45 @@ def test_on_both_feet_a_walk_waits_until_the_weight_can_be_shifted(plan):
     rest = plan.phases[-1]
     rate.update(DT, rest, along(0.0, 0.2))
     assert rate.value == 1.0
+
+
+@pytest.mark.parametrize('foot, side', ((0, 1.0), (1, -1.0)))
+def test_a_walk_hurries_for_a_robot_that_falls_towards_the_foot_in_the_air(plan, foot, side):
+    phase, rate = swing(plan, 1 - foot), GaitRate(SETTINGS)
+    rate.largest, before = 1.6, 1.0
+    for _ in range(20):
+        rate.update(DT, phase, along(0.05, side * 0.05))
+        assert rate.value - before <= SETTINGS.max_rate_change * DT + 1e-12
+        before = rate.value
+    assert rate.value == pytest.approx(1.6)
+    for _ in range(20):  # in the direction of the walk it does not
+        rate.update(DT, phase, along(0.05, 0.0))
+    assert rate.value == 1.0
+    for _ in range(20):
+        rate.update(DT, plan.phase(phase.end + 0.05), along(0.0, side * 0.05))
+    assert rate.value == 1.0  # both feet are on the ground
+
+
+def test_a_walk_does_not_wait_for_weight_that_has_been_shifted(plan):
+    shift = plan.phase(swing(plan, 0).end + 0.05)  # from the left foot to the right one
+    for shares, waits in (((0.5, 0.5), True), ((0.95, 0.05), True), ((0.05, 0.95), False)):
+        rate = GaitRate(SETTINGS)
+        for _ in range(20):
+            rate.update(DT, shift, along(0.05, 0.05), shares)
+        assert rate.value == (0.0 if waits else 1.0)
+
+
+@pytest.mark.parametrize('rate', (0.0, 0.5, 1.0, 1.6))
+def test_a_foot_arrives_in_time_and_within_its_limits_at_any_rate_of_the_walk(plan, rate):
+    steps, first = StepAdjustment(SETTINGS, (SOLE, SOLE)), swing(plan, 0)
+    time, before, speed = first.start + 0.1, steps.offsets[1].copy(), np.zeros(2)
+    while time < first.end - 1e-9:
+        steps.update(DT, plan, time, along(0.06, 0.0), rate)
+        moved = (steps.offsets[1] - before) / DT
+        assert np.linalg.norm(moved) <= SETTINGS.max_step_speed + 1e-9
+        assert np.linalg.norm(moved - speed) <= SETTINGS.max_step_acceleration * DT + 1e-9
+        if not rate:
+            assert not moved.any()
+            return
+        before, speed, time = steps.offsets[1].copy(), moved, time + rate * DT
+    np.testing.assert_allclose(steps.offsets[1], along(0.06, 0.0), atol=3e-3)
