@@ -35,9 +35,6 @@ import numpy as np
 _LONGEST_LEAN, _LARGEST_LEAN = 0.15, 0.4
 """Of the base from where it is commanded, m and rad."""
 
-_REACH_SPEED, _LONGEST_REACH = 0.03, 0.01
-"""Of a foot that finds no ground where it should land, downwards, m/s and m."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class BalanceSettings:
@@ -398,8 +395,6 @@ class BaseLean:
     ----------
     value
         x, y, z of the base, m, then roll and pitch, rad, (5,).
-    height, reach
-        Of the sole at its landing over the plan, and further down, m.
     is_airborne
         Whether the foot is in the air.
     has_landed
@@ -410,11 +405,7 @@ class BaseLean:
     def __init__(self) -> None:
         self.value: Array = np.zeros(5)
         self.is_airborne = self.has_landed = False
-        self.height = self.reach = 0.0
-
-    def reach_down(self, dt: float) -> None:
-        """Lower the foot, `dt` s later: it should have landed, and is not loaded."""
-        self.reach = min(self.reach + dt * _REACH_SPEED, _LONGEST_REACH)
+        self.height = 0.0
 
     def follow(self, measured: Array) -> None:
         """Follow what is measured, (5,), while the foot is in the air."""
@@ -426,7 +417,6 @@ class BaseLean:
         """Return towards zero, `dt` s later, with a time constant, s."""
         self.value = self.value * math.exp(-dt / return_time)
         self.height *= math.exp(-dt / return_time)
-        self.reach *= math.exp(-dt / return_time)
 
     def of(self, base: Pose) -> Pose:
         """Return where the base is that is commanded to be at a pose."""

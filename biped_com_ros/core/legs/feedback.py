@@ -250,7 +250,6 @@ class GaitFeedback:
         soles = self._gait.plan.soles(time)
         soles[:, :2] += self._steps.offsets
         soles[:, 2] = np.maximum(soles[:, 2], [lean.height for lean in self._leans])
-        soles[:, 2] -= [lean.reach for lean in self._leans]
         return soles
 
     def _support(self, time: float,
@@ -375,15 +374,12 @@ class GaitFeedback:
         """Update where the base is, for the foot in the air, and after its landing."""
         base = self._commanded_base(values)
         measured = self._measured_lean(time, base, geometry, contact)
-        for lean, stands, touches, share in zip(
-                self._leans, self._standing(time), self._gait.plan.in_contact(time),
-                contact.shares.tolist()):
+        for lean, stands, share in zip(
+                self._leans, self._standing(time), contact.shares.tolist()):
             if lean.has_landed:
                 self._land(lean)
             elif share == 0.0 and (lean.is_airborne or not stands):
                 lean.follow(measured)
-                if touches:
-                    lean.reach_down(dt)
             else:
                 lean.fade(dt, self._settings.return_time)
 

@@ -183,29 +183,6 @@ def test_the_foot_in_the_air_stays_level_while_the_robot_leans(steps):
     assert (R @ rows[0, :3].T)[2, 2] < 0.995  # the stance foot is held
 
 
-def test_a_foot_that_finds_no_ground_reaches_for_it(steps):
-    """From when it should have landed on; it stops where it is loaded, and comes back."""
-    phase = steps.swings[0]
-    feedback = GaitFeedback(steps, stepping(0.05, sole_gain=0.0, com_gain=0.0, max_wait=1e-3))
-
-    def height(time, count, is_loaded=False):
-        for _ in range(count):
-            measured = leaning(steps, feedback.increments, time, 0.0)
-            measured.wrenches[0, 3] = 0.0
-            if is_loaded:
-                measured.wrenches[1, 2] = 0.5 * measured.wrenches[0, 2]
-            feedback.update(DT, time, measured)
-        positions = steps.at(time).positions + feedback.increments
-        rows = steps.model.state(positions).placements_in_base(steps.model.soles)
-        return rows[1, 3, 2] - rows[0, 3, 2]
-
-    middle = 0.6 * phase.start + 0.4 * phase.end
-    assert height(middle, 20) == pytest.approx(steps.plan.soles(middle)[1, 2], abs=1e-3)
-    assert height(phase.end + 0.01, 6) == pytest.approx(-0.003, abs=1e-3)
-    assert height(phase.end + 0.01, 100) == pytest.approx(-0.01, abs=1e-3)
-    assert height(phase.end + 0.01, 100, is_loaded=True) == pytest.approx(0.0, abs=1e-4)
-
-
 def test_without_step_adjustment_the_foot_in_the_air_leans_with_the_robot(steps):
     phase = steps.swings[0]
     time = 0.5 * (phase.start + phase.end)
