@@ -116,7 +116,7 @@ def test_without_feedback_it_is_refused_and_the_parameter_ends_it(rig, model):
     assert not refused.success and "parameter 'feedback' to true" in refused.message
 
 
-def test_a_robot_without_foot_wrenches_is_told_what_is_missing(rig):
+def test_without_foot_wrenches_it_does_not_begin_and_they_are_named(rig):
     rig.silent.add('wrenches')
     assert rig.balance(True).success
     rig.until(lambda: 'cannot balance' in rig.lines['gait'].message, 20.0, 'an error')

@@ -34,7 +34,6 @@ from biped_com_ros.nodes.gait_player.outputs import TrajectoryPublisher
 from biped_com_ros.nodes.gait_player.parameters import GaitPlayerParameters
 from biped_com_ros.ros.node.background import BackgroundTask
 from biped_com_ros.ros.topics.inputs import JointStateInput
-from rclpy.impl.rcutils_logger import RcutilsLogger
 
 _WHAT = 'balance'
 
@@ -67,7 +66,7 @@ class BalancingNode(Protocol):
     def publish_state(self) -> None:
         """Publish what the node does now."""
 
-    def get_logger(self) -> RcutilsLogger:
+    def get_logger(self) -> Any:
         """Return the logger."""
 
 
