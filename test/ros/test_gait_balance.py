@@ -124,3 +124,14 @@ def test_without_foot_wrenches_it_does_not_begin_and_they_are_named(rig):
     assert rig.states[-1] == 'standing' and not rig.trajectories
     rig.silent.clear()
     begin(rig)
+
+
+def test_stop_cancels_a_request(rig):
+    rig.freeze(True)  # inputs do not settle
+    assert rig.balance(True).success
+    rig.state_is('planning')
+    assert rig.request('stop').message == 'planning is cancelled'
+    rig.freeze(False)
+    rig.state_is('standing')
+    rig.pass_time(8.0)
+    assert 'balancing' not in rig.states and not rig.trajectories

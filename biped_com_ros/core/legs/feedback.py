@@ -32,6 +32,7 @@ from biped_com_ros.core.legs.gait import Gait
 from biped_com_ros.core.legs.robot_legs import legs_of
 from biped_com_ros.core.legs.stance_ik import pose_of
 from biped_com_ros.core.legs.step_adjustment import error_at_landing, GaitRate, StepAdjustment
+from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 
 #: Share of the weight from which a sole counts as loaded.
@@ -110,6 +111,8 @@ class GaitFeedback:
         What is played.
     settings
         Gains and limits.
+    model
+        The robot, where another thread uses that of the gait; by default that one.
 
     Attributes
     ----------
@@ -123,9 +126,10 @@ class GaitFeedback:
 
     """
 
-    def __init__(self, gait: Gait, settings: BalanceSettings) -> None:
-        self._settings, self._model = settings, gait.model
-        self._legs = list(legs_of(gait.model).values())
+    def __init__(self, gait: Gait, settings: BalanceSettings,
+                 model: RobotModel | None = None) -> None:
+        self._settings, self._model = settings, model or gait.model
+        self._legs = list(legs_of(self._model).values())
         self._polygons = [foot.polygon for foot in gait.model.config.feet.values()]
         self._lower, self._upper = _limits(gait)
         self._weight = GRAVITY * gait.model.mass
@@ -146,7 +150,7 @@ class GaitFeedback:
     def begin(self, gait: Gait) -> None:
         """Go on with another gait, from the present increments."""
         middle = gait.motion(0.5 * gait.duration)[0]
-        height = float(middle[-2] + gait.model.state(middle[:-4]).com_in_base[2])
+        height = float(middle[-2] + self._model.state(middle[:-4]).com_in_base[2])
         self._gait, self._omega = gait, math.sqrt(GRAVITY / height)
         self._com.set_omega(self._omega)
         self._rate.largest = max(1.0, min(self._settings.max_rate, gait.speed_reserve))

@@ -26,6 +26,7 @@ from biped_com_ros.core.legs.feedback import GaitFeedback, WalkMeasurement
 from biped_com_ros.core.legs.gait import Gait
 from biped_com_ros.core.legs.playback import GaitPlayback
 from biped_com_ros.core.legs.player import RemainingMotion, WalkPlayer, WalkState
+from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.robot_state import RobotState
 import numpy as np
 
@@ -92,6 +93,9 @@ class WalkSession:
         Between two points of a motion, s.
     balance
         Settings of the feedback in the next gaits; None: open loop.
+    model
+        The robot for the feedback, where gaits are planned in another thread meanwhile; by
+        default the player's.
 
     Attributes
     ----------
@@ -113,9 +117,10 @@ class WalkSession:
     def __init__(self, player: WalkPlayer, on_motion: Callable[[int], None],
                  on_hold: Callable[[Array], None], *, follow_tolerance: float,
                  follow_time: float, knot_period: float = 0.04,
-                 balance: BalanceSettings | None = None) -> None:
+                 balance: BalanceSettings | None = None,
+                 model: RobotModel | None = None) -> None:
         self.player, self._notify, self._on_hold = player, on_motion, on_hold
-        self.knot_period, self.balance = knot_period, balance
+        self.knot_period, self.balance, self._model = knot_period, balance, model
         self.feedback: GaitFeedback | None = None
         self._corrected: CorrectedMotion | None = None
         self.is_balancing, self._standing_time = False, 0.0
@@ -231,7 +236,7 @@ class WalkSession:
         posture = gait.at(0.0).positions[np.newaxis]
         still = np.zeros_like(posture)
         self.last_ns = self._followed_ns = ns
-        self.feedback = GaitFeedback(gait, self.balance)
+        self.feedback = GaitFeedback(gait, self.balance, self._model)
         self.feedback.keeps_tilt = True
         self._corrected = CorrectedMotion(
             RemainingMotion(np.zeros(1), posture, still, still), ns, self.balance.fade_time)
@@ -359,7 +364,7 @@ class WalkSession:
             self.feedback.begin(gait)
         else:
             self._stops_later = False
-            self.feedback = GaitFeedback(gait, self.balance)
+            self.feedback = GaitFeedback(gait, self.balance, self._model)
             self._corrected = CorrectedMotion(
                 self.player.remaining_motion(self.knot_period), self.last_ns,
                 self.balance.fade_time)

@@ -137,7 +137,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         self._session = WalkSession(
             player, self._on_motion, self._on_hold, follow_tolerance=params.follow_tolerance,
             follow_time=params.follow_time, knot_period=params.knot_period,
-            balance=params.balance())
+            balance=params.balance(), model=model)
         self._balance = StandingBalance(self, self._session, self._trajectories, self._background)
         self.joints = JointStateInput(
             self, model.joint_names, self._on_joints,
@@ -219,6 +219,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         session = self.session
         if self._state() == PLANNING:
             self._background.discard_result()
+            self._balance.cancel()
             self._end_walk()
             self._shifts.abort_goal('planning was cancelled')
             self.publish_state()

@@ -252,3 +252,16 @@ def test_it_begins_with_settings_and_a_robot_that_stands(model, robot):
     elsewhere.positions[elsewhere.session.player.leg_joints[2]] += 0.2
     with pytest.raises(InputError, match='does not stand in its posture'):
         elsewhere.balance()
+
+
+def test_it_does_not_use_the_model_with_which_another_thread_plans(model, monkeypatch):
+    """Kinematics are computed in place: two threads would mix their results."""
+    robot = RobotOnSlope(RobotModel.load('biped'))
+    player = WalkPlayer(model, lead=0.1)
+    robot.session = WalkSession(
+        player, lambda ns: robot.send(robot.session.motion(ns)), robot.held.append,
+        follow_tolerance=0.3, follow_time=0.3, balance=FEEDBACK, model=robot.model)
+    robot.balance()
+    monkeypatch.setattr(model, 'state', None)
+    robot.advance(3.0)
+    assert robot.lean() == pytest.approx(0.0, abs=2e-3)
