@@ -135,3 +135,28 @@ def test_stop_cancels_a_request(rig):
     rig.state_is('standing')
     rig.pass_time(8.0)
     assert 'balancing' not in rig.states and not rig.trajectories
+
+
+@pytest.mark.parametrize('moment', ('request', 'planning'))
+def test_a_request_that_is_taken_back_does_not_begin(rig, moment):
+    assert rig.balance(True).success
+    if moment == 'planning':
+        rig.until(lambda: rig.node.balance.is_requested is False, 20.0, 'planning')
+    assert rig.balance(False).success
+    rig.state_is('standing')
+    rig.pass_time(8.0)
+    assert rig.states[-1] == 'standing'
+    if moment == 'request':
+        assert 'balancing' not in rig.states and not rig.trajectories
+    begin(rig)  # it can be requested again
+
+
+def test_a_walk_that_is_planned_when_it_ends_goes_on_or_names_why(rig):
+    begin(rig)
+    assert rig.request('single_step').success
+    assert rig.balance(False).message == 'standing without feedback'
+    rig.until(lambda: rig.states[-1] in ('walking', 'standing'), 40.0, 'an end of planning')
+    if rig.states[-1] == 'standing':
+        assert 'cannot walk' in rig.node.session.problem or 'stand' in rig.node.session.problem
+    else:
+        rig.state_is('standing')

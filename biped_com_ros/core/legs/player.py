@@ -192,6 +192,11 @@ class WalkPlayer:
             return 1.0
         return max(self._playback.time, 0.0) / self._playback.gait.duration
 
+    def use_inertials(self, urdf: str) -> None:
+        """Plan from now on with the inertials of a URDF: the masses may have been calibrated."""
+        if self.model.urdf != urdf:
+            self.model.use_inertials(urdf)
+
     def plan(self, request: WalkRequest, measured: Array,
              com_offset: Array | tuple[float, float] = (0.0, 0.0),
              tolerance: float = 0.05) -> GaitPlayback:

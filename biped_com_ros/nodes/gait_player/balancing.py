@@ -29,20 +29,25 @@ from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.legs.gait import Gait
 from biped_com_ros.core.legs.walk_session import WalkSession
+from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.gait_player.inputs import WalkInputs
 from biped_com_ros.nodes.gait_player.outputs import TrajectoryPublisher
 from biped_com_ros.nodes.gait_player.parameters import GaitPlayerParameters
+from biped_com_ros.nodes.gait_player.shifts import WalkingState
 from biped_com_ros.ros.node.background import BackgroundTask
-from biped_com_ros.ros.topics.inputs import JointStateInput
 
 _WHAT = 'balance'
 
 
-class BalancingNode(Protocol):
+class BalancingNode(WalkingState, Protocol):
     """What balancing uses of the node."""
 
     params: GaitPlayerParameters
-    joints: JointStateInput
+    model: RobotModel
+
+    @property
+    def is_planning(self) -> bool:
+        """Whether a motion is planned, or will be."""
 
     @property
     def standing_positions(self) -> Array:
@@ -56,15 +61,6 @@ class BalancingNode(Protocol):
 
     def drop_walk_inputs(self) -> None:
         """Destroy them, unless the robot balances with them."""
-
-    def require_ready(self, what: str) -> None:
-        """Raise InputError if inputs or the controller are missing."""
-
-    def require_rest(self, what: str) -> None:
-        """Raise InputError if another motion is planned or executed, or the robot balances."""
-
-    def publish_state(self) -> None:
-        """Publish what the node does now."""
 
     def get_logger(self) -> Any:
         """Return the logger."""
@@ -96,7 +92,7 @@ class StandingBalance:
                  trajectories: TrajectoryPublisher, background: BackgroundTask[Any]) -> None:
         self._node, self._session = node, session
         self._trajectories, self._background = trajectories, background
-        self.is_requested, self._is_stale = False, False
+        self.is_requested = self._is_pending = self._is_stale = False
 
     def switch(self, value: bool) -> str:
         """Begin or end balancing; return what happens."""
@@ -111,7 +107,7 @@ class StandingBalance:
         node.require_ready(_WHAT)
         node.require_rest('balancing')
         node.subscribe_to_walk_inputs()
-        self.is_requested = True
+        self.is_requested = self._is_pending = True
         node.publish_state()
         return 'balancing as soon as IMU and foot wrenches are received'
 
@@ -119,17 +115,24 @@ class StandingBalance:
         """Plan in the background to balance as the robot stands now."""
         node, player = self._node, self._session.player
         self.is_requested = False
-        if self._session.is_balancing:
-            return
         if missing := self._missing(inputs):
             raise InputError(f'cannot balance: {missing}')
         positions, offset = node.standing_positions, node.com_offset(inputs)
-        tolerance = node.params.posture_tolerance
-        self._background.start(
-            lambda: player.plan_stance(positions, offset, tolerance), self._begin)
+        tolerance, urdf = node.params.posture_tolerance, node.model.urdf
+
+        def plan() -> Gait:
+            player.use_inertials(urdf)
+            return player.plan_stance(positions, offset, tolerance)
+
+        self._background.start(plan, self._begin)
 
     def _begin(self, gait: Gait) -> None:
+        """Begin to balance, unless the request was dropped while this was planned."""
         node = self._node
+        if not self._is_pending:
+            node.drop_walk_inputs()
+            return
+        self._is_pending = False
         node.require_ready(_WHAT)
         assert node.joints.stamp_ns is not None
         self._session.begin_balancing(gait, node.joints.stamp_ns)
@@ -137,7 +140,7 @@ class StandingBalance:
 
     def cancel(self) -> None:
         """Drop a request that was not executed yet."""
-        self.is_requested = False
+        self.is_requested = self._is_pending = False
 
     def end(self) -> str:
         """Balance no longer; return what happens."""
@@ -147,7 +150,7 @@ class StandingBalance:
         motion = session.end_balancing()
         if motion is not None:
             self._trajectories.publish(session.last_ns, motion)
-        if session.is_resting:
+        if session.is_resting and not node.is_planning:
             node.drop_walk_inputs()
         node.publish_state()
         if not was_balancing:

@@ -250,7 +250,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
 
     def require_rest(self, what: str, may_balance: bool = False) -> None:
         """Raise InputError if something is planned or moves."""
-        if self._is_planning or self._shifts.is_moving or not self.session.is_resting:
+        if self.is_planning or self._shifts.is_moving or not self.session.is_resting:
             raise InputError(f'the robot is {self._state()}; stop it before {what}')
         if self.session.is_balancing and not may_balance:
             raise InputError(f'the robot balances; call {self.resolve_service_name("~/balance")} '
@@ -261,7 +261,8 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
     # -- planning
 
     @property
-    def _is_planning(self) -> bool:
+    def is_planning(self) -> bool:
+        """Whether a motion is planned, or will be."""
         return (self._request is not None or self._background.is_busy
                 or self._balance.is_requested)
 
@@ -303,8 +304,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         tolerance, urdf = self.params.posture_tolerance, self.model.urdf
 
         def plan() -> tuple[GaitPlayback, float]:
-            if player.model.urdf != urdf:  # the masses were calibrated meanwhile
-                player.model.use_inertials(urdf)
+            player.use_inertials(urdf)
             playback = player.plan(request, measured, offset, tolerance)
             return playback, longest_fall(playback.gait)
 
@@ -471,8 +471,8 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
 
     def _state(self) -> str:
         session = self.session
-        if session.is_resting and (self._is_planning or self._shifts.is_moving):
-            return PLANNING if self._is_planning else SHIFTING
+        if session.is_resting and (self.is_planning or self._shifts.is_moving):
+            return PLANNING if self.is_planning else SHIFTING
         if session.is_balancing and session.is_resting:
             return BALANCING
         return session.state.value
