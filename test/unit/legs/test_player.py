@@ -272,3 +272,23 @@ def test_a_joint_that_is_not_in_the_posture_is_named(player, model):
     name = model.joint_names[player.leg_joints[3]]
     with pytest.raises(InputError, match=f"'{name}' is at .* rad instead of"):
         player.plan(WalkRequest(count=1, length=0.05), measured)
+
+
+def test_it_plans_with_inertials_that_were_calibrated_meanwhile():
+    model = RobotModel.load('biped')
+    player, calibrated = WalkPlayer(RobotModel(model.config, model.urdf)), scaled(model.urdf, 1.1)
+    before = player.model.mass
+    player.use_inertials(model.urdf)
+    assert player.model.mass == before
+    player.use_inertials(calibrated)
+    assert player.model.mass == pytest.approx(1.1 * before)
+    assert player.plan_stance(model.posture()).model.mass == pytest.approx(1.1 * before)
+
+
+def scaled(urdf, share):
+    """Return a URDF with all masses and inertias times a share."""
+    root = ElementTree.fromstring(urdf)
+    for element in (*root.iter('mass'), *root.iter('inertia')):
+        for key, value in element.items():
+            element.set(key, repr(share * float(value)))
+    return ElementTree.tostring(root, encoding='unicode')
