@@ -35,7 +35,8 @@ import sys
 from typing import Any, NamedTuple
 
 from benchmarks.common import console, print_table, print_targets, Target
-from benchmarks.recorded_walk import directory, names, rotations, VARIABLE, walk_model
+from benchmarks.recorded_walk import (
+    directory, names, robot_of, rotations, urdf_of, VARIABLE, walk_model)
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.model.robot import RobotModel
@@ -78,15 +79,15 @@ class FallRecording:
     """
 
     def __init__(self, path: Path, name: str) -> None:
-        self.model = walk_model(path, name[:2])
+        robot = robot_of(name)
+        self.model = walk_model(path, robot)
         with np.load(path / f'{name}.npz') as file:
             self.arrays = {key: file[key] for key in file.files}
         order = [self.arrays['joint_names'].tolist().index(n) for n in self.model.joint_names]
         self.arrays |= {key: self.arrays[key][..., order] for key in (
             'positions', 'velocities', 'efforts', 'armature')}
         self.rotations = rotations(self.arrays['base_quaternion_wxyz'].astype(float))
-        self.plant = _compile(path / {'g1': 'g1_12dof.urdf', 'h1': 'h1.urdf'}[name[:2]],
-                              self.model)
+        self.plant = _compile(urdf_of(path, robot), self.model)
         for joint, inertia in zip(self.model.joint_names, self.arrays['armature']):
             self.plant.dof_armature[self.plant.joint(joint).dofadr] = inertia
 

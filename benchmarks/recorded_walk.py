@@ -33,13 +33,16 @@ from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 
 VARIABLE = 'BIPED_COM_WALKS'
-#: By prefix of the recording: URDF, link of the soles without its side, origin and outline of the
+#: By robot, with which names of recordings begin: URDF, link of the soles without its side, origin and outline of the
 #: sole there, m.
 _ROBOTS: dict[str, tuple[str, str, float, list[list[float]]]] = {
     'g1': ('g1_12dof.urdf', 'ankle_roll_link', -0.035,
            [[0.12, 0.03], [-0.05, 0.025], [-0.05, -0.025], [0.12, -0.03]]),
     'h1': ('h1.urdf', 'ankle_link', -0.07,
-           [[0.197, 0.0145], [-0.097, 0.0145], [-0.097, -0.0145], [0.197, -0.0145]])}
+           [[0.197, 0.0145], [-0.097, 0.0145], [-0.097, -0.0145], [0.197, -0.0145]]),
+    'h1_2': ('h1_2_12dof.urdf', 'ankle_roll_link', -0.045,
+             [[0.17, 0.0234], [0.133, 0.0403], [-0.0759, 0.0405], [-0.0835, 0.0329],
+              [-0.0835, -0.0329], [-0.0759, -0.0405], [0.133, -0.0403], [0.17, -0.0234]])}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,21 +158,31 @@ def directory(given: str = '') -> Path | None:
 
 def names(path: Path) -> list[str]:
     """Return the walks in a directory of which the robot is known."""
-    return sorted(file.stem for file in path.glob('*.npz') if file.stem[:2] in _ROBOTS)
+    return sorted(file.stem for file in path.glob('*.npz') if robot_of(file.stem))
 
 
-def walk_model(path: Path, prefix: str) -> RobotModel:
-    """Return the robot of the recordings that begin with `prefix`."""
-    urdf, link, height, polygon = _ROBOTS[prefix]
+def robot_of(name: str) -> str:
+    """Return the robot of a recording, the longest that its name begins with; '' without one."""
+    return max((robot for robot in _ROBOTS if name.startswith(f'{robot}_')), key=len, default='')
+
+
+def urdf_of(path: Path, robot: str) -> Path:
+    """Return the URDF of a robot among the recordings."""
+    return path / _ROBOTS[robot][0]
+
+
+def walk_model(path: Path, robot: str) -> RobotModel:
+    """Return the model of the recordings of `robot`."""
+    _, link, height, polygon = _ROBOTS[robot]
     feet = {side: {'sole': f'{side}_{link}', 'sole_origin': [0.0, 0.0, height],
                    'ankle': f'{side}_{link}', 'polygon': polygon, 'wrench_sensors': [side]}
             for side in ('left', 'right')}
     config = robot_config_from_mapping({
-        'name': prefix, 'base_link': 'pelvis', 'feet': feet,
+        'name': robot, 'base_link': 'pelvis', 'feet': feet,
         'wrench_sensors': {side: {'frame': f'{side}_{link}', 'topic': f'{side}/wrench'}
                            for side in feet},
         'imus': {'base': {'frame': 'pelvis', 'topic': 'imu'}}})
-    return RobotModel(config, (path / urdf).read_text())
+    return RobotModel(config, urdf_of(path, robot).read_text())
 
 
 def load_walk(path: Path, name: str, errors: InjectedErrors | None = None,
@@ -189,7 +202,7 @@ def load_walk(path: Path, name: str, errors: InjectedErrors | None = None,
         Of the random numbers of `errors`.
 
     """
-    model = walk_model(path, name[:2])
+    model = walk_model(path, robot_of(name))
     with np.load(path / f'{name}.npz') as file:
         truth = {key: file[key].astype(float) if file[key].dtype == np.float32 else file[key]
                  for key in file.files}
