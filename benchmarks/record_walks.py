@@ -196,16 +196,16 @@ class Recorder:
         rotation = data.xmat[pelvis].reshape(3, 3)
         # Subtree velocities are not computed by default.
         mujoco.mj_subtreeVel(self.model, data)
-        for key, value in {
-                't': time, 'base_position': data.qpos[:3], 'base_quaternion_wxyz': data.qpos[3:7],
-                'base_linear_velocity_in_world': data.qvel[:3],
-                'base_angular_velocity_in_base': data.qvel[3:6],
-                'base_proper_acceleration_in_base':
-                    rotation.T @ (data.qacc[:3] - self.model.opt.gravity),
-                'positions': data.qpos[7:], 'velocities': data.qvel[6:],
-                'efforts': data.actuator_force, 'foot_wrenches_in_world': self._wrenches(),
-                'foot_positions': data.xpos[self._feet], 'com': data.subtree_com[pelvis],
-                'com_velocity': data.subtree_linvel[pelvis], 'push': push}.items():
+        acceleration = rotation.T @ (data.qacc[:3] - self.model.opt.gravity)
+        row = {'t': time, 'base_position': data.qpos[:3], 'base_quaternion_wxyz': data.qpos[3:7],
+               'base_linear_velocity_in_world': data.qvel[:3],
+               'base_angular_velocity_in_base': data.qvel[3:6],
+               'base_proper_acceleration_in_base': acceleration,
+               'positions': data.qpos[7:], 'velocities': data.qvel[6:],
+               'efforts': data.actuator_force, 'foot_wrenches_in_world': self._wrenches(),
+               'foot_positions': data.xpos[self._feet], 'com': data.subtree_com[pelvis],
+               'com_velocity': data.subtree_linvel[pelvis], 'push': push}
+        for key, value in row.items():
             self.rows.setdefault(key, []).append(np.array(value))
 
     def _wrenches(self) -> Array:
@@ -228,7 +228,8 @@ class Recorder:
 def load_model(scene: Path) -> mujoco.MjModel:
     """Read a model; meshes whose files are missing are left out, masses do not depend on them."""
     spec = mujoco.MjSpec.from_file(str(scene))
-    lost = {mesh.name for mesh in spec.meshes if not (scene.parent / 'meshes' / mesh.file).exists()}
+    meshes = scene.parent / 'meshes'
+    lost = {mesh.name for mesh in spec.meshes if not (meshes / mesh.file).exists()}
     for geom in [geom for geom in spec.geoms if geom.meshname in lost]:
         spec.delete(geom)
     for mesh in [mesh for mesh in spec.meshes if mesh.name in lost]:

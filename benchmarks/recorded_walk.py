@@ -33,8 +33,8 @@ from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 
 VARIABLE = 'BIPED_COM_WALKS'
-#: By robot, with which names of recordings begin: URDF, link of the soles without its side, origin and outline of the
-#: sole there, m.
+#: By robot, with which names of recordings begin: URDF, link of the soles without its side, origin
+#: and outline of the sole there, m.
 _ROBOTS: dict[str, tuple[str, str, float, list[list[float]]]] = {
     'g1': ('g1_12dof.urdf', 'ankle_roll_link', -0.035,
            [[0.12, 0.03], [-0.05, 0.025], [-0.05, -0.025], [0.12, -0.03]]),

@@ -39,7 +39,7 @@ _GROUPS = {'tare': 'sensors', 'push': 'push', 'torso': 'torso', 'step': 'walk',
 GROUPS = {
     'tare': ('tare', 'untare'), 'feedforward': ('feedforward',),
     'simulator': ('push', 'push_at', 'hang', 'reset'), 'torso': ('torso', 'freeze'),
-    'walk': ('step', 'walk', 'stop'), 'record': ('record',),
+    'walk': ('step', 'walk', 'stop', 'balance'), 'record': ('record',),
     'calibration': tuple(f'calibration/{name}' for name in (
         'start', 'reset', 'capture', 'skip', 'solve', 'publish'))}
 #: Ranges of the sliders: force, share of the weight; angles, deg.
@@ -109,6 +109,20 @@ def _is_within(value: Any, limits: tuple[float, float]) -> bool:
     return isinstance(value, (int, float)) and limits[0] - 1e-9 <= value <= limits[1] + 1e-9
 
 
+class _Switch:
+    """A button whose label says what it will do: turn something on, or off."""
+
+    def __init__(self, button: Any, labels: tuple[str, str]) -> None:
+        self._button, self._labels, self.is_on = button, labels, False
+
+    def show(self, is_on: bool) -> bool:
+        """Show what is on now; return whether that changed."""
+        if self.is_on == is_on:
+            return False
+        self.is_on, self._button.label = is_on, self._labels[is_on]
+        return True
+
+
 class Controls:
     """
     Buttons, sliders and switches; each sends a command.
@@ -167,10 +181,7 @@ class Controls:
 
     def set_feedforward(self, is_on: bool) -> None:
         """Show whether gravity feedforward is on."""
-        label = 'Turn off' if is_on else 'Turn on'
-        if self._feedforward.label != label:
-            self._feedforward.label = label
-            self._feedforward_on = is_on
+        if self._feedforward.show(is_on):
             self.show_note('feedforward', 'on' if is_on else 'off', is_on or None)
 
     def update(self, view: View) -> None:
@@ -178,6 +189,9 @@ class Controls:
         (gait, gait_age), (progress, progress_age) = map(view.latest, ('gait', 'calibration'))
         self._gait.visible = bool(gait)
         widgets.put(self._gait, widgets.paragraph(f'gait_player: {gait}', gait_age))
+        # While the robot walks, its state does not tell whether it will balance afterwards.
+        if gait in ('balancing', 'standing'):
+            self._balance.show(gait == 'balancing')
         captured = _CAPTURED.search(view.calibration)
         if captured:
             self._progress.value = 100.0 * int(captured[1]) / max(int(captured[2]), 1)
@@ -199,12 +213,9 @@ class Controls:
 
     def _make_feedforward_control(self, gui: Any) -> None:
         with gui.add_folder('Gravity feedforward'):
-            self._feedforward_on = False
-            self._feedforward: Any = gui.add_button(
-                'Turn on', hint='Joint efforts that carry the weight of the robot')
-            self._controls['feedforward'] = [self._feedforward]
-            self._feedforward.on_click(
-                lambda event: self._on_command('feedforward', not self._feedforward_on))
+            self._feedforward = self._switch(
+                gui, 'feedforward', ('Turn on', 'Turn off'),
+                'Joint efforts that carry the weight of the robot')
             self._note(gui, 'feedforward')
 
     def _make_push_controls(self, gui: Any) -> None:
@@ -256,6 +267,9 @@ class Controls:
             self._button(gui, 'step', 'Single step', 'Shift the weight, lift a foot, set it down')
             self._button(gui, 'walk', 'Walk', 'As many steps as parameter steps of gait_player')
             self._button(gui, 'stop', 'Stop', 'Finish the step and stand on both feet', main=False)
+            self._balance = self._switch(
+                gui, 'balance', ('Keep the balance', 'Stop balancing'), 'Correct the posture '
+                'while the robot stands, too, by the measured ZMP, CoM and attitude')
             self._gait = gui.add_html('', visible=False)
             self._note(gui, 'walk')
 
@@ -288,6 +302,13 @@ class Controls:
         button = gui.add_button(label, hint=hint, color=None if main else 'gray')
         button.on_click(lambda event: self._on_command(command, None))
         self._controls.setdefault(command, []).append(button)
+
+    def _switch(self, gui: Any, command: str, labels: tuple[str, str], hint: str) -> _Switch:
+        button = gui.add_button(labels[0], hint=hint)
+        switch = _Switch(button, labels)
+        button.on_click(lambda event: self._on_command(command, not switch.is_on))
+        self._controls[command] = [button]
+        return switch
 
     def _note(self, gui: Any, group: str) -> None:
         self._notes[group] = gui.add_html('', visible=False)

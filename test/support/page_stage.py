@@ -28,10 +28,12 @@ from geometry_msgs.msg import PointStamped, Vector3Stamped, WrenchStamped
 from lifecycle_msgs.srv import GetState
 from nav_msgs.msg import Odometry
 import numpy as np
+from rcl_interfaces.srv import SetParameters
 import rclpy
 from rclpy.context import Context
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, String
@@ -111,10 +113,24 @@ class BystanderRobot:
 
     def feedforward_state(self):
         """Ask gravity_compensation for its state."""
-        future = self._state.call_async(GetState.Request())
-        done = threading.Event()
+        response = self._response(self._state, GetState.Request())
+        return response and response.current_state.id
+
+    def set_parameter(self, node, name, value):
+        """Set a parameter of a node, which must take it."""
+        client = self.node.create_client(SetParameters, f'{node}/set_parameters')
+        assert client.wait_for_service(20.0), node
+        response = self._response(client, SetParameters.Request(
+            parameters=[Parameter(name, value=value).to_parameter_msg()]), timeout=20.0)
+        assert response and response.results[0].successful, response
+        self.node.destroy_client(client)
+
+    @staticmethod
+    def _response(client, request, timeout=2.0):
+        """Return the response of a service; None if there is none within the timeout, s."""
+        future, done = client.call_async(request), threading.Event()
         future.add_done_callback(lambda _: done.set())
-        return future.result().current_state.id if done.wait(2.0) else None
+        return future.result() if done.wait(timeout) else None
 
     def close(self):
         """End it."""

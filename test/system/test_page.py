@@ -351,6 +351,23 @@ def stop(browser, robot):
     return position
 
 
+def test_balancing_is_refused_with_the_remedy_and_begins_and_ends_with_it(live):
+    browser, robot = live
+    retry(lambda: on_its_feet(browser, robot), times=3)
+    browser.press('Keep the balance')
+    browser.wait_for("set the parameter 'feedback' to true")
+    assert robot.gait() == 'standing' and not browser.button('Stop balancing')
+    robot.set_parameter('gait_player', 'feedback', True)
+    browser.press('Keep the balance')
+    browser.until(lambda: robot.gait() == 'balancing', 'a robot that balances', 60.0)
+    browser.wait_for('gait_player: balancing')
+    browser.until(lambda: browser.button('Stop balancing'), 'the other label')
+    browser.press('Stop balancing')
+    browser.until(lambda: robot.gait() == 'standing', 'a robot that only stands')
+    browser.until(lambda: browser.button('Keep the balance'), 'the first label')
+    robot.set_parameter('gait_player', 'feedback', False)
+
+
 def test_nothing_is_subscribed_to_without_a_browser(live, stage):
     browser, robot = live
     topic = 'com_estimator/link_coms'

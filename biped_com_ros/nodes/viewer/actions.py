@@ -52,6 +52,7 @@ _SERVICES: dict[str, _Service] = {command: _Service(*service) for command, servi
     'step': (Trigger, 'gait_player/single_step', 'walk'),
     'walk': (Trigger, 'gait_player/walk', 'walk'),
     'stop': (Trigger, 'gait_player/stop', 'walk'),
+    'balance': (SetBool, 'gait_player/balance', 'walk'),
     **{f'calibration/{name}': (Trigger, f'com_calibrator/{name}', 'calibration')
        for name in ('start', 'reset', 'capture', 'skip', 'solve', 'publish')}}.items()}
 

@@ -206,7 +206,8 @@ def test_groups_of_controls_are_permitted():
     everything = permitted('all')
     assert {'push', 'walk', 'tare', 'feedforward', 'calibration/start'} <= everything
     assert permitted('none') == frozenset()
-    assert permitted('tare, walk') == {'tare', 'untare', 'step', 'walk', 'stop'}
+    assert permitted('tare, walk') == {
+        'tare', 'untare', 'step', 'walk', 'stop', 'balance'}
     assert permitted(','.join(GROUPS)) == everything
     with pytest.raises(UnknownNameError, match="'pish'"):
         permitted('pish')
