@@ -61,6 +61,8 @@ _SLIP_GATE, _FLOOR_GATE = 16.0, 9.0
 _ORIENTED, _LEVELLED, _STARTING_SPEED = 0.02, 0.1, 0.2
 #: Standard deviation of the velocity, m/s, from which on it counts as unknown.
 _LOST = 1.0
+#: Where all feet contradict the filter for this long they do not slip: its velocity is wrong.
+_LONGEST_SLIP_NS = 300_000_000
 #: And up to which the DCM is known to a few centimetres.
 _KNOWN_SPEED = 0.1
 _CERTAIN = 1e-6
@@ -215,6 +217,7 @@ class BaseFilter:
     def reset(self) -> None:
         """Start at the origin at the next update; the biases stay."""
         self._time_ns: int | None = None
+        self._agreed_ns = 0
         self.external.reset()
         self._reset_stance()
 
@@ -256,9 +259,14 @@ class BaseFilter:
                 self.filter.propagate(reading[:3], reading[3:], dt, walks)
             restarted = self._is_lost()
             if restarted:
-                self._hold()
+                self._go_on(np.zeros(3), 0.5 * _LOST)
         shifts = self._pressure.update(wrenches)
-        self._use_feet(state, in_contact, shifts)
+        agrees = self._use_feet(state, in_contact, shifts)
+        if restarted or agrees:
+            self._agreed_ns = stamp_ns
+        elif stamp_ns - self._agreed_ns > _LONGEST_SLIP_NS:
+            self._agreed_ns, restarted = stamp_ns, True
+            self._go_on(*self._starting_velocity(state, in_contact))
         self._measure_bias(stamp_ns, state, in_contact)
         if not self.external.is_used:
             return self._place(state, in_contact, restarted)
@@ -287,11 +295,17 @@ class BaseFilter:
         placed = state.along_world(self._frames, R_world_imu)[1]
         position = placed[-1, 3] - footprint_position(placed[:-1, 3], in_contact)
         height = max(self._settings.floor_deviation, _CERTAIN)
-        velocity = R_world_imu.dot(self._velocity_in_imu(state, in_contact))
+        self.filter.R_world_imu = R_world_imu
+        velocity, speed = self._starting_velocity(state, in_contact)
         self.filter.start(R_world_imu, velocity, position, np.array((
-            (deviation, deviation, _CERTAIN), (_STARTING_SPEED,) * 3,
-            (_CERTAIN, _CERTAIN, height))))
+            (deviation, deviation, _CERTAIN), (speed,) * 3, (_CERTAIN, _CERTAIN, height))))
         self._reset_stance()
+
+    def _starting_velocity(self, state: RobotState,
+                           in_contact: tuple[bool, ...]) -> tuple[Array, float]:
+        """Return the velocity by the feet and its deviation: a foot may be taken for at rest."""
+        velocity = self.filter.R_world_imu.dot(self._velocity_in_imu(state, in_contact))
+        return velocity, _STARTING_SPEED + float(np.linalg.norm(velocity))
 
     def _velocity_in_imu(self, state: RobotState, in_contact: tuple[bool, ...]) -> Array:
         """Return the velocity of the IMU above soles that do not move, along its axes."""
@@ -318,15 +332,17 @@ class BaseFilter:
 
     def _is_lost(self) -> bool:
         """Return whether the velocity has become unknown, without any contact for long."""
+        if any(self._anchored):
+            return False
         variance, first = self.filter.covariance.item, VELOCITY.start
         return sum([variance(i, i) for i in range(first, first + 3)]) > _LOST ** 2
 
-    def _hold(self) -> None:
-        """Stay in place, at a velocity that is unknown."""
+    def _go_on(self, velocity: Array, deviation: float) -> None:
+        """Go on from this place at another velocity with this standard deviation, m/s."""
         deviations = np.sqrt(np.diag(self.filter.covariance)[:9]).reshape(3, 3)
-        deviations[1] = 0.5 * _LOST
+        deviations[1] = deviation
         self.filter.start(
-            self.filter.R_world_imu, np.zeros(3), self.filter.position, deviations)
+            self.filter.R_world_imu, velocity, self.filter.position, deviations)
         self._reset_stance()
 
     # -- feet
@@ -352,19 +368,28 @@ class BaseFilter:
             variances += (level, level, level + settings.sinking ** 2)
         return np.array(variances)
 
-    def _use_feet(self, state: RobotState, in_contact: tuple[bool, ...], shifts: Array) -> None:
-        """Update with the feet in contact; those that were not before get an anchor."""
+    def _use_feet(self, state: RobotState, in_contact: tuple[bool, ...], shifts: Array) -> bool:
+        """
+        Update with the feet in contact; those that were not before get an anchor.
+
+        Returns
+        -------
+        bool
+            False if all feet that have an anchor contradict the filter.
+
+        """
         placed = state.along_world(self._frames, self.filter.R_world_imu)[1]
         # Centres of pressure are points, and their shifts vectors, of the soles.
         points, moves = np.matmul(shifts, placed[:-1]).transpose(1, 0, 2)
         points -= placed[-1, 3]
         self.filter.move_anchors(moves)
         held = tuple([foot for foot in self._feet if in_contact[foot] and self._anchored[foot]])
+        slipped: list[int] = []
         if held and not self._measure(held, points):
-            for foot in held:
-                if not self._measure((foot,), points):
-                    self.slips += 1
-                    self._anchored[foot] = False
+            slipped = [foot for foot in held if not self._measure((foot,), points)]
+            self.slips += len(slipped)
+            for foot in slipped:
+                self._anchored[foot] = False
         for foot, touches in enumerate(in_contact):
             if not touches:
                 self._anchored[foot] = False
@@ -374,6 +399,7 @@ class BaseFilter:
             elif not self._levelled[foot] and self._pressure.shares[foot] > _STANDS:
                 self._levelled[foot] = True
                 self._measure_height(foot)
+        return not held or len(slipped) < len(held)
 
     def _measure(self, feet: tuple[int, ...], points: Array) -> bool:
         """Update with where feet are; return whether they can be at their anchors."""

@@ -246,6 +246,39 @@ def test_a_foot_that_slips_does_not_take_the_base_with_it():
     assert estimate.base.slips == 1
 
 
+def velocity_error(located, motion, t):
+    return np.linalg.norm(located.twist.linear - motion.base_twist(t)[0])
+
+
+def test_a_wrong_velocity_is_found_out_by_feet_that_never_agree_with_it():
+    """After a shock of the accelerometer; feet that slip for so long would have felled a robot."""
+    motion = SwayingMotion(3)
+    shock = (np.zeros(4), np.zeros(3), np.array((300.0, -450.0, 80.0)))
+    found = [(key, ns, tuple(a + b for a, b in zip(arguments, shock)))
+             if key == 'base' and 500 * MS < ns - START <= 510 * MS else (key, ns, arguments)
+             for key, ns, arguments in samples(motion, times(1.2), (middle, middle))]
+    located = feed(estimator(motion.model), found)
+    assert velocity_error(located[249], motion, 0.498) < 0.02
+    assert velocity_error(located[350], motion, 0.7) > 1.0  # not at once: feet may slip
+    assert velocity_error(located[450], motion, 0.9) < 0.05
+    assert [state.restarted for state in located].count(True) == 2  # with the start
+
+
+def test_a_swinging_foot_taken_for_one_at_rest_does_not_spoil_the_start():
+    """As where the node is started, or its sensors return, in the middle of a walk."""
+    motion, t = SwayingMotion(3), times(0.3)
+    model, swing = motion.model, np.zeros(len(motion.model.joint_names))
+    swing[model.joint_index(('right_hip_roll', 'right_knee'))] = 8.0, -6.0
+    found = samples(motion, t, (middle, middle))
+    first = [(key, ns, (model.state(motion.joints(0.0)[0], motion.joints(0.0)[1] + swing),))
+             if key == 'joints' else (key, ns, (wrench(model, 0.5, (0.0, 0.0)),))
+             if isinstance(key, int) else (key, ns, arguments)
+             for key, ns, arguments in found if ns == START]
+    located = feed(estimator(model), first + [sample for sample in found if sample[1] > START])
+    assert velocity_error(located[0], motion, 0.0) > 0.5
+    assert velocity_error(located[50], motion, 0.1) < 0.05
+
+
 def test_without_wrenches_or_contacts_it_goes_on_with_a_growing_covariance():
     motion = SwayingMotion(3)
     estimate = estimator(motion.model)
