@@ -23,14 +23,14 @@ Errors of the base, and of foot wrenches without foot sensors, on recorded walks
 0.05 m/s^2, encoders 0.1 mrad and 0.02 rad/s, torques 0.1 N m; ``--friction`` adds friction that
 the model does not know.
 
-Columns: vertical force, rms in percent of the weight; CoP under feet with 30 % of the weight, rms;
-how often 95 % intervals cover the truth, least and most of the twelve axes, and for the internal
-force of two feet; how long contacts are right (truth: more than 1 % of the weight); mean delays of
-touch-downs and lift-offs, and false changes of contact in 100 steps. The targets at the end are
-those of the worst walk: S by foot sensors, V and the letters behind it by virtual ones, for each
-friction. ``--cost`` compares the time that an instant takes with that of a stock
-relay's callback; an instant is two messages for the virtual sensors, of the joints and of the IMU,
-and four for the base filter, which takes the wrenches of the feet, too.
+Columns: vertical force, rms in percent of the weight; CoP under feet with 30 % of the weight, rms,
+where the aggregator would publish one; how often 95 % intervals cover the truth, least and most of
+the twelve axes, and for the internal force of two feet; how long contacts are right (truth: more
+than 1 % of the weight); mean delays of touch-downs and lift-offs, and false changes of contact in
+100 steps. The targets at the end are those of the worst walk: S by foot sensors, V and the letters
+behind it by virtual ones, for each friction. ``--cost`` compares the time that an instant takes
+with that of a stock relay's callback; an instant is two messages for the virtual sensors, of the
+joints and of the IMU, and four for the base filter, which takes the wrenches of the feet, too.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ from benchmarks.walk_contacts import contact_errors, ContactErrors
 from benchmarks.walk_edges import print_edges
 from benchmarks.walk_gravity import print_gravity
 from benchmarks.walk_states import print_states, StateErrors
+from biped_com_ros.core.constants import CERTAIN
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.state.base import BaseSettings
 from biped_com_ros.core.state.estimator import StateEstimator, SynchronizedSettings
@@ -59,6 +60,7 @@ from biped_com_ros.core.wrench.contact_probability import (
 from biped_com_ros.core.wrench.virtual_feet import VirtualFeet
 from biped_com_ros.core.wrench.virtual_foot_wrenches import (
     VirtualFootWrenches, VirtualWrenchSettings)
+from biped_com_ros.nodes.wrench_aggregator.parameters import WrenchAggregatorParameters
 import numpy as np
 
 #: Left out of all errors: filters and learnt deviations begin, s.
@@ -122,7 +124,8 @@ class RecordedWrenchErrors(NamedTuple):
     force
         Vertical, root mean square as a share of the weight.
     cop
-        Under feet with 30 % of the weight, root mean squares along x and y, m.
+        Under feet with 30 % of the weight, where there is one by the estimate: root mean squares
+        along x and y, m.
     covered
         How often 95 % intervals cover the truth, least and most of the axes.
     internal
@@ -152,10 +155,12 @@ def wrench_errors(walk: RecordedWalk, found: VirtualWalk) -> RecordedWrenchError
     span = slice(begin, len(found.wrenches))
     weight, truth = 9.81 * walk.model.mass, walk.true_wrenches[span]
     wrenches, errors = found.wrenches[span], found.wrenches[span] - truth
-    loads = truth[..., 2] > 0.3 * weight
+    deviations = np.sqrt(np.diagonal(found.covariances[span], axis1=1, axis2=2))
+    least = np.maximum(WrenchAggregatorParameters().cop_min_share * weight,
+                       CERTAIN * deviations[:, 2::6])
+    loads = (truth[..., 2] > 0.3 * weight) & (wrenches[..., 2] > least)
     cop = [root_mean_square(wrenches[loads][:, k] / wrenches[loads][:, 2]
                             - truth[loads][:, k] / truth[loads][:, 2]) for k in (4, 3)]
-    deviations = np.sqrt(np.diagonal(found.covariances[span], axis1=1, axis2=2))
     covered = (np.abs(errors.reshape(len(errors), -1)) < 1.96 * deviations).mean(0)
     return RecordedWrenchErrors(
         root_mean_square(errors[..., 2]) / weight, (cop[0], cop[1]),
