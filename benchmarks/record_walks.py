@@ -30,6 +30,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 import math
 from pathlib import Path
 import sys
@@ -52,28 +53,28 @@ _FALLEN = 0.6
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
+class RobotFiles:
     """Where a checkout has what belongs to a robot: model for MuJoCo, URDF."""
 
     scene: str
     urdf: str
 
 
-SOURCES = {
-    'g1': Source(scene='g1_description/scene.xml', urdf='g1_description/g1_12dof.urdf'),
-    'h1': Source(scene='h1/scene.xml', urdf='h1/urdf/h1.urdf'),
-    'h1_2': Source(scene='h1_2/scene.xml', urdf='h1_2/h1_2_12dof.urdf')}
+ROBOTS = {
+    'g1': RobotFiles(scene='g1_description/scene.xml', urdf='g1_description/g1_12dof.urdf'),
+    'h1': RobotFiles(scene='h1/scene.xml', urdf='h1/urdf/h1.urdf'),
+    'h1_2': RobotFiles(scene='h1_2/scene.xml', urdf='h1_2/h1_2_12dof.urdf')}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Walk:
+class CommandedWalk:
     """
     What is asked of a robot.
 
     Attributes
     ----------
     robot
-        Of `SOURCES`.
+        Of `ROBOTS`.
     commands
         Velocities forward and to the left and turning rate, m/s and rad/s, in equal parts of the
         time.
@@ -92,16 +93,17 @@ class Walk:
 
 _FORWARD, _FAST = (0.5, 0.0, 0.0), (0.8, 0.0, 0.0)
 _VARIED = ((0.6, 0.0, 0.0), (0.0, 0.0, 0.8), (0.3, 0.2, -0.4), (0.0, 0.0, 0.0), (-0.3, 0.0, 0.0))
-WALKS = {f'{robot}_{name}': Walk(robot=robot, **walk) for robot in SOURCES for name, walk in {
-    'fast': {'commands': (_FAST,)},
-    'backward': {'commands': ((-0.4, 0.0, 0.0),)},
-    'sideways': {'commands': ((0.1, 0.3, 0.0),)},
-    'varied': {'commands': _VARIED},
-    'pushed60': {'commands': ((0.4, 0.0, 0.0),), 'push': 60.0},
-    'friction1': {'commands': (_FORWARD,), 'friction': 1.1}}.items()}
+WALKS = {f'{robot}_{name}': CommandedWalk(robot=robot, **walk)
+         for robot in ROBOTS for name, walk in {
+             'fast': {'commands': (_FAST,)},
+             'backward': {'commands': ((-0.4, 0.0, 0.0),)},
+             'sideways': {'commands': ((0.1, 0.3, 0.0),)},
+             'varied': {'commands': _VARIED},
+             'pushed60': {'commands': ((0.4, 0.0, 0.0),), 'push': 60.0},
+             'friction1': {'commands': (_FORWARD,), 'friction': 1.1}}.items()}
 
 
-class Policy:
+class WalkingPolicy:
     """A learned policy: 50 times per second positions of the joints, for their drives."""
 
     def __init__(self, directory: Path, robot: str) -> None:
@@ -133,12 +135,12 @@ class Policy:
         return target
 
 
-class Recorder:
+class WalkRecorder:
     """The robot of a walk in MuJoCo, and what is recorded of it."""
 
-    def __init__(self, directory: Path, walk: Walk) -> None:
-        self.walk, self.policy = walk, Policy(directory, walk.robot)
-        self.model = load_model(directory / 'resources/robots' / SOURCES[walk.robot].scene)
+    def __init__(self, directory: Path, walk: CommandedWalk) -> None:
+        self.walk, self.policy = walk, WalkingPolicy(directory, walk.robot)
+        self.model = load_model(directory / 'resources/robots' / ROBOTS[walk.robot].scene)
         self.model.dof_frictionloss[6:] = walk.friction
         self.data = mujoco.MjData(self.model)
         self.data.qpos[7:] = self.policy.rest
@@ -260,13 +262,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     options: Any = parser.parse_args(argv)
     if unknown := [name for name in options.names if name not in WALKS]:
         parser.error(f"no walk '{unknown[0]}'; there are {', '.join(WALKS)}")
+    if not (options.policies / 'deploy/pre_train').is_dir():
+        parser.error(f"'{options.policies}' is no checkout of unitree_rl_gym: it has no folder "
+                     'deploy/pre_train')
+    if find_spec('torch') is None:
+        parser.error('the policies need PyTorch: pip install torch')
     options.out.mkdir(parents=True, exist_ok=True)
     for name in options.names or WALKS:
         walk = WALKS[name]
-        source = SOURCES[walk.robot].urdf
-        write_urdf(options.policies / 'resources/robots' / source,
-                   options.out / Path(source).name)
-        recorder = Recorder(options.policies, walk)
+        urdf = ROBOTS[walk.robot].urdf
+        write_urdf(options.policies / 'resources/robots' / urdf,
+                   options.out / Path(urdf).name)
+        recorder = WalkRecorder(options.policies, walk)
         try:
             recorder.run(options.seconds, options.seed)
         except ValueError as error:
