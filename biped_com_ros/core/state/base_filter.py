@@ -19,7 +19,7 @@ rolls, and leaves from its toes turns about its centre of pressure, which is at 
 origin of the sole rises and falls. A foot slides more easily the less it carries, and the faster
 it turns the more an error of the centre of pressure matters: its anchor moves at random
 accordingly. Where an innovation is too large the foot has slipped, and its anchor is put where it
-is now.
+is now. Feet that all seem to slip for long show that the velocity is wrong: it is taken from them.
 
 The filter needs each sample of the IMU, and the wrenches of the feet at the instants of the
 joints. While the robot stands still, with all feet in contact, the bias of the gyroscope is
@@ -61,10 +61,10 @@ _SLIP_GATE, _FLOOR_GATE = 16.0, 9.0
 _ORIENTED, _LEVELLED, _STARTING_SPEED = 0.02, 0.1, 0.2
 #: Standard deviation of the velocity, m/s, from which on it counts as unknown.
 _LOST = 1.0
-#: Where all feet contradict the filter for this long they do not slip: its velocity is wrong.
-_LONGEST_SLIP_NS = 300_000_000
 #: And up to which the DCM is known to a few centimetres.
 _KNOWN_SPEED = 0.1
+#: Where all feet contradict the filter for this long they do not slip: its velocity is wrong.
+_LONGEST_SLIP_NS = 300_000_000
 _CERTAIN = 1e-6
 
 
