@@ -16,7 +16,8 @@ Records walks of learned policies in MuJoCo, with the truth, for ``benchmarks.wa
 
 ::
 
-    python -m benchmarks.record_walks --policies DIR --out DIR [--seconds 20] [NAME ...]
+    python -m benchmarks.record_walks --policies DIR --out DIR [--seconds 20] [--push-every 4]
+                                      [NAME ...]
 
 ``DIR`` is a checkout of unitree_rl_gym, which has policies and models of Unitree G1, H1 and H1-2;
 PyTorch is needed to evaluate them (``pip install torch``). Neither belongs to this project, nor
@@ -46,8 +47,8 @@ import yaml
 TIMESTEP = 0.002
 #: Of the phase that the policies get, s.
 _PERIOD = 0.8
-#: Pushes last 0.2 s, every 4 s.
-_PUSH_EVERY, _PUSH_FOR = 4.0, 0.2
+#: Of a push, s.
+_PUSH_FOR = 0.2
 _FALLEN = 0.6
 """A robot whose pelvis is lower than this share of its first height has fallen."""
 
@@ -138,8 +139,9 @@ class WalkingPolicy:
 class WalkRecorder:
     """The robot of a walk in MuJoCo, and what is recorded of it."""
 
-    def __init__(self, directory: Path, walk: CommandedWalk) -> None:
+    def __init__(self, directory: Path, walk: CommandedWalk, push_every: float) -> None:
         self.walk, self.policy = walk, WalkingPolicy(directory, walk.robot)
+        self._push_every = push_every
         self.model = load_model(directory / 'resources/robots' / ROBOTS[walk.robot].scene)
         self.model.dof_frictionloss[6:] = walk.friction
         self.data = mujoco.MjData(self.model)
@@ -185,8 +187,8 @@ class WalkRecorder:
 
     def _push(self, time: float, push: Array, random: np.random.Generator) -> Array:
         """Return the force on the pelvis, N."""
-        since = time % _PUSH_EVERY
-        if self.walk.push == 0.0 or time < _PUSH_EVERY or since >= _PUSH_FOR:
+        since = time % self._push_every
+        if self.walk.push == 0.0 or time < self._push_every or since >= _PUSH_FOR:
             return np.zeros(3)
         if push.any():
             return push
@@ -258,6 +260,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                         help='a checkout of unitree_rl_gym')
     parser.add_argument('--out', type=Path, required=True, help='directory of the recordings')
     parser.add_argument('--seconds', type=float, default=20.0, help='of each')
+    parser.add_argument('--push-every', type=float, default=4.0,
+                        help='time between pushes, s; 4 is five periods of the gait')
     parser.add_argument('--seed', type=int, default=0, help='of the directions of pushes')
     options: Any = parser.parse_args(argv)
     if unknown := [name for name in options.names if name not in WALKS]:
@@ -273,7 +277,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         urdf = ROBOTS[walk.robot].urdf
         write_urdf(options.policies / 'resources/robots' / urdf,
                    options.out / Path(urdf).name)
-        recorder = WalkRecorder(options.policies, walk)
+        recorder = WalkRecorder(options.policies, walk, options.push_every)
         try:
             recorder.run(options.seconds, options.seed)
         except ValueError as error:
