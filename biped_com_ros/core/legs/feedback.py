@@ -238,7 +238,8 @@ class GaitFeedback:
         found = bound_zmp(reference, contact.shares @ points - reference, corners, margin)
         error = self._engaged * min(contact.load, 1.0) * (found - goal)
         planned = plan.zmp(time)
-        if self._settings.max_step_adjustment and self._is_tilted:
+        if self._settings.max_step_adjustment and (
+                self._is_tilted or self._is_rocking(time, contact.shares)):
             self._com.slow_down(dt, self._settings.tipping_time)
         else:
             self._com.update(dt, error, lambda offset: bound_zmp(
@@ -268,6 +269,11 @@ class GaitFeedback:
             return touching
         return tuple(touches or not lean.is_airborne
                      for touches, lean in zip(touching, self._leans))
+
+    def _is_rocking(self, time: float, shares: Array) -> bool:
+        """Whether only one of two soles that have landed is loaded: joints would drive that."""
+        return (shares.max() == 1.0 and all(self._gait.plan.in_contact(time))
+                and not any(lean.is_airborne for lean in self._leans))
 
     def _update_motion(self, dt: float, time: float, values: Array, measured: WalkMeasurement,
                        shares: Array, soles: Array) -> _Geometry:
@@ -378,12 +384,15 @@ class GaitFeedback:
         """Update where the base is, for the foot in the air, and after its landing."""
         base = self._commanded_base(values)
         measured = self._measured_lean(time, base, geometry, contact)
-        for lean, stands, share in zip(
-                self._leans, self._standing(time), contact.shares.tolist()):
+        due = self._gait.plan.in_contact(time)
+        for lean, stands, share, is_due in zip(
+                self._leans, self._standing(time), contact.shares.tolist(), due):
             if lean.has_landed:
                 self._land(lean)
             elif share == 0.0 and (lean.is_airborne or not stands):
-                lean.follow(measured)
+                # A foot that should have landed must not draw back from the ground.
+                if not (is_due and lean.is_airborne):
+                    lean.follow(measured)
             else:
                 lean.fade(dt, self._settings.return_time)
 

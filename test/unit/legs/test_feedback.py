@@ -183,6 +183,39 @@ def test_the_foot_in_the_air_stays_level_while_the_robot_leans(steps):
     assert (R @ rows[0, :3].T)[2, 2] < 0.995  # the stance foot is held
 
 
+def test_a_foot_that_should_have_landed_does_not_draw_back_from_a_robot_that_leans_on_it(steps):
+    phase, roll = steps.swings[0], 0.05
+    feedback = GaitFeedback(steps, stepping(0.05, sole_gain=0.0, max_wait=1e-3))
+
+    def height(time):
+        measured = leaning(steps, feedback.increments, time, roll)
+        rows = steps.model.state(measured.positions).placements_in_base(steps.model.soles)
+        edge = np.array((0.0, -0.04, 0.0)) @ rows[0, :3] + rows[0, 3]
+        return (measured.R_world_base @ (rows[1, 3] - edge))[2]
+
+    for time in (*np.arange(phase.start + 0.1, phase.end, DT), *[phase.end + DT] * 5):
+        # It turns over the inner edge of the left foot as soon as the right one should stand.
+        measured = leaning(steps, feedback.increments, time, roll * (time > phase.end))
+        measured.wrenches[0, 3] *= -1.0
+        feedback.update(DT, time, measured)
+    # A rigid robot's is down by the roll times the 70 mm from the edge; one that draws back, not.
+    assert height(time) < -0.7 * roll * 0.07
+
+
+def test_a_robot_that_rocks_from_foot_to_foot_is_not_driven(gait):
+    """Where both soles should stand and one does, its pressure is not where joints put it."""
+    shifts = []
+    for settings in (BalanceSettings(), stepping(0.05)):
+        feedback = GaitFeedback(gait, settings)
+        for _ in range(20):
+            measured = on_ground(gait, np.zeros_like(feedback.increments), np.eye(3))
+            measured.wrenches[0] *= 2.0
+            measured.wrenches[1] = 0.0
+            feedback.update(DT, 0.0, measured)
+        shifts.append(float(np.hypot(*feedback.com_shift)))
+    assert shifts[0] > 1e-3 and shifts[1] == 0.0
+
+
 def test_without_step_adjustment_the_foot_in_the_air_leans_with_the_robot(steps):
     phase = steps.swings[0]
     time = 0.5 * (phase.start + phase.end)
