@@ -18,8 +18,10 @@ Anchors are the centres of pressure, not the origins of the soles: a foot that l
 rolls, and leaves from its toes turns about its centre of pressure, which is at rest, while the
 origin of the sole rises and falls. A foot slides more easily the less it carries, and the faster
 it turns the more an error of the centre of pressure matters: its anchor moves at random
-accordingly. Where an innovation is too large the foot has slipped, and its anchor is put where it
-is now. Feet that all seem to slip for long show that the velocity is wrong: it is taken from them.
+accordingly. Just after its touch-down a foot sinks in and rises again, by millimetres within a
+tenth of a second: meanwhile its height counts little. Where an innovation is too large the foot
+has slipped, and its anchor is put where it is now. Feet that all seem to slip for long show that
+the velocity is wrong: it is taken from them.
 
 The filter needs each sample of the IMU, and the wrenches of the feet at the instants of the
 joints. While the robot stands still, with all feet in contact, the bias of the gyroscope is
@@ -85,6 +87,8 @@ class FilterSettings:
         Random walk of a foot in addition, per speed of its rotation, m/sqrt(s) per rad/s.
     sinking
         Random walk in addition along the vertical, since soles and ground give way, m/sqrt(s).
+    settling, settling_time
+        The same just after a touch-down, m/sqrt(s), and the time constant with which it fades, s.
     floor_deviation
         Standard deviation of the height of the floor from the plane z = 0, m; 0 where it is not
         level, as on stairs and slopes.
@@ -100,7 +104,9 @@ class FilterSettings:
     leg_deviation: float = 5e-4
     slip: float = 3e-3
     rolling: float = 6e-3
-    sinking: float = 0.02
+    sinking: float = 0.005
+    settling: float = 0.2
+    settling_time: float = 0.05
     floor_deviation: float = 0.005
     odometry_deviation: float = 0.02
     odometry_heading: float = 0.01
@@ -223,6 +229,7 @@ class BaseFilter:
 
     def _reset_stance(self) -> None:
         self._anchored, self._levelled = [[False] * len(self._feet) for _ in range(2)]
+        self._contact_times = [math.inf] * len(self._feet)
         self._still.reset()
 
     def add_reading(self, stamp_ns: int, quaternion: Array, gyro: Array,
@@ -250,6 +257,7 @@ class BaseFilter:
         restarted = self._time_ns is None or not (
             0 < stamp_ns - self._time_ns <= LONGEST_STEP_NS)
         intervals = self._readings.advance(stamp_ns)
+        elapsed = 0.0 if self._time_ns is None else 1e-9 * (stamp_ns - self._time_ns)
         self._time_ns = stamp_ns
         if restarted:
             self._start(state, in_contact)
@@ -262,6 +270,8 @@ class BaseFilter:
                 self._go_on(np.zeros(3), 0.5 * _LOST)
         shifts = self._pressure.update(wrenches)
         agrees = self._use_feet(state, in_contact, shifts)
+        self._contact_times = [time + elapsed if touches else 0.0
+                               for time, touches in zip(self._contact_times, in_contact)]
         if restarted or agrees:
             self._agreed_ns = stamp_ns
         elif stamp_ns - self._agreed_ns > _LONGEST_SLIP_NS:
@@ -361,11 +371,13 @@ class BaseFilter:
         # Along the axes of the joint that carries the sole: of a turn only its size matters.
         turns = placements[:, :3].dot(gyro_in_base) + twists[:, 3:]
         variances: list[float] = []  # as Python floats: for a few feet half the time of arrays
-        for share, (x, y, z) in zip(self._pressure.shares, turns.tolist()):
+        for share, time, (x, y, z) in zip(
+                self._pressure.shares, self._contact_times, turns.tolist()):
             slide = min(max((_FULL_GRIP / max(share, 1e-3)) ** 2, 1.0), _LEAST_GRIP)
             level = (settings.slip * slide) ** 2 + settings.rolling ** 2 * (
                 x * x + y * y + z * z)
-            variances += (level, level, level + settings.sinking ** 2)
+            settling = settings.settling * math.exp(-time / settings.settling_time)
+            variances += (level, level, level + settings.sinking ** 2 + settling ** 2)
         return np.array(variances)
 
     def _use_feet(self, state: RobotState, in_contact: tuple[bool, ...], shifts: Array) -> bool:

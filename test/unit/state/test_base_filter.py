@@ -246,6 +246,39 @@ def test_a_foot_that_slips_does_not_take_the_base_with_it():
     assert estimate.base.slips == 1
 
 
+def displaced(motion, offset):
+    """Return changes of the joints that move the right sole by an offset in the world, m."""
+    model, rest, h = motion.model, motion.joints(0.0)[0], 1e-6
+    index = model.joint_index(('right_hip_roll', 'right_knee', 'right_ankle'))
+
+    def sole(change):
+        row = model.state(rest + change).placements_in_base(model.soles)[1]
+        return (motion.base(0.0) @ Pose(row[:3].T, row[3])).position
+    units = np.eye(len(rest))[index]
+    J = np.array([(sole(h * unit) - sole(-h * unit)) / (2.0 * h) for unit in units]).T
+    return np.linalg.solve(J, offset) @ units
+
+
+@pytest.mark.parametrize(('settings', 'is_right'), [
+    (NOT_LEVEL, True), (FilterSettings(floor_deviation=0.0, sinking=0.02, settling=0.0), False)])
+def test_a_foot_that_sinks_in_at_its_touch_down_does_not_move_the_base(settings, is_right):
+    """By 6 mm in 20 ms, and it comes up again in the next 100 ms; the other one stands."""
+    motion, _ = standing(0.0, 0.0)
+    down = displaced(motion, np.array((0.0, 0.0, -0.006)))
+    landed, found = 0.6, samples(motion, times(0.6), (middle, middle))
+    for key, ns, arguments in samples(motion, times(0.3, landed), (middle, middle), (0.5, 0.5)):
+        t = 1e-9 * (ns - START) - landed
+        depth = np.interp(t, (0.0, 0.02, 0.12), (0.0, 1.0, 0.0))
+        speed = (depth - np.interp(t - 1e-4, (0.0, 0.02, 0.12), (0.0, 1.0, 0.0))) / 1e-4
+        found.append((key, ns, (motion.model.state(
+            motion.joints(0.0)[0] + depth * down, speed * down),) if key == 'joints'
+            else arguments))
+    located = feed(estimator(motion.model, settings), found)
+    heights = [state.state.base.position[2] for state in located]
+    moved = np.abs(np.array(heights[300:]) - heights[295]).max()
+    assert moved < 4e-4 if is_right else moved > 1e-3
+
+
 def velocity_error(located, motion, t):
     return np.linalg.norm(located.twist.linear - motion.base_twist(t)[0])
 
