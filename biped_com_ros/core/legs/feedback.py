@@ -390,8 +390,7 @@ class GaitFeedback:
             if lean.has_landed:
                 self._land(lean)
             elif share == 0.0 and (lean.is_airborne or not stands):
-                # A foot that should have landed must not draw back from the ground.
-                if not (is_due and lean.is_airborne):
+                if not is_due:  # one that should have landed must not draw back from the ground
                     lean.follow(measured)
             else:
                 lean.fade(dt, self._settings.return_time)
