@@ -104,8 +104,8 @@ class FilterSettings:
     leg_deviation: float = 5e-4
     slip: float = 3e-3
     rolling: float = 6e-3
-    sinking: float = 0.02
-    settling: float = 0.5
+    sinking: float = 0.01
+    settling: float = 0.2
     settling_time: float = 0.05
     floor_deviation: float = 0.005
     odometry_deviation: float = 0.02
