@@ -161,6 +161,7 @@ def joints_walk():
     try:
         rig.play(0.5)
         rig.missing = {'imu', 'left', 'right'}
+        rig.play(0.2)  # until what was sent of these has arrived
         with walking(rig.node.get_fully_qualified_name() + '/effort', EFFORT_STATIONS) as walk:
             rig.step()
             spin_until_complete(rig, walk)

@@ -93,7 +93,8 @@ def test_trajectories_have_positions_and_efforts_and_replace_commands(make, talo
     assert [point.time_from_start.nanosec for point in message.points] == [
         40_000_000, 60_000_000, 80_000_000, 100_000_000, 300_000_000]
     # From the joint states on, however late it arrives, and at rest in the end.
-    assert message.header.stamp in [efforts.header.stamp for efforts in rig.efforts]
+    rig.until(lambda: message.header.stamp in [efforts.header.stamp for efforts in rig.efforts],
+              'the efforts of that instant')
     for point in message.points:
         np.testing.assert_allclose(point.positions, rig.positions)
         assert not any(point.velocities) and not len(point.accelerations)
