@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 import math
 from typing import NamedTuple
 
+from biped_com_ros.core.constants import NEVER_NS
 from biped_com_ros.core.errors import check_setting
 from biped_com_ros.core.geometry.polygon import Point
 from biped_com_ros.core.geometry.pose import Array, combined, Placement, Pose, Vector
@@ -32,6 +33,8 @@ from biped_com_ros.core.wrench.contact import ContactDetector, ContactThresholds
 import numpy as np
 
 _POINT: tuple[Point, ...] = ((0.0, 0.0),)
+#: A hand keeps its wrench for this time without messages: one that is lost is no hand that lets go.
+_MEMORY_NS = 200_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +116,7 @@ class Hands:
         self._settings, self._weight = settings, weight
         self._largest = settings.largest_force * weight
         self._detectors = [ContactDetector(settings.thresholds, weight) for _ in self.names]
+        self._last: dict[int, tuple[int, Sequence[float]]] = {}
         self.touching: tuple[HandTouch, ...] = ()
 
     @staticmethod
@@ -123,14 +127,39 @@ class Hands:
     def reset(self) -> None:
         """Reset which hands touch."""
         self.touching = ()
+        self._last.clear()
         for detector in self._detectors:
             detector.reset()
 
     def continue_from(self, other: Hands) -> None:
         """Continue with the contacts of the hands of another monitor of the same robot."""
         self.touching, self._detectors = other.touching, other._detectors
+        self._last = other._last
         for detector in self._detectors:
             detector.set_thresholds(self._settings.thresholds, self._weight)
+
+    def remembered(self, stamp_ns: int, wrenches: Sequence[Sequence[float] | None],
+                   ) -> Sequence[Sequence[float] | None]:
+        """
+        Return the wrenches of an instant, in place of a missing one the last for up to 0.2 s.
+
+        Parameters
+        ----------
+        stamp_ns
+            Of the instant, ns.
+        wrenches
+            On each hand; None where there is none of this instant.
+
+        """
+        found = []
+        for i, wrench in enumerate(wrenches):
+            last_ns, last = self._last.get(i, (NEVER_NS, None))
+            if wrench is not None:
+                self._last[i] = stamp_ns, wrench
+            elif stamp_ns - last_ns <= _MEMORY_NS:
+                wrench = last
+            found.append(wrench)
+        return found
 
     def placements(self, state: RobotState) -> list[Placement]:
         """Return the hands in the world: their axes, then the position, m."""

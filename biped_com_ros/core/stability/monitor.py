@@ -339,7 +339,7 @@ class StabilityMonitor:
         if step_ns < 0:
             self._restart()
         self.problem = ''
-        located = self._without_payload(located)
+        located = self._without_payload(self._with_all_hands(located))
         soles = located.state.sole_placements_in_world.tolist()
         hands, hand_contacts = self._touching_hands(located)
         support, contacts = self._support(located, soles, hand_contacts)
@@ -360,6 +360,14 @@ class StabilityMonitor:
             wrench=wrench, zmp_in_world=zmp, dcm_in_world=dcm, zmp_margin=zmp_margin,
             dcm_margin=dcm_margin, omega_0=omega_0, filtered=filtered, change=change,
             least_force=self._least_force, weight=self._weight, load=self._load)
+
+    def _with_all_hands(self, located: LocatedState) -> LocatedState:
+        """Complete the wrenches of hands of which a message is late or lost."""
+        if located.hand_wrenches:
+            located = copy(located)  # other callbacks get the same object
+            located.hand_wrenches = self.hands.remembered(
+                located.stamp_ns, located.hand_wrenches)
+        return located
 
     def _without_payload(self, located: LocatedState) -> LocatedState:
         """Update the payload, and subtract its weight from the wrench of the hand with it."""

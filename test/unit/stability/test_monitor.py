@@ -163,3 +163,31 @@ def test_a_virtual_hand_makes_the_zmp_as_uncertain_as_its_force(model):
     for _ in range(10):
         free = report(np.zeros(3), covariance, touches=False)
     assert not free.hands and free.zmp_covariance is None
+
+
+def test_a_hand_whose_messages_are_lost_holds_on_for_a_fifth_of_a_second(model):
+    """The robot leans on one hand: without it the ZMP would be elsewhere, and the support less."""
+    robot, weight = with_virtual_hands(model), 9.81 * model.mass
+    state = robot.state(robot.posture()).in_world(Pose.identity())
+    feet = np.zeros((2, 6))
+    feet[:, 2] = 0.45 * weight
+    force = [0.0, 0.0, 0.1 * weight, 0.0, 0.0, 0.0]
+    detectors, monitor = contacts(robot), StabilityMonitor(robot, MonitorSettings())
+
+    def report(ms, *hands):
+        instant = located(robot, detectors, ms * MS, state, feet, AT_REST)
+        instant.hand_wrenches = hands
+        found = monitor.update(instant)
+        assert instant.hand_wrenches is hands  # other callbacks get the same instant
+        return found
+    for ms in range(0, 100, 20):
+        before = report(ms, [0.0] * 6, force)
+    for ms in range(100, 281, 20):
+        now = report(ms, None if ms < 200 else [0.0] * 6, None)
+        assert [hand.name for hand in now.hands] == ['right']
+        assert now.zmp_in_world == pytest.approx(before.zmp_in_world, abs=1e-9)
+        assert now.support.area == pytest.approx(before.support.area, rel=1e-9)
+    without = report(300, [0.0] * 6, None)
+    assert not without.hands and without.support.area < 0.9 * before.support.area
+    monitor.update(located(robot, detectors, 0, state, feet, AT_REST))  # the clock is set back
+    assert not report(20, None, None).hands
