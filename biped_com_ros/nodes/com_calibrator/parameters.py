@@ -130,15 +130,15 @@ class ComCalibratorParameters(RobotNodeParameters):
     tilt_noise: float = parameter(
         0.0009, 'Standard deviation of the direction of gravity', 'rad', 0.0, 0.1)
     force_bias: float = parameter(
-        2.0, 'Standard deviation of the constant bias of forces, which is estimated; 0: no bias',
+        3.0, 'Standard deviation of the constant bias of forces, which is estimated; 0: no bias',
         'N', 0.0, 100.0)
     moment_bias: float = parameter(
         0.1, 'Standard deviation of the bias of moments', 'N m', 0.0, 10.0)
     force_drift: float = parameter(
-        1.0, 'Standard deviation of the change of the bias of forces from the first to the last '
+        3.0, 'Standard deviation of the change of the bias of forces from the first to the last '
         'pose', 'N', 0.0, 100.0)
     moment_drift: float = parameter(
-        0.05, 'Standard deviation of the change of the bias of moments', 'N m', 0.0, 10.0)
+        0.1, 'Standard deviation of the change of the bias of moments', 'N m', 0.0, 10.0)
     wrench_gain: float = parameter(
         0.02, "Standard deviation of the gain errors of a wrench sensor's axes, as shares", '',
         0.0, 0.5)
@@ -159,7 +159,7 @@ class ComCalibratorParameters(RobotNodeParameters):
         0.02, "Standard deviation of joints' static friction, as a share of the effort limit; it "
         'is estimated where approach shows it with both signs', '', 0.0, 1.0)
     encoder_offset: float = parameter(
-        0.004, 'Standard deviation of the bias of joint positions', 'rad', 0.0, 0.1)
+        0.005, 'Standard deviation of the bias of joint positions', 'rad', 0.0, 0.1)
     tilt_bias: float = parameter(
         0.005, 'Standard deviation of the bias of the direction of gravity', 'rad', 0.0, 0.1)
     sole_turn: float = parameter(

@@ -63,8 +63,10 @@ LARGEST_SCALE = 4.0
 SIDED = 0.1
 """Share of friction that counts as noise where the side is known from which a joint came."""
 
-SCALE_OBSERVATIONS = 1.0
-"""As many observations the assumed spread of a kind of instrument error is worth."""
+SMALLER_OBSERVATIONS, LARGER_OBSERVATIONS = 10.0, 1.0
+"""As many observations the assumed spread of a kind of instrument error is worth where the data
+show a smaller and a larger one: from few errors that happen to be small, or that the data hardly
+determine, it does not follow that those of the same kind that nothing shows are small as well."""
 
 STRONGEST = 10.0
 """Effort limits beyond this many times what any joint needs are not credible; then each motor is
@@ -312,8 +314,9 @@ class CalibrationProblem:
         group, size = self.instruments.group, int(self.instruments.group.max(initial=-1)) + 1
         known = np.clip(1.0 - np.diag(posterior.covariance)[n:], 0.0, 1.0)
         square = self.at.scales ** 2 * x[n:] ** 2
-        scales = ((SCALE_OBSERVATIONS + np.bincount(group, square, size))
-                  / (SCALE_OBSERVATIONS + np.bincount(group, known, size)))
+        found, count = np.bincount(group, square, size), np.bincount(group, known, size)
+        assumed = np.where(found < count, SMALLER_OBSERVATIONS, LARGER_OBSERVATIONS)
+        scales = (assumed + found) / (assumed + count)
         self.at.scales = np.clip(np.sqrt(scales), 1.0 / LARGEST_SCALE, LARGEST_SCALE)[group]
         return float(np.abs(np.log(self.at.scales / before)).max(initial=0.0))
 
