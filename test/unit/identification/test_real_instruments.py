@@ -252,3 +252,23 @@ def test_reduction_of_variance_is_that_of_more_equations():
     weak = [('none', 1e-3 * rows[0][1])]
     assert 'none of the known postures helps' in best_candidates(
         covariance, [2], weak)[0].describe()
+
+
+def spreads(found):
+    """Return the learned spread of each kind of error over the assumed one, the least of a kind."""
+    learned = {}
+    for estimate, spread in zip(found.instruments.estimates, found.data.instrument_spread):
+        ratio = spread / estimate.prior_sd
+        learned[estimate.kind] = min(learned.get(estimate.kind, ratio), ratio)
+    return learned
+
+
+def test_larger_errors_than_assumed_are_believed_sooner_than_smaller_ones():
+    """What nothing shows of a kind stays uncertain, however small its other errors happen to be."""
+    true = TrueRobot('sabian', seed=4)
+    exact = true.captures(24)
+    assert min(spreads(Estimator(true.model).solve(exact)).values()) > 0.5
+    random = np.random.default_rng(0)
+    offsets = 3.0 * NOISE.encoder_offset * random.normal(size=len(true.model.joint_names))
+    wrong = [replace(c, positions=c.positions + offsets) for c in exact]
+    assert spreads(Estimator(true.model).solve(wrong))[InstrumentKind.JOINT_OFFSET] > 2.0
