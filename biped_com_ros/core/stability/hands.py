@@ -33,7 +33,7 @@ from biped_com_ros.core.wrench.contact import ContactDetector, ContactThresholds
 import numpy as np
 
 _POINT: tuple[Point, ...] = ((0.0, 0.0),)
-#: A hand keeps its wrench for this time without messages: one that is lost is no hand that lets go.
+#: A hand keeps its wrench without messages for this time: one that is lost lets nothing go.
 _MEMORY_NS = 200_000_000
 
 

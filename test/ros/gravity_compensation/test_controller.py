@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 import re
 import threading
 import time
@@ -80,9 +81,12 @@ def test_the_log_names_each_reason_although_another_was_logged_just_before(rig, 
     def is_active():
         return rig.node.supervisor.state == ACTIVE and rig.is_balanced()
     rig.until(is_active, 'efforts')
+
+    def names(reason):
+        return any(reason in line for line in lines())
     for name, reason in (('imu', 'the IMU'), ('left', "'left'")):
         rig.missing = {name}
-        rig.until(lambda: any(reason in line for line in lines()), f'the line about {reason}')
+        rig.until(partial(names, reason), f'the line about {reason}')
         rig.missing = set()
         rig.until(is_active, 'efforts again')
     reasons = {re.sub('[0-9.]+', '', line) for line in lines()}

@@ -255,7 +255,7 @@ def test_reduction_of_variance_is_that_of_more_equations():
 
 
 def spreads(found):
-    """Return the learned spread of each kind of error over the assumed one, the least of a kind."""
+    """Return the least learned spread of each kind of error over the assumed one."""
     learned = {}
     for estimate, spread in zip(found.instruments.estimates, found.data.instrument_spread):
         ratio = spread / estimate.prior_sd
@@ -264,7 +264,7 @@ def spreads(found):
 
 
 def test_larger_errors_than_assumed_are_believed_sooner_than_smaller_ones():
-    """What nothing shows of a kind stays uncertain, however small its other errors happen to be."""
+    """What nothing shows of a kind stays uncertain, however small its other errors are."""
     true = TrueRobot('sabian', seed=4)
     exact = true.captures(24)
     assert min(spreads(Estimator(true.model).solve(exact)).values()) > 0.5
