@@ -219,14 +219,21 @@ def test_what_cannot_be_distinguished_is_named():
 def test_the_posture_that_helps_most_is_named_and_helps():
     """All joints came to rest from one side: friction looks like a torque offset."""
     true = TrueRobot('sabian', seed=1)
-    n = len(true.model.joint_names)
-    captures = [replace(c, approach=np.ones(n)) for c in true.captures(15)]
+    ones = np.ones(len(true.model.joint_names))
+    exact = [replace(c, approach=ones) for c in true.captures(15)]
+    parameters = unknowns(true, exact)
+    _, values = draw(parameters, 1)
+    errors = parameters.errors(np.where(
+        [e.kind in (InstrumentKind.FRICTION, InstrumentKind.TORQUE_OFFSET)
+         for e in parameters.estimates(values, values)], values, 0.0))
+    captures = [measure(c, errors, 0.0) for c in exact]
     estimator = Estimator(true.model)
     found = estimator.solve(captures)
     what, number, share = next(found for found in (re.search(
-        r"; (friction of \w+): pose '(\d+)' with all joints approached from the other side would "
-        r'reduce its variance by (\d+) %', a.advice) for a in found.ambiguities) if found).groups()
-    again = estimator.solve([*captures, replace(captures[int(number)], approach=-np.ones(n))])
+        r"; (torque offset of \w+): pose '(\d+)' with all joints approached from the other side "
+        r'would reduce its variance by (\d+) %', a.advice) for a in found.ambiguities) if found).groups()
+    again = estimator.solve(
+        [*captures, measure(replace(exact[int(number)], approach=-ones), errors, 0.0)])
     variance = [next(e.sd ** 2 for e in each.instruments.estimates
                      if describe_instrument(e) == what) for each in (found, again)]
     assert float(share) > 20.0
