@@ -33,8 +33,8 @@ from biped_com_ros.core.wrench.contact import ContactDetector, ContactThresholds
 import numpy as np
 
 _POINT: tuple[Point, ...] = ((0.0, 0.0),)
-#: A hand keeps its wrench without messages for this time: one that is lost lets nothing go.
-_MEMORY_NS = 200_000_000
+#: For so long without messages a hand keeps its wrench: one that is lost lets nothing go.
+_SILENCE_NS = 200_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +138,7 @@ class Hands:
         for detector in self._detectors:
             detector.set_thresholds(self._settings.thresholds, self._weight)
 
-    def remembered(self, stamp_ns: int, wrenches: Sequence[Sequence[float] | None],
+    def with_last(self, stamp_ns: int, wrenches: Sequence[Sequence[float] | None],
                    ) -> Sequence[Sequence[float] | None]:
         """
         Return the wrenches of an instant, in place of a missing one the last for up to 0.2 s.
@@ -156,7 +156,7 @@ class Hands:
             last_ns, last = self._last.get(i, (NEVER_NS, None))
             if wrench is not None:
                 self._last[i] = stamp_ns, wrench
-            elif stamp_ns - last_ns <= _MEMORY_NS:
+            elif stamp_ns - last_ns <= _SILENCE_NS:
                 wrench = last
             found.append(wrench)
         return found

@@ -365,7 +365,7 @@ class StabilityMonitor:
         """Complete the wrenches of hands of which a message is late or lost."""
         if located.hand_wrenches:
             located = copy(located)  # other callbacks get the same object
-            located.hand_wrenches = self.hands.remembered(
+            located.hand_wrenches = self.hands.with_last(
                 located.stamp_ns, located.hand_wrenches)
         return located
 

@@ -229,9 +229,11 @@ def test_the_posture_that_helps_most_is_named_and_helps():
     captures = [measure(c, errors, 0.0) for c in exact]
     estimator = Estimator(true.model)
     found = estimator.solve(captures)
-    what, number, share = next(found for found in (re.search(
+    advice = re.compile(
         r"; (torque offset of \w+): pose '(\d+)' with all joints approached from the other side "
-        r'would reduce its variance by (\d+) %', a.advice) for a in found.ambiguities) if found).groups()
+        r'would reduce its variance by (\d+) %')
+    what, number, share = next(
+        match for a in found.ambiguities if (match := advice.search(a.advice))).groups()
     again = estimator.solve(
         [*captures, measure(replace(exact[int(number)], approach=-ones), errors, 0.0)])
     variance = [next(e.sd ** 2 for e in each.instruments.estimates
@@ -270,7 +272,7 @@ def spreads(found):
     return learned
 
 
-def test_larger_errors_than_assumed_are_believed_sooner_than_smaller_ones():
+def test_larger_errors_than_assumed_widen_a_spread_sooner_than_smaller_ones_narrow_it():
     """What nothing shows of a kind stays uncertain, however small its other errors are."""
     true = TrueRobot('sabian', seed=4)
     exact = true.captures(24)
