@@ -139,7 +139,7 @@ class Hands:
             detector.set_thresholds(self._settings.thresholds, self._weight)
 
     def with_last(self, stamp_ns: int, wrenches: Sequence[Sequence[float] | None],
-                   ) -> Sequence[Sequence[float] | None]:
+                  ) -> Sequence[Sequence[float] | None]:
         """
         Return the wrenches of an instant, in place of a missing one the last for up to 0.2 s.
 
