@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 import math
 from typing import NamedTuple
 
-from biped_com_ros.core.constants import NEVER_NS
 from biped_com_ros.core.errors import check_setting
 from biped_com_ros.core.geometry.polygon import Point
 from biped_com_ros.core.geometry.pose import Array, combined, Placement, Pose, Vector
@@ -143,6 +142,8 @@ class Hands:
         """
         Return the wrenches of an instant, in place of a missing one the last for up to 0.2 s.
 
+        Where nothing is to be replaced, that is the very same object.
+
         Parameters
         ----------
         stamp_ns
@@ -151,15 +152,14 @@ class Hands:
             On each hand; None where there is none of this instant.
 
         """
-        found = []
+        found = None
         for i, wrench in enumerate(wrenches):
-            last_ns, last = self._last.get(i, (NEVER_NS, None))
             if wrench is not None:
                 self._last[i] = stamp_ns, wrench
-            elif stamp_ns - last_ns <= _SILENCE_NS:
-                wrench = last
-            found.append(wrench)
-        return found
+            elif i in self._last and stamp_ns - self._last[i][0] <= _SILENCE_NS:
+                found = found or list(wrenches)
+                found[i] = self._last[i][1]
+        return found or wrenches
 
     def placements(self, state: RobotState) -> list[Placement]:
         """Return the hands in the world: their axes, then the position, m."""

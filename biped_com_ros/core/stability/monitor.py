@@ -363,10 +363,10 @@ class StabilityMonitor:
 
     def _with_all_hands(self, located: LocatedState) -> LocatedState:
         """Complete the wrenches of hands of which a message is late or lost."""
-        if located.hand_wrenches:
+        wrenches = self.hands.with_last(located.stamp_ns, located.hand_wrenches)
+        if wrenches is not located.hand_wrenches:
             located = copy(located)  # other callbacks get the same object
-            located.hand_wrenches = self.hands.with_last(
-                located.stamp_ns, located.hand_wrenches)
+            located.hand_wrenches = wrenches
         return located
 
     def _without_payload(self, located: LocatedState) -> LocatedState:
