@@ -30,13 +30,18 @@ from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.polygon import Point
 from biped_com_ros.core.geometry.pose import Array
 import numpy as np
+from scipy.linalg.blas import dger
 
 #: Coefficients, slopes and pivots below this are zero; the columns have the size of one.
 _ZERO = 1e-10
 #: Ratios nearer to each other than this are equal: the solution has more than one basis.
 _TIE = 1e-11
-#: Reduced costs of zero are taken for this; cotangents below the other for a right angle.
-_TINY, _QUARTER = 1e-12, 1e-3
+#: What does not gain along an axis is taken to gain as little as this.
+_TINY = 1e-12
+#: Columns of the tableau.
+_HEIGHTS, _CHANGES = -2, -1
+#: In place of a column, in the basis.
+_LACKING = -1
 _MOST_STEPS = 1000
 _NO_END = 'the region of support was not found: check friction and contacts'
 
@@ -81,15 +86,13 @@ def project(equations: Array, right_side: Array, values: Array,
 
 class _Tableau:
     """
-    Simplex tableau with two reduced costs per coefficient, one for each axis of the plane.
+    Simplex tableau with two objectives, one along each of two axes of the plane.
 
-    One row for each coefficient, for what is left of each limit, for what each equation lacks,
-    and for the values of the basis. In each row: first what the basis needs for one of it, where
-    the limits come before the equations, then the reduced costs, which are read as one complex
-    number; then the gain in what the equations lack. Limits begin with what is left of them in
-    the basis, so that only equations have to be satisfied first.
-    What is left and what lacks, the identity, become the inverse of the basis. By them ties are
-    broken (lexicographic rule), so that the method cannot run in a circle.
+    One row for each coefficient in the basis, then the reduced costs of the objectives, and at
+    first of what the equations lack. One column for each coefficient, and for what is left of each
+    limit, which the basis begins with; then the values of the basis, and what small changes of the
+    right sides would add to them. By these ties are broken (perturbation), so that the method
+    cannot run in a circle.
     """
 
     def __init__(self, equations: Array, right_side: Array, values: Array, limited: Array,
@@ -98,108 +101,109 @@ class _Tableau:
         self._m = m = k + len(equations)
         #: Coefficients and what is left of limits: what may enter the basis.
         self._n = n + k
-        table = np.zeros((n + m + 1, m + 3))
+        table = np.zeros((m + 3, n + k + 2))
         signs = np.where(right_side < 0.0, -1.0, 1.0)
-        table[:n, :k], table[-1, :k] = limited.T, limits
-        np.multiply(equations.T, signs, out=table[:n, k:m])
-        table[n:-1, :m].flat[::m + 1] = 1.0
-        table[-1, k:m] = right_side * signs
-        table[:n, m:-1] = values.T
-        table[:n, -1] = table[:n, k:m].sum(axis=1)
-        table[-1, -1] = table[-1, k:m].sum()
+        table[:k, :n], table[:k, _HEIGHTS] = limited, limits
+        table[:k, n:n + k] = np.eye(k)
+        np.multiply(equations, signs[:, None], out=table[k:m, :n])
+        np.multiply(right_side, signs, out=table[k:m, _HEIGHTS])
+        table[m:m + 2, :n] = values
+        table[k:m].sum(axis=0, out=table[m + 2])
         if not np.isfinite(table).all():
             raise InputError('a region of support needs finite contacts')
-        if min(table[-1, :k].tolist(), default=0.0) < 0.0:
+        if limits.min(initial=0.0) < 0.0:
             raise InputError(f'limits of sums of coefficients must not be negative, not {limits}')
+        #: What an equation lacks has no column, since it never enters again.
+        self._basis = [*range(n, n + k), *[_LACKING] * len(equations)]
         self._use(table)
-        self._basis = list(range(n, n + m))
 
     def _use(self, table: Array) -> None:
-        self._table, self._next = table, np.empty_like(table)
-        self._identity = np.eye(table.shape[1])
+        m = self._m
+        table[:m, _CHANGES] = np.sqrt(np.arange(2.0, m + 2.0))
+        self._table, self._transposed = table, table.T
+        self._heights, self._changes = table[:m, _HEIGHTS], table[:m, _CHANGES]
+        self._corner = table[m:m + 2, _HEIGHTS]
 
     def find_feasible(self) -> bool:
         """Go to coefficients that satisfy the equations; return whether there are any."""
         m, n = self._m, self._n
         self._climb(m + 2)
-        if self._table[-1, m + 2] > 1e-9:
+        if self._table[m + 2, _HEIGHTS] > 1e-9:
             return False
-        self._use(self._table[:, :m + 2].copy())
         for place in range(m):
-            if self._basis[place] >= n:  # at zero; redundant if nothing can replace it
-                column = int(np.abs(self._table[:n, place]).argmax())
-                if abs(self._table[column, place]) > 1e-9:
+            if self._basis[place] == _LACKING:  # at zero; redundant if nothing can replace it
+                column = int(np.abs(self._table[place, :n]).argmax())
+                if abs(self._table[place, column]) > 1e-9:
                     self._exchange(place, column)
+        self._use(self._table[:m + 2].copy())
         return True
 
     def corners(self) -> list[Point]:
         """Turn the direction once around, from the x axis on."""
-        n = self._n
         self._climb(self._m)
-        # Along the direction, and across it: the reduced costs, <= 0 at the furthest corner, and
-        # how they grow as the direction turns.
-        costs, cotangents = self._costs.copy(), np.empty(n)
-        along, across = costs.real, costs.imag
-        corners, turned = [self._corner()], 0.0
+        # The heights of objectives are their negative values.
+        (x, y), ahead, after = self._corner.tolist(), (0.0, -1.0), (1.0, 0.0)
+        corners = [(-x, -y)]
+        for _ in range(4):
+            corners += [(a * ahead[0] + b * after[0], a * ahead[1] + b * after[1])
+                        for a, b in self._quarter_turn()]
+            ahead, after = after, (-ahead[0], -ahead[1])
+        return corners
+
+    def _quarter_turn(self) -> list[list[float]]:
+        """Turn direction and axes; return the corners along these, with the other sign."""
+        first, second = self._table[self._m:]
+        first[:], second[:] = second.copy(), -first
+        ahead, after = first[:self._n], second[:self._n]
+        tangents, tiny = np.empty(self._n), np.full(self._n, _TINY)
+        heights: list[list[float]] = []
         for _ in range(_MOST_STEPS):
-            np.minimum(along, -_TINY, out=cotangents)
-            np.divide(across, cotangents, out=cotangents)
-            column = int(cotangents.argmin())
-            cotangent = -cotangents.item(column)
-            enters = cotangent > _QUARTER
-            turned += math.atan2(1.0, cotangent) if enters else 0.5 * math.pi
-            if turned >= 2.0 * math.pi:
-                return corners
-            if enters:
-                self._enter(column)
-                corners.append(self._corner())
-            np.multiply(self._costs, complex(math.cos(turned), -math.sin(turned)), out=costs)
+            # Nothing gains along the direction yet. What will along the axis after the one ahead
+            # begins to this angle before the latter.
+            np.maximum(after, tiny, out=tangents)
+            np.divide(ahead, tangents, out=tangents)
+            column = int(tangents.argmax())
+            while ahead.item(column) < _ZERO and tangents.item(column) > 0.0 and (
+                    after.item(column) < _ZERO):
+                tangents[column] = 0.0  # rounding
+                column = int(tangents.argmax())
+            if tangents.item(column) <= 0.0:
+                return heights
+            self._enter(column)
+            heights.append(self._corner.tolist())
         raise InputError(_NO_END)
-
-    @property
-    def _costs(self) -> Array:
-        """Return the reduced costs along x and y of what may enter, as complex numbers."""
-        return self._table[:self._n, self._m:].view(complex)[:, 0]
-
-    def _corner(self) -> Point:
-        x, y = self._table[-1, self._m:].tolist()
-        return -x, -y
 
     def _climb(self, objective: int) -> None:
         """Increase an objective as far as it goes."""
+        gains = self._table[objective, :self._n]
         for _ in range(_MOST_STEPS):
-            gains = self._table[:self._n, objective]
             column = int(gains.argmax())
-            if gains.item(column) < _ZERO:
+            if gains[column] < _ZERO:
                 return
             self._enter(column)
         raise InputError(_NO_END)
 
     def _enter(self, column: int) -> None:
         """Take a coefficient into the basis, for the one that becomes zero first."""
-        slopes, heights = self._table[column].tolist(), self._table[-1].tolist()
-        least, ties = math.inf, []
-        for place in range(self._m):
-            if slopes[place] > 1e-9:
-                ratio = heights[place] / slopes[place]
-                if ratio < least - _TIE:
-                    least, ties = ratio, [place]
-                elif ratio <= least + _TIE:
-                    ties.append(place)
-        if not ties:
+        changes = self._changes
+        slopes, heights = self._table[:, column].tolist(), self._heights.tolist()
+        least, leaving = math.inf, -1
+        for place, height, slope in zip(range(self._m), heights, slopes):
+            if slope > 1e-9:
+                ratio = height / slope
+                if ratio < least - _TIE or (ratio <= least + _TIE and (
+                        changes[place] * slopes[leaving] < changes[leaving] * slope)):
+                    least, leaving = ratio, place
+        if leaving < 0:
             raise InputError('the contacts can hold every centre of mass: limit their forces')
-        if len(ties) > 1:
-            inverse = self._table[-1 - self._m:-1]
-            ties.sort(key=lambda place: (inverse[:, place] / slopes[place]).tolist())
-        self._exchange(ties[0], column)
+        self._exchange(leaving, column)
 
     def _exchange(self, place: int, column: int) -> None:
-        """Take a coefficient into the basis at a place: one product of matrices."""
-        entering, step = self._table[column], self._identity.copy()
-        inverse = 1.0 / entering.item(place)
-        np.multiply(entering, -inverse, out=step[place])
-        step[place, place] = inverse
-        np.dot(self._table, step, out=self._next)
-        self._next[column] = self._identity[place]  # without errors of rounding
-        self._table, self._next = self._next, self._table
+        """Take a coefficient into the basis at a place."""
+        entering, row = self._table[:, column].copy(), self._table[place].copy()
+        pivot = entering.item(place)
+        # From row i entering[i] / pivot of that row is subtracted, and that row is divided by the
+        # pivot; in place, by BLAS, without the keywords that would take as long again.
+        entering[place] = pivot - 1.0
+        dger(-1.0 / pivot, row, entering, 1, 1, self._transposed, True, True, True)
         self._basis[place] = column

@@ -66,3 +66,14 @@ def test_limits_that_cannot_be_are_refused(limit, problem):
     equations, right_side, values, limited, _ = drawn(0)
     with pytest.raises(InputError, match=problem):
         project(equations, right_side, values, limited, np.array((1.0, limit)))
+
+
+@pytest.mark.parametrize('turned', [0.0, 1e-5, 0.3])
+def test_edges_almost_across_to_an_axis_keep_their_corners(turned):
+    normals = np.add.outer(0.5 * np.pi * np.arange(4),
+                           (-3e-4, -1e-4, 0.0, 1e-4, 3e-4)).ravel() + turned
+    along = np.array((-np.sin(normals), np.cos(normals)))
+    points = np.cumsum(0.1 * along, axis=1)
+    corners = convex_hull(project(np.ones((1, 20)), np.ones(1), points))
+    assert len(corners) == 20
+    np.testing.assert_allclose(sorted(corners), sorted(points.T.tolist()), atol=1e-12)
