@@ -28,10 +28,10 @@ the root is estimated with the load; what the feet have in common, and cannot be
 a load, is in the covariance. (Sideways offsets alternate with the sway, and would be taken for
 height: they are left out.) The estimator needs no rest and no assumption on momentum, as the
 filter for standing robots does (:mod:`biped_com_ros.core.com.com_filter`). The height of the load
-is observed as soon as the robot accelerates horizontally. The rest is the external force. Its
-noise is that of differences, which a low-pass of second order removes better than one of first
-order. While the load of the feet changes fast, as at impacts, delays and soft ground produce
-spurious forces: then the cut-off is lower.
+is observed as soon as the robot accelerates horizontally. The rest is the external force. At
+impacts delays and soft ground produce spurious forces as large as the impact, but hardly an
+impulse: they are gone in a mean over the time since before them. So the force is the mean of the
+mean over a few instants, a triangular window, and never waits for impacts to be over.
 
 Wrenches are late; the rows of the motion wait for them. Assumptions: the load is fixed to the root
 link, and nothing but the feet touches. Instants with a horizontal external force are left out. A
@@ -53,6 +53,7 @@ from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.geometry.wrench import skew, sum_wrenches
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.signals.filters import MovingAverage
 from biped_com_ros.core.state.base import LocatedState
 from biped_com_ros.core.wrench.dynamics import ExternalForces
 import numpy as np
@@ -67,9 +68,6 @@ _LONGEST_DELAY = 0.1
 _GROUNDED, _PUSHED = 0.3, 0.06
 #: Time constant of the variance of residuals, s, and least deviation, as a share of the first.
 _LEARNING, _LEAST = 2.0, 0.03
-#: Change of the feet's load at which the cut-off of the external force is halved, weights per
-#: second, and the time constant with which it decays, s.
-_IMPACT, _IMPACT_TIME = 25.0, 0.02
 #: Instants between two steps of the least squares.
 _EVERY = 4
 
@@ -87,8 +85,10 @@ class WalkingComSettings:
     force_deviation, moment_deviation
         Deviation of the low-passed forces, as a share of the weight, and of the moments, as a
         lever of the weight, m: at first; then that of the residuals is used.
-    cutoff, push_cutoff
-        Of the low-pass of the equations, and of both stages of that of the external force, Hz.
+    cutoff
+        Of the low-pass of the equations, Hz.
+    push_window
+        Of both means of the external force, s.
     memory
         Time constant of the window, s.
     wrench_delay
@@ -109,7 +109,7 @@ class WalkingComSettings:
     force_deviation: float = 0.015
     moment_deviation: float = 0.008
     cutoff: float = 5.0
-    push_cutoff: float = 33.0
+    push_window: float = 0.019
     memory: float = 60.0
     wrench_delay: float = 0.0045
     com_deviation: float = 0.0015
@@ -133,7 +133,7 @@ class WalkingComEstimator:
     load_covariance
         Of :attr:`load`, (4, 4).
     external_force
-        Force on the robot other than at its feet, in the world, low-passed, (3,), N.
+        Force on the robot other than at its feet, in the world, averaged, (3,), N.
     is_started
         Whether there is an estimate.
 
@@ -181,8 +181,8 @@ class WalkingComEstimator:
         self._time, self._count = 0.0, 0
         self._smooth: Array | None = None
         self._acceleration: Array | None = None
-        self.external_force, self._first_stage = np.zeros(3), np.zeros(3)
-        self._carried, self._impact = 0.0, 0.0
+        self.external_force = np.zeros(3)
+        self._means = [MovingAverage(self.settings.push_window, 3) for _ in range(2)]
 
     @property
     def load(self) -> Array:
@@ -270,10 +270,9 @@ class WalkingComEstimator:
         missing = measured - row[_MOTION]
         R_world_root = located.state.base.rotation.dot(self._R_root_base.T)
         push = R_world_root.dot(by_load[:3].dot(self.load) - missing[:3])
-        share = -math.expm1(-2.0 * math.pi * self._push_cutoff(dt, wrenches) * dt)
-        self._first_stage = self._first_stage + share * (push - self._first_stage)
-        self.external_force = self.external_force + share * (
-            self._first_stage - self.external_force)
+        for mean in self._means:
+            push = mean.update(push, dt)
+        self.external_force = push
         sample = np.concatenate((missing, row[_BY_LOAD], self._by_offsets(soles, wrenches)))
         if self._smooth is None:
             self._smooth = sample
@@ -289,15 +288,6 @@ class WalkingComEstimator:
         """Return the sum of the wrenches of the feet at and along the root, (6,)."""
         total = np.array(sum_wrenches(wrenches, soles.tolist(), self._root.tolist()))
         return total.reshape(2, 3).dot(self._R_root_base.T).reshape(-1)
-
-    def _push_cutoff(self, dt: float, wrenches: Sequence[Sequence[float]]) -> float:
-        """Return the cut-off of the external force, Hz: lower while the load changes fast."""
-        before, self._carried = self._carried, sum([wrench[2] for wrench in wrenches])
-        self._impact *= math.exp(-dt / _IMPACT_TIME)
-        if before and dt > 0.0:
-            change = abs(self._carried - before) / (dt * self._weight)
-            self._impact = max(self._impact, change)
-        return self.settings.push_cutoff / (1.0 + (self._impact / _IMPACT) ** 2)
 
     def _by_offsets(self, soles: Array, wrenches: Sequence[Sequence[float]]) -> Array:
         """Return moments about y and z by offsets of the feet along x of the root, (2 F,)."""

@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 import math
 
 from biped_com_ros.core.errors import ConfigurationError
@@ -258,3 +259,59 @@ class NoiseMeter:
         difference *= max(min(self._elapsed / self._time, 1.0), 1.0 / self._differences)
         self._variance += difference
         self._elapsed = 0.0
+
+
+class MovingAverage:
+    """
+    Mean of a vector over the last while, which was zero before it began.
+
+    It is the change of the integral, over the time. So two errors that cancel each other are gone
+    once both are within the average, however large they are, and nothing is left of the past.
+
+    Parameters
+    ----------
+    duration
+        Over which it is taken, s.
+    size
+        Length of the vectors.
+
+    """
+
+    def __init__(self, duration: float, size: int) -> None:
+        if not 0.0 < duration < math.inf:
+            raise ConfigurationError(
+                f'an average over {duration} s is not possible; the time must be positive')
+        self.duration, self._zeros = duration, np.zeros(size)
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew, from zero."""
+        self._time, self._integral = 0.0, self._zeros
+        self._integrals = deque([(self._time, self._integral)])
+
+    def update(self, sample: Array, dt: float) -> Array:
+        """
+        Return the average.
+
+        Parameters
+        ----------
+        sample
+            (size,), of the time since the sample before.
+        dt
+            That time, s, not negative.
+
+        Returns
+        -------
+        array (size,)
+
+        """
+        self._time += dt
+        self._integral = self._integral + dt * sample
+        integrals, begin = self._integrals, self._time - self.duration
+        integrals.append((self._time, self._integral))
+        while integrals[1][0] <= begin:
+            integrals.popleft()
+        (before, first), (after, second) = integrals[0], integrals[1]
+        share = (begin - before) / (after - before) if begin > before else 0.0
+        average: Array = (self._integral - first - share * (second - first)) / self.duration
+        return average

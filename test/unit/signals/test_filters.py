@@ -16,7 +16,8 @@
 from __future__ import annotations
 
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.signals.filters import Differentiator, LowPass, NoiseMeter
+from biped_com_ros.core.signals.filters import (
+    Differentiator, LowPass, MovingAverage, NoiseMeter)
 import numpy as np
 import pytest
 
@@ -156,3 +157,34 @@ def test_noise_is_measured_whatever_the_signal_does(dt):
         variance = meter.update(signal + rng.normal(0.0, (0.01, 1e-5)), dt)
     assert np.sqrt(variance[0]) == pytest.approx(0.01, rel=0.25)
     assert np.sqrt(variance[1]) < 1e-4, 'the jump and the swing are not noise'
+
+
+@pytest.mark.parametrize('dt', [0.002, 0.003, 0.05])
+def test_an_average_is_that_of_the_last_while_at_any_step(dt):
+    average, rng, time = MovingAverage(0.019, 2), np.random.default_rng(5), 0.0
+    times, samples = [0.0], []
+    for _ in range(40):
+        time += dt * rng.uniform(0.5, 1.5)
+        times.append(time)
+        samples.append(rng.standard_normal(2))
+        found = average.update(samples[-1], times[-1] - times[-2])
+        overlaps = np.clip(np.minimum(times[1:], time) - np.maximum(
+            times[:-1], time - 0.019), 0.0, None)
+        np.testing.assert_allclose(found, overlaps @ np.array(samples) / 0.019, atol=1e-12)
+
+
+def test_of_errors_that_cancel_each_other_an_average_has_nothing_left():
+    average, found = MovingAverage(0.02, 1), []
+    for k in range(40):
+        found.append(average.update(np.array([{10: 500.0, 13: -500.0}.get(k, 0.0)]), 0.002)[0])
+    assert found[10] == pytest.approx(50.0)
+    np.testing.assert_allclose(found[13:20], 0.0, atol=1e-12)
+    np.testing.assert_allclose(found[23:], 0.0, atol=1e-12)
+    average.reset()
+    assert average.update(np.array([1.0]), 0.002)[0] == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize('duration', [0.0, -1.0, np.nan, np.inf])
+def test_an_average_over_no_time_is_refused(duration):
+    with pytest.raises(ConfigurationError, match='must be positive'):
+        MovingAverage(duration, 3)
