@@ -170,7 +170,8 @@ def test_a_push_is_found_within_30_ms_also_at_an_impact_and_noise_is_none(
         wrench_delay=0.0, foot_deviation=1e-5))
     for k, (now, wrench, com, _) in enumerate(instants):
         acting = push * (k >= 600)
-        spurious = impact * weight * (float(k == 599) - float(k == 601)) * np.array((0.5, 0.2, 1.0))
+        spurious = impact * weight * (float(k == 599) - float(k == 601)) * np.array(
+            (0.5, 0.2, 1.0))
         noise = np.concatenate((0.01 * weight * rng.standard_normal(3) + spurious, np.zeros(3)))
         now.wrenches = at_sole(now, wrench + noise - np.concatenate(
             (acting, np.cross(com, acting))))
