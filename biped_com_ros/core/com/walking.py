@@ -21,7 +21,7 @@ first moment h that is fixed to the root:
 
     force = m a + w' x h + w x (w x h)        moment = h x a
 
-This is linear in (m, h): least squares with a prior, low-passed rows and an exponential window.
+This is linear in (m, h): least squares with a prior, averaged rows and an exponential memory.
 Joint offsets and the mounting of the IMU move the line of action of each foot's force, above all
 forwards or backwards, where three joints of a leg add up. So an offset of each foot along x of
 the root is estimated with the load; what the feet have in common, and cannot be distinguished from
@@ -30,8 +30,8 @@ height: they are left out.) The estimator needs no rest and no assumption on mom
 filter for standing robots does (:mod:`biped_com_ros.core.com.com_filter`). The height of the load
 is observed as soon as the robot accelerates horizontally. The rest is the external force. At
 impacts delays and soft ground produce spurious forces as large as the impact, but hardly an
-impulse: they are gone in a mean over the time since before them. So the force is the mean of the
-mean over a few instants, a triangular window, and never waits for impacts to be over.
+impulse: they are gone in a mean over the time since before them. So rows and force are means of
+means, triangular windows, and never wait for impacts to be over.
 
 Wrenches are late; the rows of the motion wait for them. Assumptions: the load is fixed to the root
 link, and nothing but the feet touches. Instants with a horizontal external force are left out. A
@@ -83,12 +83,10 @@ class WalkingComSettings:
         Prior deviation of the mass, as a share of the robot's, and of the first moment over the
         robot's mass, m.
     force_deviation, moment_deviation
-        Deviation of the low-passed forces, as a share of the weight, and of the moments, as a
+        Deviation of the averaged forces, as a share of the weight, and of the moments, as a
         lever of the weight, m: at first; then that of the residuals is used.
-    cutoff
-        Of the low-pass of the equations, Hz.
-    push_window
-        Of both means of the external force, s.
+    window, push_window
+        Over which the mean of the mean is taken, of the equations and of the external force, s.
     memory
         Time constant of the window, s.
     wrench_delay
@@ -108,7 +106,7 @@ class WalkingComSettings:
     initial_moment: float = 0.015
     force_deviation: float = 0.015
     moment_deviation: float = 0.008
-    cutoff: float = 5.0
+    window: float = 0.1
     push_window: float = 0.019
     memory: float = 60.0
     wrench_delay: float = 0.0045
@@ -141,7 +139,7 @@ class WalkingComEstimator:
 
     def __init__(self, model: RobotModel, settings: WalkingComSettings | None = None) -> None:
         self._model, self.settings = model, settings or WalkingComSettings()
-        self._motion = ExternalForces(model, self.settings.cutoff)
+        self._motion = ExternalForces(model)
         #: Whether the wrenches do not come from the model itself.
         self._is_measured = not any(foot.is_virtual for foot in model.config.feet.values())
         self._no_efforts = np.zeros(len(model.joint_names))
@@ -179,10 +177,12 @@ class WalkingComEstimator:
         self._motion.reset()
         self._rows: deque[tuple[float, Array]] = deque()
         self._time, self._count = 0.0, 0
-        self._smooth: Array | None = None
         self._acceleration: Array | None = None
         self.external_force = np.zeros(3)
-        self._means = [MovingAverage(self.settings.push_window, 3) for _ in range(2)]
+        self._push_means = [MovingAverage(self.settings.push_window, 3) for _ in range(2)]
+        # Of six rows: what is missing, how it depends on the load, and two on each foot's offset.
+        size = 6 + 24 + 2 * self._feet
+        self._means = [MovingAverage(self.settings.window, size) for _ in range(2)]
 
     @property
     def load(self) -> Array:
@@ -270,19 +270,17 @@ class WalkingComEstimator:
         missing = measured - row[_MOTION]
         R_world_root = located.state.base.rotation.dot(self._R_root_base.T)
         push = R_world_root.dot(by_load[:3].dot(self.load) - missing[:3])
-        for mean in self._means:
+        for mean in self._push_means:
             push = mean.update(push, dt)
         self.external_force = push
         sample = np.concatenate((missing, row[_BY_LOAD], self._by_offsets(soles, wrenches)))
-        if self._smooth is None:
-            self._smooth = sample
-        self._smooth = self._smooth - math.expm1(
-            -2.0 * math.pi * self.settings.cutoff * dt) * (sample - self._smooth)
+        for mean in self._means:
+            sample = mean.update(sample, dt)
         self._count += 1
         level = math.hypot(*self.external_force[:2].tolist())
         if self._count % _EVERY == 0 and level < _PUSHED * self._weight and (
                 R_world_root.dot(measured[:3])[2] > _GROUNDED * self._weight):
-            self._learn(_EVERY * dt)
+            self._learn(_EVERY * dt, sample)
 
     def _at_root(self, soles: Array, wrenches: Sequence[Sequence[float]]) -> Array:
         """Return the sum of the wrenches of the feet at and along the root, (6,)."""
@@ -295,17 +293,16 @@ class WalkingComEstimator:
         along_y, along_z = forces.dot(self._R_root_base.T).T[1:]
         return np.concatenate((-along_z, along_y))
 
-    def _learn(self, dt: float) -> None:
-        assert self._smooth is not None
-        missing, by_all = self._smooth[:6], np.zeros((6, len(self._prior)))
-        by_all[:, :4] = self._smooth[6:30].reshape(6, 4)
-        by_all[4:, 4:] = self._smooth[30:].reshape(2, -1)
+    def _learn(self, dt: float, sample: Array) -> None:
+        missing, by_all = sample[:6], np.zeros((6, len(self._prior)))
+        by_all[:, :4] = sample[6:30].reshape(6, 4)
+        by_all[4:, 4:] = sample[30:].reshape(2, -1)
         residual = missing - by_all.dot(self._parameters)
         self._variances = np.maximum(
             self._variances + dt / _LEARNING * (residual * residual - self._variances),
             _LEAST ** 2 * self._first_variances)
-        # Number of independent samples per second behind a first-order low-pass.
-        weighted = by_all.T * (math.pi * self.settings.cutoff * dt / self._variances)
+        # Number of independent samples per second: the integral of the squared window.
+        weighted = by_all.T * (dt / (1.5 * self.settings.window) / self._variances)
         keep = math.exp(-dt / self.settings.memory)
         self._information = keep * self._information + weighted.dot(by_all)
         self._found = keep * self._found + weighted.dot(missing)

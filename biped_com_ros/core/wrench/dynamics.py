@@ -50,7 +50,7 @@ class ExternalForces:
     model
         The robot, which has an IMU.
     cutoff
-        Cut-off of the low-pass, Hz.
+        Cut-off of the low-pass, Hz; not needed where only :attr:`raw` is used.
     ends
         Frames at the ends of the limbs; default: the soles.
 
@@ -80,7 +80,8 @@ class ExternalForces:
 
     """
 
-    def __init__(self, model: RobotModel, cutoff: float, ends: FrameSet | None = None) -> None:
+    def __init__(self, model: RobotModel, cutoff: float = 0.0,
+                 ends: FrameSet | None = None) -> None:
         self._model, self._cutoff, self._ends = model, cutoff, ends or model.soles
         self._dynamics = pin.Model(model.pin_model)
         self._dynamics.gravity = pin.Motion.Zero()
