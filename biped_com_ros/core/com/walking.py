@@ -104,8 +104,8 @@ class WalkingComSettings:
 
     initial_mass: float = 0.1
     initial_moment: float = 0.015
-    force_deviation: float = 0.015
-    moment_deviation: float = 0.008
+    force_deviation: float = 0.01
+    moment_deviation: float = 0.005
     window: float = 0.1
     push_window: float = 0.019
     memory: float = 60.0
