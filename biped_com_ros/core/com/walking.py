@@ -88,7 +88,7 @@ class WalkingComSettings:
     window, push_window
         Over which the mean of the mean is taken, of the equations and of the external force, s.
     memory
-        Time constant of the window, s.
+        Time constant with which the past is forgotten, s.
     wrench_delay
         By how much the wrenches are late, s.
     com_deviation
