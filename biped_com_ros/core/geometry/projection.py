@@ -30,7 +30,6 @@ from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.polygon import Point
 from biped_com_ros.core.geometry.pose import Array
 import numpy as np
-from scipy.linalg.blas import dger
 
 #: Coefficients, slopes and pivots below this are zero; the columns have the size of one.
 _ZERO = 1e-10
@@ -120,7 +119,7 @@ class _Tableau:
     def _use(self, table: Array) -> None:
         m = self._m
         table[:m, _CHANGES] = np.sqrt(np.arange(2.0, m + 2.0))
-        self._table, self._transposed = table, table.T
+        self._table, self._product = table, np.empty_like(table)
         self._heights, self._changes = table[:m, _HEIGHTS], table[:m, _CHANGES]
         self._corner = table[m:m + 2, _HEIGHTS]
 
@@ -200,10 +199,9 @@ class _Tableau:
 
     def _exchange(self, place: int, column: int) -> None:
         """Take a coefficient into the basis at a place."""
-        entering, row = self._table[:, column].copy(), self._table[place].copy()
-        pivot = entering.item(place)
-        # From row i entering[i] / pivot of that row is subtracted, and that row is divided by the
-        # pivot; in place, by BLAS, without the keywords that would take as long again.
-        entering[place] = pivot - 1.0
-        dger(-1.0 / pivot, row, entering, 1, 1, self._transposed, True, True, True)
+        table = self._table
+        row = table[place] / table.item(place, column)
+        np.dot(table[:, column, None], row[None], out=self._product)
+        np.subtract(table, self._product, out=table)
+        table[place] = row
         self._basis[place] = column
