@@ -152,6 +152,10 @@ class WalkingComEstimator:
         of_load = model.mass * np.array((s.initial_mass, *[s.initial_moment] * 3))
         self._prior = np.diag(np.concatenate(
             (of_load, np.full(self._feet, s.foot_deviation))) ** -2.0)
+        # Of six rows: what is missing, how it depends on the load, and two on each foot's offset.
+        size = 6 + 24 + 2 * self._feet
+        self._means = [MovingAverage(s.window, size) for _ in range(2)]
+        self._push_means = [MovingAverage(s.push_window, 3) for _ in range(2)]
         self.reset()
 
     def _place_root(self) -> None:
@@ -179,10 +183,8 @@ class WalkingComEstimator:
         self._time, self._count = 0.0, 0
         self._acceleration: Array | None = None
         self.external_force = np.zeros(3)
-        self._push_means = [MovingAverage(self.settings.push_window, 3) for _ in range(2)]
-        # Of six rows: what is missing, how it depends on the load, and two on each foot's offset.
-        size = 6 + 24 + 2 * self._feet
-        self._means = [MovingAverage(self.settings.window, size) for _ in range(2)]
+        for mean in (*self._means, *self._push_means):
+            mean.reset()
 
     @property
     def load(self) -> Array:

@@ -281,7 +281,7 @@ class MovingAverage:
         if not 0.0 < duration < math.inf:
             raise ConfigurationError(
                 f'an average over {duration} s is not possible; the time must be positive')
-        self.duration, self._zeros = duration, np.zeros(size)
+        self._duration, self._zeros = duration, np.zeros(size)
         self.reset()
 
     def reset(self) -> None:
@@ -307,11 +307,11 @@ class MovingAverage:
         """
         self._time += dt
         self._integral = self._integral + dt * sample
-        integrals, begin = self._integrals, self._time - self.duration
+        integrals, begin = self._integrals, self._time - self._duration
         integrals.append((self._time, self._integral))
         while integrals[1][0] <= begin:
             integrals.popleft()
         (before, first), (after, second) = integrals[0], integrals[1]
         share = (begin - before) / (after - before) if begin > before else 0.0
-        average: Array = (self._integral - first - share * (second - first)) / self.duration
+        average: Array = (self._integral - first - share * (second - first)) / self._duration
         return average
