@@ -388,8 +388,9 @@ class BaseLean:
     Where the base is, from where it is commanded, as one leg sees it.
 
     A robot that is pushed turns about the edge of its stance sole, and no joint moves it back.
-    The leg in the air follows that, so that its foot lands level and where it should. After its
-    landing it brings the robot upright again.
+    The leg in the air follows that, so that its foot lands level and where it should. Where both
+    feet have landed and the robot turns about their edges, both legs do, so that the soles come to
+    lie flat. Then they bring the robot upright again.
 
     Attributes
     ----------
@@ -407,11 +408,21 @@ class BaseLean:
         self.is_airborne = self.has_landed = False
         self.height = 0.0
 
+    @property
+    def angle(self) -> float:
+        """Angle of the lean, rad."""
+        return float(np.hypot(*self.value[3:]))
+
     def follow(self, measured: Array) -> None:
         """Follow what is measured, (5,), while the foot is in the air."""
         self.is_airborne, self.height = True, 0.0
-        self.value = np.concatenate((limited(measured[:3], _LONGEST_LEAN),
-                                     limited(measured[3:], _LARGEST_LEAN)))
+        self.value = _limited_lean(measured)
+
+    def lie_flat(self, measured: Array, dt: float, time_constant: float) -> None:
+        """Approach what is measured, (5,), with a time constant, s: the sole turns to the ground."""
+        goal, share = _limited_lean(measured), math.exp(-dt / time_constant)
+        self.value = goal + share * (self.value - goal)
+        self.height *= share
 
     def fade(self, dt: float, return_time: float) -> None:
         """Return towards zero, `dt` s later, with a time constant, s."""
@@ -434,6 +445,10 @@ def limited(vector: Array, largest: float) -> Array:
     """Return a vector no longer than a limit."""
     size = float(np.linalg.norm(vector))
     return vector if size <= largest else np.asarray(vector * (largest / size))
+
+
+def _limited_lean(lean: Array) -> Array:
+    return np.concatenate((limited(lean[:3], _LONGEST_LEAN), limited(lean[3:], _LARGEST_LEAN)))
 
 
 def _turned(roll: float, pitch: float) -> Array:

@@ -46,6 +46,13 @@ _TILTED = 0.05
 """Mean tilt of the loaded soles from the ground, from which on what the soles measure says nothing
 about how the joints move the centre of mass, rad."""
 
+_LEANING = 0.06
+"""Angle between base and soles that both stand, from which on the robot has to come upright before
+anything else, rad."""
+
+_FLAT_TIME = 0.05
+"""Time constant with which soles that both stand turn to the ground, s."""
+
 _UPRIGHT_AGAIN = 0.5
 """Time after that in which tilts of soles are not those of the ground, s."""
 
@@ -239,7 +246,8 @@ class GaitFeedback:
         error = self._engaged * min(contact.load, 1.0) * (found - goal)
         planned = plan.zmp(time)
         if self._settings.max_step_adjustment and (
-                self._is_tilted or self._is_rocking(time, contact.shares)):
+                self._is_tilted or self._is_leaning(time)
+                or self._is_rocking(time, contact.shares)):
             self._com.slow_down(dt, self._settings.tipping_time)
         else:
             self._com.update(dt, error, lambda offset: bound_zmp(
@@ -255,6 +263,7 @@ class GaitFeedback:
         soles = self._gait.plan.soles(time)
         soles[:, :2] += self._steps.offsets
         soles[:, 2] = np.maximum(soles[:, 2], [lean.height for lean in self._leans])
+        soles[:, 2] = np.maximum(soles[:, 2], self._steps.clearances)
         return soles
 
     def _support(self, time: float,
@@ -269,6 +278,10 @@ class GaitFeedback:
             return touching
         return tuple(touches or not lean.is_airborne
                      for touches, lean in zip(touching, self._leans))
+
+    def _is_leaning(self, time: float) -> bool:
+        """Whether a robot on both feet has yet to come upright."""
+        return all(self._standing(time)) and any(lean.angle > _LEANING for lean in self._leans)
 
     def _is_rocking(self, time: float, shares: Array) -> bool:
         """Whether only one of two soles that have landed is loaded: joints would drive that."""
@@ -362,8 +375,11 @@ class GaitFeedback:
             self._predicted_error(dt), zmp_offset, math.exp(self._omega * left))
         if any(lean.is_airborne for lean in self._leans):
             self._steps.update(dt, plan, time, error, self.rate)
+        else:
+            self._steps.clearances[:] = 0.0
         ahead = (1.0 - self.rate) * self._com_velocity(time) / self._omega
-        self._rate.update(dt, plan.phase(time), self.dcm_error - ahead, shares)
+        self._rate.update(dt, plan.phase(time), self.dcm_error - ahead, shares,
+                          self._is_leaning(time))
 
     def _predicted_error(self, dt: float) -> Array:
         """Return the error of the DCM when increments take effect, (2,), m."""
@@ -384,14 +400,17 @@ class GaitFeedback:
         """Update where the base is, for the foot in the air, and after its landing."""
         base = self._commanded_base(values)
         measured = self._measured_lean(time, base, geometry, contact)
-        due = self._gait.plan.in_contact(time)
+        due, standing = self._gait.plan.in_contact(time), self._standing(time)
+        turns_on_edges = self._is_tilted and all(standing)
         for lean, stands, share, is_due in zip(
-                self._leans, self._standing(time), contact.shares.tolist(), due):
+                self._leans, standing, contact.shares.tolist(), due):
             if lean.has_landed:
                 self._land(lean)
             elif share == 0.0 and (lean.is_airborne or not stands):
                 if not is_due:  # one that should have landed must not draw back from the ground
                     lean.follow(measured)
+            elif turns_on_edges:
+                lean.lie_flat(measured, dt, _FLAT_TIME)
             else:
                 lean.fade(dt, self._settings.return_time)
 

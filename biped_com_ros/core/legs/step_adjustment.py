@@ -44,6 +44,10 @@ _SHIFTED = 0.9
 _LOCKED = 0.06
 """Time before its landing from which on a foot keeps its place, s."""
 
+_CLEARANCE, _CLEARANCE_SLOPE = 0.015, 0.2
+"""Largest height over the ground of a foot that has yet to move, m, and per distance: one that
+touches the ground on its way stays there."""
+
 
 def error_at_landing(error: Array, zmp_offset: Array, growth: float) -> Array:
     """
@@ -87,6 +91,8 @@ class StepAdjustment:
         Of both soles, (2, 2), m.
     velocities
         Of both soles relative to the plan, (2, 2), m/s.
+    clearances
+        Least heights of both soles over the ground, (2,), m.
 
     """
 
@@ -96,6 +102,7 @@ class StepAdjustment:
         self._half_widths = [0.5 * float(np.ptp([y for _, y in polygon])) for polygon in polygons]
         self.offsets: Array = np.zeros((2, 2))
         self.velocities: Array = np.zeros((2, 2))
+        self.clearances: Array = np.zeros(2)
         self._goal: Array = np.zeros(2)
         self._may_adjust = True
 
@@ -133,6 +140,7 @@ class StepAdjustment:
 
         """
         phase = plan.phase(time)
+        self.clearances[:] = 0.0
         if phase.step is None:
             self.velocities[:] = 0.0
             return
@@ -142,6 +150,8 @@ class StepAdjustment:
             if self._may_adjust and _another_follows(plan, phase):
                 goal = self._reachable(goal + self._settings.step_gain * landing_error, phase)
             self._goal = goal
+        away = float(np.hypot(*(self._goal - self.offsets[foot])))
+        self.clearances[foot] = min(_CLEARANCE_SLOPE * away, _CLEARANCE)
         self._move(foot, dt * min(rate, 1.0), left / max(rate, 1.0))
 
     def zmp_offset(self, plan: StepPlan, time: float) -> Array:
@@ -242,7 +252,7 @@ class GaitRate:
         self._waited, self._start = 0.0, -1.0
 
     def update(self, dt: float, phase: Phase, dcm_error: Array,
-               shares: Array | tuple[float, float] = (0.5, 0.5)) -> None:
+               shares: Array | tuple[float, float] = (0.5, 0.5), leans: bool = False) -> None:
         """
         Advance.
 
@@ -256,19 +266,23 @@ class GaitRate:
             Measured DCM from that of the walk at its full rate, (2,), m.
         shares
             Measured, of the load on both feet, (2,).
+        leans
+            Whether a robot on both feet has yet to come upright.
 
         """
         if phase.start != self._start:
             self._waited, self._start = 0.0, phase.start
-        goal, change = self._goal(phase, dcm_error, shares), dt * self._settings.max_rate_change
+        goal, change = self._goal(phase, dcm_error, shares, leans), dt * self._settings.max_rate_change
         self.value += min(max(goal - self.value, -change), change)
         self._waited += max(1.0 - self.value, 0.0) * dt
 
     def _goal(self, phase: Phase, dcm_error: Array,
-              shares: Array | tuple[float, float]) -> float:
+              shares: Array | tuple[float, float], leans: bool) -> float:
         """Return the rate that the error demands."""
-        s = self._settings
-        waits = self._waited < s.max_wait and not _has_shifted(phase, shares)
+        s, may_wait = self._settings, self._waited < self._settings.max_wait
+        if leans and may_wait and phase.step is None:
+            return 0.0
+        waits = may_wait and not _has_shifted(phase, shares)
         late = _lateness(phase, dcm_error) if waits else 0.0
         early = 0.0 if phase.step is None else float(_inward(phase) @ dcm_error)
         slower, faster = (min(max((error - s.wait_from) / s.wait_from, 0.0), 1.0)
