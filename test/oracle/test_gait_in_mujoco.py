@@ -176,12 +176,18 @@ def pushed(gait, force, heading, balance, seed=1):
     return not walker.has_fallen
 
 
-@pytest.mark.parametrize('heading, force', ((90.0, 6.0), (270.0, 7.5)))
-def test_a_push_that_fells_a_robot_is_survived_with_adjusted_steps(model, heading, force):
-    """To the foot in the air, which lands elsewhere, and away from it: the walk has to wait."""
+@pytest.mark.parametrize('heading, force, seed', (
+    (90.0, 6.0, 1), (270.0, 7.5, 1), (0.0, 15.0, 2), (180.0, 13.0, 2), (180.0, 13.0, 8)))
+def test_a_push_that_fells_a_robot_is_survived_with_adjusted_steps(model, heading, force, seed):
+    """
+    To the foot in the air, which lands elsewhere, and away from it: the walk has to wait.
+
+    Forward and backward, the robot comes to stand on the edges of both soles, which have to lie
+    flat again before the walk goes on.
+    """
     gait = walk(model, 4, LENGTH, options=QUICK)
-    assert not pushed(gait, force, heading, None)
-    assert pushed(gait, force, heading, stepping(0.15))
+    assert not pushed(gait, force, heading, None, seed)
+    assert pushed(gait, force, heading, stepping(0.15), seed)
 
 
 @pytest.mark.parametrize('heading, force, seed', ((270.0, 5.75, 2), (180.0, 11.75, 3)))
@@ -197,7 +203,8 @@ def test_a_push_does_not_fell_a_robot_later(model, heading, force, seed):
     assert pushed(gait, force, heading, stepping(0.15), seed)
 
 
-def test_with_feedback_a_robot_on_a_slope_walks_upright(model):
+@pytest.mark.parametrize('balance', (BalanceSettings(), stepping(0.15)))
+def test_with_feedback_a_robot_on_a_slope_walks_upright(model, balance):
     """
     At first the centre of mass leans by height times slope, 41 mm at 6 deg.
 
@@ -206,7 +213,7 @@ def test_with_feedback_a_robot_on_a_slope_walks_upright(model):
     slope = math.radians(6.0)
     options = PlantOptions(world=WorldOptions(floor_pitch=slope))
     gait = walk(model, 1, LENGTH, options=QUICK)
-    record = Walker(model, options, balance=BalanceSettings()).walk(gait)
+    record = Walker(model, options, balance=balance).walk(gait)
     off = record.zmp - record.reference
     height = gait.base[0, 2] + model.state(gait.positions[0]).com_in_base[2]
     upright = BalanceSettings().max_tilt_acceleration * height ** 2 / GRAVITY

@@ -401,7 +401,7 @@ class GaitFeedback:
         base = self._commanded_base(values)
         measured = self._measured_lean(time, base, geometry, contact)
         due, standing = self._gait.plan.in_contact(time), self._standing(time)
-        turns_on_edges = self._is_tilted and all(standing)
+        turns_on_edges = self._is_tilted and time < self._tipped_until and all(standing)
         for lean, stands, share, is_due in zip(
                 self._leans, standing, contact.shares.tolist(), due):
             if lean.has_landed:

@@ -272,7 +272,8 @@ class GaitRate:
         """
         if phase.start != self._start:
             self._waited, self._start = 0.0, phase.start
-        goal, change = self._goal(phase, dcm_error, shares, leans), dt * self._settings.max_rate_change
+        goal = self._goal(phase, dcm_error, shares, leans)
+        change = dt * self._settings.max_rate_change
         self.value += min(max(goal - self.value, -change), change)
         self._waited += max(1.0 - self.value, 0.0) * dt
 

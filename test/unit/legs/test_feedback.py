@@ -216,6 +216,49 @@ def test_a_robot_that_rocks_from_foot_to_foot_is_not_driven(gait):
     assert shifts[0] > 1e-3 and shifts[1] == 0.0
 
 
+def on_heels(gait, increments, time, shares):
+    """Return the measurement of a robot that has turned about its heels, as its base is held."""
+    positions = gait.at(time).positions + increments
+    heel = min(x for x, _ in gait.model.config.feet['left'].polygon)
+    forces = GRAVITY * gait.model.mass * np.array(shares)
+    wrenches = np.zeros((2, 6))
+    wrenches[:, 2], wrenches[:, 4] = forces, -heel * forces
+    return WalkMeasurement(positions, rotation_about(2, 0.7) @ rotation_about(1, -0.15), wrenches)
+
+
+def tilts_of_soles(gait, measured):
+    rows = gait.model.state(measured.positions).placements_in_base(gait.model.soles)
+    return [float(np.arccos(min((measured.R_world_base @ row[:3].T)[2, 2], 1.0))) for row in rows]
+
+
+@pytest.mark.parametrize('has_tipped', (False, True))
+def test_soles_that_came_to_stand_on_their_heels_turn_to_the_ground(steps, has_tipped):
+    """Not those of a robot that did not turn about an edge before: it stands on a slope."""
+    feedback = GaitFeedback(steps, stepping(0.05, sole_gain=0.0, start_time=DT))
+    landing, tilts = steps.swings[0].end, []
+    for _ in range(has_tipped):
+        feedback.update(DT, landing - 1e-3,
+                        on_heels(steps, feedback.increments, landing - 1e-3, (1.0, 0.0)))
+    for _ in range(12):
+        measured = on_heels(steps, feedback.increments, landing, (0.5, 0.5))
+        feedback.update(DT, landing, measured)
+        tilts.append(tilts_of_soles(steps, measured))
+    assert min(tilts[0]) > 0.1
+    if not has_tipped:
+        assert min(tilts[-1]) > 0.1
+        return
+    assert max(tilts[-1]) < 0.07
+    # While it comes upright, no pressure moves its centre of mass, and the walk waits.
+    shift = feedback.com_shift.copy()
+    for _ in range(5):
+        measured = on_heels(steps, feedback.increments, landing, (0.5, 0.5))
+        row = steps.model.state(measured.positions).placements_in_base(steps.model.soles)[0]
+        measured.wrenches[:, 4] *= -1.0
+        feedback.update(DT, landing, measured._replace(R_world_base=row[:3]))
+    np.testing.assert_allclose(feedback.com_shift, shift, atol=1e-3)
+    assert feedback.rate == 0.0
+
+
 def test_without_step_adjustment_the_foot_in_the_air_leans_with_the_robot(steps):
     phase = steps.swings[0]
     time = 0.5 * (phase.start + phase.end)

@@ -214,6 +214,41 @@ def test_a_walk_does_not_wait_for_weight_that_has_been_shifted(plan):
         assert rate.value == (0.0 if waits else 1.0)
 
 
+def test_on_both_feet_a_walk_waits_for_a_robot_that_leans(plan):
+    landed, shift = swing(plan, 0), plan.phase(swing(plan, 0).end + 0.05)
+    for phase, leans, waits in ((shift, True, True), (shift, False, False),
+                                (landed, True, False)):
+        rate = GaitRate(SETTINGS)
+        for _ in range(20):
+            rate.update(DT, phase, np.zeros(2), (0.0, 1.0), leans)  # also if weight is shifted
+        assert rate.value == (0.0 if waits else 1.0)
+    waited = 0.0
+    for _ in range(200):
+        rate.update(DT, shift, np.zeros(2), (0.0, 1.0), True)
+        waited += DT * (1.0 - rate.value)
+    assert rate.value == 1.0  # not for ever
+    assert waited == pytest.approx(SETTINGS.max_wait, abs=0.1)
+
+
+def test_a_foot_that_has_far_to_go_stays_clear_of_the_ground_until_it_is_there(plan):
+    steps, first = StepAdjustment(SETTINGS, (SOLE, SOLE)), swing(plan, 0)
+    far = []
+    for time in np.arange(first.start + 0.3, first.end - DT, DT).tolist():
+        before = steps.offsets[1].copy()
+        steps.update(DT, plan, time, along(-0.06, 0.0))
+        far.append((float(np.linalg.norm(along(-0.06, 0.0) - before)), steps.clearances[1]))
+        assert steps.clearances[0] == 0.0
+    distances, heights = np.array(far).T
+    assert heights[0] > 0.008 and heights[-1] < 1e-3
+    assert (np.diff(heights) <= 1e-12).all() and (heights <= 0.25 * distances + 1e-12).all()
+    steps.update(DT, plan, first.start + 0.3, along(-0.06, 0.0))
+    assert steps.clearances[1] < 1e-3
+    steps.update(DT, plan, first.start + 0.3, along(0.06, 0.0))
+    assert steps.clearances[1] > 0.008
+    steps.update(DT, plan, first.end + DT, along(0.06, 0.0))
+    assert not steps.clearances.any()
+
+
 @pytest.mark.parametrize('rate', (0.0, 0.5, 1.0, 1.6))
 def test_a_foot_arrives_in_time_and_within_its_limits_at_any_rate_of_the_walk(plan, rate):
     steps, first = StepAdjustment(SETTINGS, (SOLE, SOLE)), swing(plan, 0)
