@@ -353,6 +353,7 @@ class GaitFeedback:
         self._error = None
         self._tipped_until, self._is_tilted = -math.inf, False
         self._last_dcm_error: Array | None = None
+        self._steps.clearances[:] = 0.0
         self._error_rate, self._dcm_rate, self.dcm_error = np.zeros((3, 2))
 
     def _fade(self, dt: float) -> None:

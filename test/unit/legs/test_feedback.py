@@ -216,6 +216,31 @@ def test_a_robot_that_rocks_from_foot_to_foot_is_not_driven(gait):
     assert shifts[0] > 1e-3 and shifts[1] == 0.0
 
 
+def test_a_foot_that_has_far_to_go_is_held_up_only_while_it_is_measured(steps):
+    phase = steps.swings[0]
+    far, near = (GaitFeedback(steps, stepping(0.1, step_gain=gain, max_step_speed=0.1))
+                 for gain in (0.7, 0.0))
+
+    def raised(measured):
+        """Return by how much the foot that has far to go is higher, m."""
+        near_z, far_z = ((measured.R_world_base @ steps.model.state(
+            measured.positions + feedback.increments).placements_in_base(
+                steps.model.soles)[1, 3])[2] for feedback in (near, far))
+        return far_z - near_z
+
+    for time in np.arange(phase.start + 0.1, phase.end - 0.05, DT):
+        for feedback in (far, near):
+            measured = leaning(steps, np.zeros_like(feedback.increments), time,
+                               0.2 * (time - phase.start) ** 2)
+            measured.wrenches[0, 3] *= -1.0
+            feedback.update(DT, time, measured)
+    assert raised(measured) > 0.003
+    for _ in range(150):
+        for feedback in (far, near):
+            feedback.update(DT, time, None)
+    assert raised(measured) == pytest.approx(0.0, abs=1e-3)
+
+
 def on_heels(gait, increments, time, shares):
     """Return the measurement of a robot that has turned about its heels, as its base is held."""
     positions = gait.at(time).positions + increments
