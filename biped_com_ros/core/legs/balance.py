@@ -419,7 +419,7 @@ class BaseLean:
         self.value = _limited_lean(measured)
 
     def lie_flat(self, measured: Array, dt: float, time_constant: float) -> None:
-        """Turn the sole to the ground: approach what is measured, (5,), with a time constant, s."""
+        """Turn the sole to the ground: to what is measured, (5,), with a time constant, s."""
         goal, share = _limited_lean(measured), math.exp(-dt / time_constant)
         self.value = goal + share * (self.value - goal)
         self.height *= share
