@@ -42,6 +42,7 @@ _HEIGHTS, _CHANGES = -2, -1
 #: In place of a column, in the basis.
 _LACKING = -1
 _MOST_STEPS = 1000
+_TOO_LARGE = 'the region of support is too large for numbers: check contacts and weight'
 _NO_END = 'the region of support was not found: check friction and contacts'
 
 
@@ -80,7 +81,13 @@ def project(equations: Array, right_side: Array, values: Array,
     if limited is None or limits is None:
         limited, limits = np.zeros((0, equations.shape[1])), np.zeros(0)
     tableau = _Tableau(equations, right_side, values, limited, limits)
-    return tableau.corners() if tableau.find_feasible() else None
+    if not tableau.find_feasible():
+        return None
+    corners = tableau.corners()
+    # A sum that is not finite has a term that is not.
+    if not math.isfinite(sum(map(sum, corners))):
+        raise InputError(_TOO_LARGE)
+    return corners
 
 
 class _Tableau:

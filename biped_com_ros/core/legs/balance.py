@@ -418,8 +418,8 @@ class BaseLean:
         self.is_airborne, self.height = True, 0.0
         self.value = _limited_lean(measured)
 
-    def lie_flat(self, measured: Array, dt: float, time_constant: float) -> None:
-        """Turn the sole to the ground: to what is measured, (5,), with a time constant, s."""
+    def turn_to_ground(self, measured: Array, dt: float, time_constant: float) -> None:
+        """Approach what is measured, (5,), with a time constant, s: the sole comes to be flat."""
         goal, share = _limited_lean(measured), math.exp(-dt / time_constant)
         self.value = goal + share * (self.value - goal)
         self.height *= share

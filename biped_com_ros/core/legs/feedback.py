@@ -411,7 +411,7 @@ class GaitFeedback:
                 if not is_due:  # one that should have landed must not draw back from the ground
                     lean.follow(measured)
             elif turns_on_edges:
-                lean.lie_flat(measured, dt, _FLAT_TIME)
+                lean.turn_to_ground(measured, dt, _FLAT_TIME)
             else:
                 lean.fade(dt, self._settings.return_time)
 

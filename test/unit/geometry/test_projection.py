@@ -68,6 +68,12 @@ def test_limits_that_cannot_be_are_refused(limit, problem):
         project(equations, right_side, values, limited, np.array((1.0, limit)))
 
 
+@pytest.mark.filterwarnings('ignore:overflow')
+def test_corners_beyond_all_numbers_are_refused():
+    with pytest.raises(InputError, match='too large'):
+        project(np.ones((1, 1)), np.array((1e308,)), np.full((2, 1), 2.0))
+
+
 @pytest.mark.parametrize('turned', [0.0, 1e-5, 0.3])
 def test_edges_almost_across_to_an_axis_keep_their_corners(turned):
     normals = np.add.outer(0.5 * np.pi * np.arange(4),
