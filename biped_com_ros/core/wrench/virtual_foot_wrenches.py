@@ -99,7 +99,7 @@ class VirtualWrenchSettings:
 
     """
 
-    cutoff: float = 50.0
+    cutoff: float = 65.0
     force_deviation: float = 0.01
     torque_deviation: float = 0.003
     effort_deviation: float = 0.001

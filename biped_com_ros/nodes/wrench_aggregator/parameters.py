@@ -97,7 +97,7 @@ class WrenchAggregatorParameters(RobotNodeParameters, ContactParameters, WeightP
         3600.0)
 
     virtual_cutoff: float = parameter(
-        50.0, 'Cut-off frequency of the low-pass of virtual wrenches, from joint torques; see the '
+        65.0, 'Cut-off frequency of the low-pass of virtual wrenches, from joint torques; see the '
         "feet's 'source' in the robot's YAML", 'Hz', 1.0, 1000.0)
     virtual_hand_cutoff: float = parameter(
         20.0, "Cut-off frequency of the low-pass of the forces on virtual hands; see the hands' "

@@ -136,7 +136,7 @@ def test_another_cutoff_takes_effect_at_once(rig):
     np.testing.assert_allclose(
         wrench(rig.wrenches['right'][-1]), rig.plant.truth().sole_wrenches[1],
         atol=0.02 * 9.81 * rig.model.mass)
-    assert rig.node.set_parameters([Parameter('virtual_cutoff', value=50.0)])[0].successful
+    assert rig.node.set_parameters([Parameter('virtual_cutoff', value=65.0)])[0].successful
     rig.play(40)
 
 
