@@ -63,7 +63,7 @@ def test_a_robot_on_a_slope_comes_upright_walks_and_returns_to_its_posture(rig, 
     rig.state_is('walking')
     rig.state_is('balancing')
     assert abs(rig.lean) < 0.01
-    # Within a second or two: the line is as old as that, and the tilt comes to rest after steps.
+    # The line is up to a second old, and the tilt comes to rest after the step.
     rig.until(lambda: ground_tilt(rig).endswith(f'pitch {np.degrees(SLOPE):.1f}'), 20.0,
               'the tilt of the ground')
     response = rig.balance(False)

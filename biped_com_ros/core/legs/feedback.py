@@ -47,7 +47,7 @@ _TILTED = 0.05
 about how the joints move the centre of mass, rad."""
 
 _LEANING = 0.06
-"""Angle between base and soles that both stand, from which on the robot has to come upright before
+"""Lean of the base, while both soles stand, from which on the robot has to come upright before
 anything else, rad."""
 
 _FLAT_TIME = 0.05
@@ -353,7 +353,7 @@ class GaitFeedback:
         self._error = None
         self._tipped_until, self._is_tilted = -math.inf, False
         self._last_dcm_error: Array | None = None
-        self._steps.clearances[:] = 0.0
+        self._steps.lower_foot()
         self._error_rate, self._dcm_rate, self.dcm_error = np.zeros((3, 2))
 
     def _fade(self, dt: float) -> None:
@@ -377,7 +377,7 @@ class GaitFeedback:
         if any(lean.is_airborne for lean in self._leans):
             self._steps.update(dt, plan, time, error, self.rate)
         else:
-            self._steps.clearances[:] = 0.0
+            self._steps.lower_foot()
         ahead = (1.0 - self.rate) * self._com_velocity(time) / self._omega
         self._rate.update(dt, plan.phase(time), self.dcm_error - ahead, shares,
                           self._is_leaning(time))

@@ -120,6 +120,10 @@ class StepAdjustment:
         """Leave further steps where they were planned."""
         self._may_adjust = False
 
+    def lower_foot(self) -> None:
+        """Hold no foot up: it has landed, or nothing is measured."""
+        self.clearances[:] = 0.0
+
     def update(self, dt: float, plan: StepPlan, time: float, landing_error: Array,
                rate: float = 1.0) -> None:
         """
@@ -140,7 +144,7 @@ class StepAdjustment:
 
         """
         phase = plan.phase(time)
-        self.clearances[:] = 0.0
+        self.lower_foot()
         if phase.step is None:
             self.velocities[:] = 0.0
             return
