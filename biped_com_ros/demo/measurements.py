@@ -27,7 +27,6 @@ from dataclasses import dataclass
 from functools import partial
 import math
 import sys
-import time
 from typing import Any
 
 from biped_com_ros.core.constants import GRAVITY
@@ -35,6 +34,7 @@ from biped_com_ros.core.geometry.pose import Array, Pose, rotation_about, yaw_of
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.wrench.weight_check import weight_below_sensors
 from biped_com_ros.demo.terminal import Mean, Period, Snapshot
+from biped_com_ros.ros.node.clock import steady_time
 from biped_com_ros.ros.node.diagnostics import is_in_namespace, node_of
 from biped_com_ros.ros.topics.frames import frame_prefix
 from biped_com_ros.ros.topics.inputs import (
@@ -100,7 +100,7 @@ class Measurements:
         self._is_in_air, self._height = False, math.nan
         self._start_ns = sys.maxsize
         self._shown_ns = self.now_ns = 0
-        self._shown_at = self._started_at = time.monotonic()
+        self._shown_at = self._started_at = steady_time()
         self.truth = np.full(3, math.nan)
         self.running = False
         self.inputs: dict[str, Input] = {
@@ -147,7 +147,7 @@ class Measurements:
         """Start again, with messages from `ns` on."""
         self._period, self._all = Period(), Period()
         self._start_ns = ns
-        self._started_at = time.monotonic() + (ns - self.now_ns) * 1e-9
+        self._started_at = steady_time() + (ns - self.now_ns) * 1e-9
         self.running = True
 
     def pause(self) -> None:
@@ -158,7 +158,7 @@ class Measurements:
     def period_snapshot(self, activity: str, joint_rate: float, health: tuple[int, str],
                         missing: Sequence[str]) -> Snapshot:
         """Return the measurements since the last call."""
-        now = time.monotonic()
+        now = steady_time()
         begun = self._shown_ns > 0
         factor = (self.now_ns - self._shown_ns) * 1e-9 / (now - self._shown_at) if begun else 0.0
         period, self._period = self._period, Period()
@@ -168,7 +168,7 @@ class Measurements:
     def whole_snapshot(self, joint_rate: float, health: tuple[int, str],
                        missing: Sequence[str]) -> Snapshot:
         """Return the measurements since the start."""
-        elapsed = time.monotonic() - self._started_at
+        elapsed = steady_time() - self._started_at
         factor = max(self._time(), 0.0) / elapsed if elapsed > 0.0 else math.nan
         return self._snapshot(self._all, '', joint_rate, health, missing, factor)
 
@@ -176,7 +176,7 @@ class Measurements:
                   health: tuple[int, str], missing: Sequence[str], factor: float) -> Snapshot:
         rates = {'joint_states': joint_rate, **{
             name.partition(' ')[0]: source.rate for name, source in self.inputs.items()}}
-        now = time.monotonic()
+        now = steady_time()
         ages = {name: now - at for name, at in self._received_at.items() if now - at > _OLD}
         return Snapshot(
             time=max(self._time(), 0.0), activity=activity, com_error=period.com_error.mean,
@@ -202,7 +202,7 @@ class Measurements:
 
     def on_com(self, stamp_ns: int, point: Array) -> None:
         """Use the estimated centre of mass (3,), m, of an instant."""
-        self._received_at['com'] = time.monotonic()
+        self._received_at['com'] = steady_time()
         self._at(stamp_ns).com = point.copy()
         self._compare(stamp_ns)
 
@@ -242,7 +242,7 @@ class Measurements:
         """Use the wrench (6,) of a foot, N and N m."""
         force = float(wrench[2])
         self._contacts[foot] = (force, self._contacts[foot][1])
-        self._received_at[foot] = time.monotonic()
+        self._received_at[foot] = steady_time()
         if self._counts(stamp_ns):
             for period in (self._period, self._all):
                 period.vertical_forces.setdefault(foot, Mean(1)).add(force)
@@ -270,12 +270,12 @@ class Health:
         self._namespace = node.get_namespace()
         self._reports: dict[str, tuple[int, str, float]] = {}
         # By node; of an expected one as if it had reported at the start.
-        self._received_at = dict.fromkeys(expected, time.monotonic() + _STARTING)
+        self._received_at = dict.fromkeys(expected, steady_time() + _STARTING)
         node.create_subscription(DiagnosticArray, '/diagnostics', self.on_array, STATE_OUTPUT)
 
     def on_array(self, array: DiagnosticArray) -> None:
         """Use diagnostics."""
-        now = time.monotonic()
+        now = steady_time()
         for status in filter(lambda s: is_in_namespace(s, self._namespace), array.status):
             self._reports[status.name] = (
                 int.from_bytes(status.level, 'little'), status.message, now)
@@ -283,7 +283,7 @@ class Health:
 
     def worst(self) -> tuple[int, str]:
         """Return the worst level and its text; nodes that no longer report first."""
-        now = time.monotonic()
+        now = steady_time()
         silent = [f'{name} for {now - at:.0f} s' for name, at in self._received_at.items()
                   if now - at > _DIAGNOSTICS_TIMEOUT]
         if silent:

@@ -18,7 +18,8 @@ import time
 import pytest
 import rclpy
 from rclpy.node import Node
-from support.ros_rig import NodeRig
+from support.driven_time import DrivenTime
+from support.ros_rig import NodeRig, ServedNodes
 
 _DISCOVERY = 0.1
 """Time in which other participants have discovered what has changed, s."""
@@ -43,6 +44,13 @@ def ros(request):
         time.sleep(_DISCOVERY)
         last.destroy_node()
     rclpy.shutdown()
+
+
+@pytest.fixture(scope='module', autouse=True)
+def driven_time(ros):
+    """Let time pass for nodes only as a test lets it."""
+    with DrivenTime() as ServedNodes.time:
+        yield ServedNodes.time
 
 
 @pytest.fixture

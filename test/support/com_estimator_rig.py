@@ -16,7 +16,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 
 from biped_com_ros.nodes.com_estimator.node import ComEstimator
 from biped_com_ros.ros.topics.qos import LATCHED
@@ -27,6 +26,7 @@ from rclpy.qos import qos_profile_sensor_data
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Bool
+from support.driven_time import run_ready
 from support.messages import imu, joint_state, odometry, parameters, vector
 from support.ros_rig import NodeRig
 from support.small_robot import MAPPING
@@ -98,7 +98,7 @@ class ComEstimatorRig(NodeRig):
 
     def warm_up(self):
         """Play until every output was published once."""
-        self.until(lambda: self.step() or all(self.got.values()), timeout=20.0)
+        self.until(lambda: self.step() and all(self.got.values()), timeout=20.0)
         self.clear()
         self.transforms.clear()
 
@@ -106,44 +106,19 @@ class ComEstimatorRig(NodeRig):
         """Advance the motion, send everything, joint states last; returns their stamp."""
         self.t += dt
         self.stamp = stamp = stamp or self.peer.get_clock().now().to_msg()
-        counts = self.received()
         self.send_contacts()
         self.send_imu(stamp)
         self.send_odometry(stamp)
-        self.spin(0.004)
-        self.wait_for_more_than(counts)
+        run_ready(self.executor)
         if 'joints' not in self.silent:
-            counts = self.received(joints=True)
             self.joints.publish(self.joint_state(stamp))
-            self.wait_for_more_than(counts)
-        self.spin(0.004)
+        self.spin(dt)
         return stamp
-
-    def received(self, joints=False):
-        """Return how many messages each input of the node has received, used or refused."""
-        if not self.node.is_built or self.silent & {'contacts', 'imu'}:
-            return []
-        joint_input, *others = self.node.inputs.inputs.values()
-        others = [source for source in others if source.required]
-        inputs = [joint_input] if joints else [*others, *self.node.contacts.inputs]
-        return [(source, source.count + sum(source.refused.values())) for source in inputs]
-
-    def wait_for_more_than(self, counts):
-        """Wait, on a busy machine, until the node has received what was sent."""
-        end = time.monotonic() + 2.0
-        while time.monotonic() < end and any(
-                source.count + sum(source.refused.values()) <= count for source, count in counts):
-            self.executor.spin_once(timeout_sec=0.01)
 
     def play(self, steps):
         stamp = None
         for _ in range(steps):
             stamp = self.step()
-        end = time.monotonic() + 0.5
-        while time.monotonic() < end and not (
-                self.got['com'] and self.got['com'][-1].header.stamp == stamp):
-            self.executor.spin_once(timeout_sec=0.01)
-        self.spin(0.02)
         return stamp
 
     def send_contacts(self):
@@ -182,16 +157,14 @@ class ComEstimatorRig(NodeRig):
         for messages in self.got.values():
             messages.clear()
 
-    def health(self, line, level=None, timeout=30.0, text=''):
+    def health(self, line, level=None, limit=20, text=''):
         """
         Play until a line of the diagnostics has the level (or changes twice); returns it.
 
-        On a busy machine a report may tell of inputs that only came late: `text` waits for one
-        that begins with this.
+        `text` waits for a message that begins with it, in at most `limit` reports.
         """
         found = []
-        end = time.monotonic() + timeout
-        while time.monotonic() < end:
+        while len(found) < limit:
             self.statuses.clear()
             self.until(lambda: self.step() and line in self.statuses)
             found.append(self.statuses[line])

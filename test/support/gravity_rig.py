@@ -16,7 +16,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.gravity.model import GravityModel
@@ -119,17 +118,15 @@ class GravityRig(NodeRig):
 
     def until(self, condition, what='condition', timeout=10.0):
         """Publish and run callbacks until the condition holds."""
-        end = time.monotonic() + timeout
-        while not condition():
-            assert time.monotonic() < end, (
-                f'timeout while waiting for {what}; {self.status()}')
-            self.step()
+        super().until(condition, timeout, what)
         self.check()
+
+    def wait(self):
+        self.step()
 
     def play(self, seconds):
         """Publish and run callbacks for some time."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
+        for _ in range(round(seconds / self.period)):
             self.step()
         self.check()
 

@@ -28,6 +28,7 @@ class Feed:
 
     def send(self, message, shift=0.0, stamp=None):
         """Stamp a message (with now, shifted by seconds), send it, wait until it was processed."""
+        self.rig.time.advance(1e-3)  # no two messages have the same stamp
         before = self.processed()
         if hasattr(message, 'header'):
             ns = self.rig.peer.get_clock().now().nanoseconds + int(shift * 1e9)

@@ -22,6 +22,7 @@ from biped_com_ros.ros.node.executor import make_executor
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.node import Node
 from std_srvs.srv import Trigger
+from support.driven_time import run_ready, STEP
 
 
 class ServedNodes:
@@ -30,26 +31,40 @@ class ServedNodes:
 
     Attributes
     ----------
+    time
+        Drives the clocks of the nodes; the fixture `driven_time` sets it.
     executor, node, peer
         The executor, the node under test, and a node that plays the rest of the robot; a
         subclass creates them.
 
     """
 
+    time = None
+
     def until(self, condition, timeout=30.0, what='condition'):
-        """Run callbacks until the condition holds; fails when it does not."""
+        """
+        Let time pass until the condition holds; fails when it does not.
+
+        The timeout is of the computer's time, in which participants discover each other.
+        """
         end = time.monotonic() + timeout
+        run_ready(self.executor)
         while not condition():
             assert time.monotonic() < end, f'timeout while waiting for {what}'
-            self.executor.spin_once(timeout_sec=0.02)
+            self.wait()
+            self.executor.spin_once(timeout_sec=0.0005)
+
+    def wait(self):
+        """Let some time pass, while something is waited for."""
+        self.spin(STEP)
 
     def spin(self, seconds):
-        """Run callbacks for some time."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            # With another timeout at each call, rclpy's SingleThreadedExecutor begins its round of
-            # callbacks anew, and never comes to those of actions while messages arrive.
-            self.executor.spin_once(timeout_sec=0.001)
+        """Run callbacks while so much time passes."""
+        run_ready(self.executor)
+        steps = max(round(seconds / STEP), 1)
+        for _ in range(steps):
+            self.time.advance(seconds / steps)
+            run_ready(self.executor)
 
     def call(self, client, request):
         """Call a service and return its response."""

@@ -16,7 +16,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 
 from biped_com_ros.nodes.wrench_aggregator.node import WrenchAggregator
 from geometry_msgs.msg import PointStamped, Vector3Stamped, WrenchStamped
@@ -25,6 +24,7 @@ from rclpy.duration import Duration
 from rclpy.qos import qos_profile_sensor_data
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Bool
+from support.driven_time import run_ready
 from support.messages import imu, joint_state, parameters, wrench, wrench_stamped
 from support.ros_rig import NodeRig
 from support.wrench_oracle import SENSORS, TiltedRobot, URDF, YAML
@@ -105,7 +105,7 @@ class WrenchAggregatorRig(NodeRig):
     def play(self, instants, period=0.004):
         """Let all drivers publish `instants` times; return the last stamp."""
         for _ in range(instants):
-            time.sleep(period)
+            self.time.advance(period)
             now = self.peer.get_clock().now()
             self.publish_state(now.to_msg())
             if self.joints_usable:
@@ -124,13 +124,8 @@ class WrenchAggregatorRig(NodeRig):
         self.until(lambda: all(i.stamp_ns == ns for i in inputs))
 
     def flush(self):
-        """Wait until no more messages arrive."""
-        last_time, last_count = time.monotonic(), -1
-        while time.monotonic() - last_time < 0.1:
-            self.executor.spin_once(timeout_sec=0.005)
-            count = sum(map(len, self.got.values()))
-            if count != last_count:
-                last_time, last_count = time.monotonic(), count
+        """Let everything that was published arrive."""
+        run_ready(self.executor)
 
     def publish_state(self, stamp):
         """Publish joints in reverse order with an unknown one, and an IMU with a wrong yaw."""
@@ -160,8 +155,7 @@ class WrenchAggregatorRig(NodeRig):
         """Return (level, message) of a diagnostics line that covers the present only."""
         for _ in range(2):  # what a report says is about the second before it
             self.statuses.clear()
-            end = time.monotonic() + 10.0
-            while line not in self.statuses and time.monotonic() < end:
+            while line not in self.statuses:
                 self.play(5)
         return self.statuses[line]
 

@@ -50,7 +50,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 import sys
-import time
 from typing import Any, TYPE_CHECKING
 
 from biped_com_ros.core.com.estimate import ComEstimate
@@ -63,6 +62,7 @@ from biped_com_ros.nodes.com_estimator.fused_com import (
 from biped_com_ros.nodes.com_estimator.model_check import ModelCheck
 from biped_com_ros.nodes.com_estimator.outputs import BaseOutput, ComOutputs, FrameOutput
 from biped_com_ros.nodes.com_estimator.parameters import ComEstimatorParameters
+from biped_com_ros.ros.node.clock import steady_time
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
 from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.input_watch import waiting_for
@@ -118,7 +118,7 @@ class ComEstimator(RobotNode[ComEstimatorParameters]):
         self._marker_throttle = StampThrottle(params.marker_rate)
         self._model_check = ModelCheck(self, lambda: self.last)
         self.payload = PayloadInput(self, params)
-        self._published, self._reported_at = 0, time.monotonic()
+        self._published, self._reported_at = 0, steady_time()
         self.last: ComEstimate | None = None
         self.diagnostics.add('base', self._report_base)
         self.diagnostics.add('com', self._report_com)
@@ -232,7 +232,7 @@ class ComEstimator(RobotNode[ComEstimatorParameters]):
         return f'assuming that the lowest soles are in contact ({in_contact}); {remedy}'
 
     def _report_com(self) -> Report:
-        now = time.monotonic()
+        now = steady_time()
         rate = self._published / (now - self._reported_at)
         self._published, self._reported_at = 0, now
         values = {'rate [Hz]': rate}

@@ -64,11 +64,11 @@ from biped_com_ros.demo.screen import make_screen, Screen
 from biped_com_ros.demo.stage import Stage
 from biped_com_ros.demo.story import chosen_chapters, Story
 from biped_com_ros.demo.terminal import save_picture, Snapshot, summary
+from biped_com_ros.ros.node.clock import steady_clock
 from biped_com_ros.ros.node.common_parameters import RobotChoice
 from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.parameters import declare_parameters, read_only
 from biped_com_ros.ros.node.robot_source import RobotSource
-from biped_com_ros.ros.node.timers import steady_clock
 from biped_com_ros.ros.topics.inputs import JointStateInput
 from biped_com_ros.ros.topics.outputs import float_array_publisher
 from biped_com_ros.ros.topics.qos import LATCHED

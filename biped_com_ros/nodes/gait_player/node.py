@@ -81,10 +81,10 @@ from biped_com_ros.nodes.gait_player.parameters import GaitPlayerParameters
 from biped_com_ros.nodes.gait_player.shifts import ComShifts, HOLD_DURATION
 from biped_com_ros.nodes.gait_player.stability_watch import StabilityWatch
 from biped_com_ros.ros.node.background import BackgroundTask
+from biped_com_ros.ros.node.clock import steady_clock
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
 from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.robot_node import RobotNode
-from biped_com_ros.ros.node.timers import steady_clock
 from biped_com_ros.ros.topics.inputs import JointStateInput
 from biped_com_ros.ros.topics.services import switch_service, trigger_service
 from biped_com_ros.ros.topics.stamp import now_ns

@@ -16,9 +16,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-import time
 
 from biped_com_ros.core.legs.stability_gate import StabilityGate
+from biped_com_ros.ros.node.clock import steady_time
 from biped_com_ros.ros.node.diagnostics import ERROR
 from biped_com_ros.ros.topics.qos import LATCHED, STATE_OUTPUT
 from biped_com_ros.ros.topics.stamp import now_ns
@@ -69,11 +69,11 @@ class StabilityWatch:
     @property
     def problem(self) -> str:
         """Why the robot must not walk; '' if it may."""
-        return self.gate.problem(now_ns(self._node), time.monotonic())
+        return self.gate.problem(now_ns(self._node), steady_time())
 
     def check(self) -> None:
         """Count the time since the last report; to be called all the time, also at rest."""
-        self.gate.check(time.monotonic())
+        self.gate.check(steady_time())
 
     def tolerate_falling(self, seconds: float) -> None:
         """Let the DCM be outside of the support for so long, s; 0 in walks without that."""
@@ -112,7 +112,7 @@ class StabilityWatch:
         if not statuses:
             return
         errors = '; '.join(_describe(s) for s in statuses if s.level == ERROR)
-        self.gate.set_report(errors, time.monotonic())
+        self.gate.set_report(errors, steady_time())
         if errors:
             self._on_error(errors)
 

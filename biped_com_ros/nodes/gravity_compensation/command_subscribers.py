@@ -22,8 +22,8 @@ controller that applies the commands already.
 from __future__ import annotations
 
 from collections.abc import Callable, Set
-import time
 
+from biped_com_ros.ros.node.clock import steady_time
 from rclpy.node import Node
 
 #: Time after which a subscriber without a node with parameters is no controller, s.
@@ -83,7 +83,7 @@ class CommandSubscribers:
             name = f"{info.node_namespace.rstrip('/')}/{info.node_name}"
             if name in found or self._has_parameters(info.node_name, info.node_namespace):
                 found.setdefault(name, set()).add(bytes(info.endpoint_gid))
-        recent = time.monotonic() - _RECOGNITION_TIME
+        recent = steady_time() - _RECOGNITION_TIME
         self.unrecognised = {gid for gid in self.ids.difference(*found.values())
                              if self._came_at[gid] > recent}
         return found
@@ -92,7 +92,7 @@ class CommandSubscribers:
         """Return when the first of these was discovered, s of the monotonic clock."""
         if ids & self._predating:
             return float('-inf')
-        return min((self._came_at[gid] for gid in ids), default=time.monotonic())
+        return min((self._came_at[gid] for gid in ids), default=steady_time())
 
     def note_predating(self, ids: frozenset[bytes]) -> None:
         """Note that these were there before this node, however late they are discovered."""
@@ -109,7 +109,7 @@ class CommandSubscribers:
     def _note(self, present: set[bytes]) -> None:
         if self._is_near_zero():
             self._in_step |= present - self.ids
-        now = time.monotonic()
+        now = steady_time()
         self._came_at = {gid: self._came_at.get(gid, now) for gid in present}
         self.ids = present
 

@@ -21,11 +21,11 @@ last command. Both are known from its :class:`CommandRecord`, on the same comput
 from __future__ import annotations
 
 from collections.abc import Sequence
-import time
 
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.nodes.gravity_compensation.command_record import CommandRecord
 from biped_com_ros.nodes.gravity_compensation.controller_watch import DISCOVERY_TIME
+from biped_com_ros.ros.node.clock import steady_time
 from rclpy.node import Node
 
 
@@ -115,7 +115,7 @@ class CommandTakeover:
         if self.record.subscribers <= subscribers:
             self._is_pending = False
             return self.record.efforts.copy()
-        if subscribers and time.monotonic() > self._pending_since + DISCOVERY_TIME:
+        if subscribers and steady_time() > self._pending_since + DISCOVERY_TIME:
             self._is_pending = False
             self.record.clear()
         return None
@@ -132,7 +132,7 @@ class CommandTakeover:
             return True
         if not record.acquire():
             return False
-        self._noted, self._pending_since = None, time.monotonic()
+        self._noted, self._pending_since = None, steady_time()
         if record.publisher:
             self._ended.add(record.publisher)
             record.publisher = b''

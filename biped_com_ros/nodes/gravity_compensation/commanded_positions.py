@@ -23,10 +23,10 @@ reference by the deflection under gravity, joints would sink by that deflection 
 from __future__ import annotations
 
 from collections.abc import Sequence
-import time
 from typing import Any
 
 from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.ros.node.clock import steady_time
 from biped_com_ros.ros.topics.qos import SENSOR_INPUT
 import numpy as np
 from rclpy.node import Node
@@ -94,7 +94,7 @@ class CommandedPositions:
         """Return whether a message is due soon: something publishes them, and none has come."""
         if self._subscription is None or self._is_recent():
             return False
-        now = time.monotonic()
+        now = steady_time()
         if self._waits_since is None:
             self._waits_since = now
         return (now - self._waits_since < _LONGEST_WAIT
@@ -111,10 +111,10 @@ class CommandedPositions:
         return found if is_valid else None
 
     def _is_recent(self) -> bool:
-        return bool(self._message) and time.monotonic() - self._received_at < _LONGEST_AGE
+        return bool(self._message) and steady_time() - self._received_at < _LONGEST_AGE
 
     def _on_message(self, message: bytes) -> None:
-        self._message, self._received_at = message, time.monotonic()
+        self._message, self._received_at = message, steady_time()
 
 
 def _state_type() -> Any:

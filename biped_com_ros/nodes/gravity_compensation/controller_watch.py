@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-import time
 from typing import Any
 
 from biped_com_ros.nodes.gravity_compensation.command_subscribers import CommandSubscribers
+from biped_com_ros.ros.node.clock import steady_time
 from biped_com_ros.ros.node.controller_states import ControllerStates
 from biped_com_ros.ros.topics.qos import STATE_OUTPUT
 from biped_com_ros.ros.topics.whole_messages import subscribe
@@ -149,7 +149,7 @@ class ControllerWatch:
         self._required = _full_name(node, controller) if controller else ''
         self._controllers: dict[str, _Controller] = {}
         self._timer = node.create_timer(_RECOGNITION_PERIOD, self._on_timer)
-        self._started_at = self._checked_at = time.monotonic()
+        self._started_at = self._checked_at = steady_time()
         self.subscribers = CommandSubscribers(node, topic, is_near_zero)
         self._applying: set[bytes] = set()
         self.must_restart = False
@@ -194,13 +194,13 @@ class ControllerWatch:
         self._states.destroy()
 
     def _on_timer(self) -> None:
-        is_due = time.monotonic() > self._checked_at + _CHECK_PERIOD
+        is_due = steady_time() > self._checked_at + _CHECK_PERIOD
         if is_due or self.subscribers.unrecognised:
             self._check()
 
     def _check(self, again: bool = False) -> None:
         """Find the controllers, and request the joints that are not known, or all `again`."""
-        self._checked_at = time.monotonic()
+        self._checked_at = steady_time()
         found = self.subscribers.find(self._required)
         # One that has another subscription than before was started anew under its name.
         gone = [name for name, controller in self._controllers.items()
@@ -310,7 +310,7 @@ class _Controller:
         self._is_active: bool | None = None  # until it is known
         #: Whether it has announced its state, or controller_manager has.
         self.is_state_known = False
-        self._found_at, self._has_response, self._round = time.monotonic(), False, 0
+        self._found_at, self._has_response, self._round = steady_time(), False, 0
         self._client: Client = node.create_client(GetParameters, f'{name}/get_parameters')
         self._subscription = subscribe(
             node, TransitionEvent, f'{name}/transition_event', self._on_transition, STATE_OUTPUT)
@@ -325,14 +325,14 @@ class _Controller:
         """Whether it applies commands."""
         if self._is_active is None:
             return self._loaded_at is None or (
-                time.monotonic() > self._loaded_at + _ACTIVATION_TIME)
+                steady_time() > self._loaded_at + _ACTIVATION_TIME)
         return self._is_active
 
     @property
     def may_wait_for_state(self) -> bool:
         """Whether the response with its state may still be in time."""
         return not self.is_state_known and (
-            time.monotonic() < self._found_at + _ACTIVATION_TIME)
+            steady_time() < self._found_at + _ACTIVATION_TIME)
 
     def set_state(self, is_active: bool) -> None:
         """Note whether it is active."""

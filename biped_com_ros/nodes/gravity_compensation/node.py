@@ -29,7 +29,6 @@ from collections.abc import Sequence
 from functools import partial
 import re
 import sys
-import time
 from typing import Any
 
 from biped_com_ros.core.constants import nanoseconds, SECOND_NS
@@ -51,6 +50,7 @@ from biped_com_ros.nodes.gravity_compensation.parameters import (
 from biped_com_ros.nodes.gravity_compensation.trajectory import TrajectoryOutput
 from biped_com_ros.ros.fast.message_reader import RefusedMessage
 from biped_com_ros.ros.node.callback_errors import Throttle
+from biped_com_ros.ros.node.clock import steady_time
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
 from biped_com_ros.ros.node.executor import guard_callbacks, run
 from biped_com_ros.ros.node.lifecycle import ManagedNode
@@ -262,7 +262,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         if self.compensator is None or self.supervisor.is_idle:
             return
         # /clock ticks less often than joint states arrive; their stamps are of the same time.
-        now = stamp_ns / SECOND_NS if self._is_simulated else time.monotonic()
+        now = stamp_ns / SECOND_NS if self._is_simulated else steady_time()
         inhibited = self._arbitrate(now)
         self.compensator.update_payload(stamp_ns)
         efforts = self.supervisor.update(
@@ -317,7 +317,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         When simulated time stands still for 1 s, real time replaces it: without a simulator
         efforts have to ramp down, too.
         """
-        steady = time.monotonic()
+        steady = steady_time()
         if not self._is_simulated:
             return steady
         simulated = now_ns(self) / SECOND_NS

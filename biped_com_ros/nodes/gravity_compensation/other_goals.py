@@ -23,11 +23,11 @@ and ``update`` in joint_trajectory_controller.cpp of ros2_controllers). Therefor
 from __future__ import annotations
 
 from collections.abc import Callable
-import time
 from typing import Any
 
 from action_msgs.msg import GoalInfo, GoalStatus, GoalStatusArray
 from action_msgs.srv import CancelGoal
+from biped_com_ros.ros.node.clock import steady_time
 from rclpy.node import Node
 from rclpy.qos import qos_profile_action_status_default
 
@@ -78,7 +78,7 @@ class OtherGoals:
     @property
     def recent(self) -> str:
         """Describe what was cancelled in the last seconds; '' if nothing."""
-        is_recent = time.monotonic() - self._cancelled_at <= _REPORT_TIME
+        is_recent = steady_time() - self._cancelled_at <= _REPORT_TIME
         return f"a goal of '{self._action}' was cancelled{self._remedy}" if is_recent else ''
 
     @property
@@ -96,7 +96,7 @@ class OtherGoals:
         client: Any = self._client
         for goal in self._goals.values():
             client.call_async(CancelGoal.Request(goal_info=GoalInfo(goal_id=goal.goal_id)))
-        self._cancelled_at, self._goals = time.monotonic(), {}
+        self._cancelled_at, self._goals = steady_time(), {}
         self._node.get_logger().error(self.recent)
         self._on_cancelled()
 

@@ -21,8 +21,8 @@ from pathlib import Path
 from biped_com_ros.core.constants import SECOND_NS
 from biped_com_ros.core.unitree.recording import read_low_states
 from biped_com_ros.core.unitree.stream import LowStateStream, RefusedLowState
+from biped_com_ros.ros.node.clock import steady_clock
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
-from biped_com_ros.ros.node.timers import steady_clock
 from biped_com_ros.ros.topics.stamp import now_ns
 from rclpy.node import Node
 

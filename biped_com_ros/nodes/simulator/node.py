@@ -33,11 +33,11 @@ from biped_com_ros.nodes.simulator.bag_recorder import BagRecorder
 from biped_com_ros.nodes.simulator.commands import CommandInputs
 from biped_com_ros.nodes.simulator.outputs import ClockOutput, SensorOutputs, TruthOutputs
 from biped_com_ros.nodes.simulator.parameters import SimulatorParameters
+from biped_com_ros.ros.node.clock import steady_clock
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
 from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.node.robot_source import TOPIC
-from biped_com_ros.ros.node.timers import steady_clock
 from biped_com_ros.ros.topics.qos import COMMAND_INPUT, LATCHED
 from biped_com_ros.ros.topics.services import switch_service, trigger_service
 from biped_com_ros.ros.topics.whole_messages import subscribe

@@ -29,16 +29,15 @@ import math
 import os
 import select
 import sys
-import time
 from typing import Any
 
 from biped_com_ros.core.errors import ConfigurationError, printable
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.torso.joystick import tour
+from biped_com_ros.ros.node.clock import steady_clock, steady_time
 from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.parameters import declare_parameters, read_only
-from biped_com_ros.ros.node.timers import steady_clock
 from biped_com_ros.ros.topics.inputs import PointInput
 from biped_com_ros.ros.topics.qos import LATCHED, STATE_OUTPUT
 from biped_com_ros.ros.topics.whole_messages import subscribe
@@ -151,7 +150,7 @@ class TorsoTeleop(Node):
             if key == SUSPEND:
                 print('\r\x1b[Kctrl-Z does nothing here; q quits', flush=True)
             if key in (b'f', b'u'):
-                self._request = (key == b'f', time.monotonic() + _LONGEST_WAIT)
+                self._request = (key == b'f', steady_time() + _LONGEST_WAIT)
             self.stick.press(key)
         self._send_request()
         print(f'\rstick forward {self.stick.forward:+.1f} left {self.stick.left:+.1f}  '
@@ -166,7 +165,7 @@ class TorsoTeleop(Node):
             self._freeze.call_async(SetBool.Request(data=freezes)).add_done_callback(
                 lambda future: self._show_frozen(freezes, future.result()))
             self._request = None
-        elif time.monotonic() > end:
+        elif steady_time() > end:
             self._show_failure(freezes, f'no service {self.resolve_service_name(_FREEZE)}; is '
                                'torso_controller running?')
             self._request = None

@@ -42,12 +42,12 @@ from biped_com_ros.nodes.viewer.polled_node import PolledNode
 from biped_com_ros.nodes.viewer.rolling_recording import recorded_topics, RollingRecording
 from biped_com_ros.ros.node.background import BackgroundTask
 from biped_com_ros.ros.node.callback_errors import log_exception
+from biped_com_ros.ros.node.clock import steady_clock
 from biped_com_ros.ros.node.common_parameters import RobotChoice
 from biped_com_ros.ros.node.diagnostics import Diagnostics, OK, Report
 from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.parameters import declare_parameters, read_only
 from biped_com_ros.ros.node.robot_source import RobotSource
-from biped_com_ros.ros.node.timers import steady_clock
 from biped_com_ros.ros.topics.frames import frame_prefix
 from biped_com_ros.ros.topics.qos import LATCHED
 from biped_com_ros.viz.controls import GROUPS, permitted

@@ -15,7 +15,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from biped_com_ros.core.constants import CERTAIN
@@ -26,6 +25,7 @@ from biped_com_ros.core.state.base import BaseEstimator
 from biped_com_ros.core.wrench.weight_check import WEIGHING_RATE, WeightCheck
 from biped_com_ros.nodes.zmp_monitor.outputs import SEVERITY
 from biped_com_ros.nodes.zmp_monitor.parameters import ZmpMonitorParameters
+from biped_com_ros.ros.node.clock import steady_time
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
 from biped_com_ros.ros.node.input_watch import waiting_for
 from biped_com_ros.ros.node.robot_node import RobotNode
@@ -84,7 +84,7 @@ class StabilityHealth:
                              any(located.stance.in_contact), located.state.uprightness)
 
     def _restart(self) -> None:
-        self._since = time.monotonic()
+        self._since = steady_time()
         self._instants = self._measured = self._compared = 0
         self._squares = self._variances = 0.0
         self._uncertain = 0
@@ -112,7 +112,7 @@ class StabilityHealth:
 
     def _report_zmp(self) -> Report:
         params, instants = self._node.params, self._instants
-        rate = self._measured / max(time.monotonic() - self._since, 1e-6)
+        rate = self._measured / max(steady_time() - self._since, 1e-6)
         difference = float(np.sqrt(self._squares / self._compared)) if self._compared else 0.0
         deviation = float(np.sqrt(self._variances / self._uncertain)) if self._uncertain else 0.0
         self._restart()

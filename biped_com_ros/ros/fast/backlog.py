@@ -25,11 +25,10 @@ which takes microseconds, until the timer is in time.
 
 from __future__ import annotations
 
-import time
 
 from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.ros.node.callback_errors import Throttle
-from biped_com_ros.ros.node.timers import steady_clock
+from biped_com_ros.ros.node.clock import steady_clock, steady_time
 from rclpy.node import Node
 from rclpy.timer import Timer
 
@@ -60,11 +59,11 @@ class Backlog:
     def watch(self, node: Node) -> None:
         """Start to watch the executor of a node, which logs what is done about it."""
         self.is_skipping = self._was_late = False
-        self._node, self._called_at = node, time.monotonic()
+        self._node, self._called_at = node, steady_time()
         self._timer = node.create_timer(_PERIOD, self._on_timer, clock=steady_clock())
 
     def _on_timer(self) -> None:
-        now = time.monotonic()
+        now = steady_time()
         elapsed, self._called_at = now - self._called_at, now
         self.update(elapsed - (_SKIPPING_PERIOD if self.is_skipping else _PERIOD))
 

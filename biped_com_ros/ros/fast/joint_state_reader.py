@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections import Counter
 import itertools
-import time
 from typing import Any
 
 from biped_com_ros.core.constants import NEVER_NS, SECOND_NS
@@ -25,6 +24,7 @@ from biped_com_ros.ros.fast import codec
 from biped_com_ros.ros.fast.credible import limit_of_joints
 from biped_com_ros.ros.fast.message_reader import (
     quoted, read_only, ReadSpec, RefusedMessage, StampedReader, Structure)
+from biped_com_ros.ros.node.clock import steady_time
 import numpy as np
 
 _OPTIONAL = ('velocity', 'effort')
@@ -384,7 +384,7 @@ class JointStateReader(StampedReader):
             if part.ns < oldest:
                 late.append(part)
         if self._never_received:
-            now = time.monotonic()
+            now = steady_time()
             self._first_arrival = now if self._first_arrival is None else self._first_arrival
             starting = now - self._first_arrival < self._timeout and not self.count
             raise RefusedMessage('missing joints', '' if starting else (

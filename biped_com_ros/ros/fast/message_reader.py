@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-import time
 from typing import Any
 
 from biped_com_ros.core.constants import NEVER_NS, SECOND_NS
@@ -30,6 +29,7 @@ from biped_com_ros.core.errors import brief
 from biped_com_ros.ros.fast import codec
 from biped_com_ros.ros.fast.backlog import BACKLOG
 from biped_com_ros.ros.node.callback_errors import log_exception
+from biped_com_ros.ros.node.clock import steady_time
 from biped_com_ros.ros.topics.stamp import now_ns
 import numpy as np
 
@@ -232,9 +232,10 @@ class StampedReader(MessageReader):
 
     def __init__(self, spec: ReadSpec) -> None:
         super().__init__(spec)
-        #: Stamps between these are known to agree with the clock until then (monotonic time).
-        self._trusted_from = self._trusted_ns = self._trusted_until = NEVER_NS
-        self._started = time.monotonic()
+        #: Stamps between these are known to agree with the clock until then (steady time, s).
+        self._trusted_from = self._trusted_ns = NEVER_NS
+        self._trusted_until = float(NEVER_NS)
+        self._started = steady_time()
         self._period_ns = spec.period_ns
 
     def _read(self, raw: bytes) -> int | None:
@@ -250,7 +251,7 @@ class StampedReader(MessageReader):
         if self._period_ns and 0 <= ns - structure.last_ns < self._period_ns:
             return None
         if not (structure.last_ns < ns < self._trusted_ns and self._trusted_from < ns
-                and time.monotonic_ns() < self._trusted_until):
+                and steady_time() < self._trusted_until):
             self._check_stamp(ns, structure)
         return ns if self._accept(plan, raw, ns) else None
 
@@ -289,7 +290,7 @@ class StampedReader(MessageReader):
             self._check_step_back(ns, structure)
         # Nor are messages of another structure trusted that are older.
         self._trusted_from, self._trusted_ns = ns - _CLOCK_PERIOD_NS, ns + _CLOCK_PERIOD_NS
-        self._trusted_until = time.monotonic_ns() + _CLOCK_PERIOD_NS
+        self._trusted_until = steady_time() + _CLOCK_PERIOD_NS / SECOND_NS
 
     def _check_step_back(self, ns: int, structure: Structure) -> None:
         back = structure.last_ns - ns
@@ -312,7 +313,7 @@ class StampedReader(MessageReader):
 
     def _refuse_age(self, ns: int, now: int) -> None:
         if now == 0:  # simulated time has not begun
-            is_late = time.monotonic() - self._started > _CLOCK_DELAY
+            is_late = steady_time() - self._started > _CLOCK_DELAY
             raise RefusedMessage('no clock', (
                 'use_sim_time is set, but nothing was received on /clock' if is_late else ''))
         limit = f'limit {self.spec.max_age_ns / SECOND_NS:g} s'

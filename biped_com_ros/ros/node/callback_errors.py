@@ -15,11 +15,11 @@
 
 from __future__ import annotations
 
-import time
 import traceback
 import weakref
 
 from biped_com_ros.core.errors import BipedComError
+from biped_com_ros.ros.node.clock import steady_time
 from rclpy.node import Node
 
 LOG_PERIOD = 5.0
@@ -43,7 +43,7 @@ class Throttle:
 
     def __call__(self, key: str = '') -> bool:
         """Return True, at most once per period and key."""
-        now = time.monotonic()
+        now = steady_time()
         if now - self._last.get(key, -self._period) < self._period:
             return False
         self._last[key] = now
@@ -72,13 +72,13 @@ class CallbackErrors:
         """Count an exception; return whether to log it, once per 5 s and type of exception."""
         self.count += 1
         self.last = f'{type(error).__name__}: {error}'
-        self._last_time = time.monotonic()
+        self._last_time = steady_time()
         return self._throttle(type(error).__name__)
 
     @property
     def is_recent(self) -> bool:
         """Whether the last exception is less than 5 s old."""
-        return time.monotonic() - self._last_time < LOG_PERIOD
+        return steady_time() - self._last_time < LOG_PERIOD
 
 
 _errors: weakref.WeakKeyDictionary[Node, CallbackErrors] = weakref.WeakKeyDictionary()

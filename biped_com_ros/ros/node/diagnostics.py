@@ -19,7 +19,8 @@ from collections.abc import Callable
 from typing import Any
 
 from biped_com_ros.ros.node.callback_errors import callback_errors
-from biped_com_ros.ros.node.timers import call_soon, steady_clock
+from biped_com_ros.ros.node.clock import steady_clock
+from biped_com_ros.ros.node.timers import call_soon
 from biped_com_ros.ros.topics.qos import STATE_OUTPUT
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.node import Node

@@ -16,10 +16,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-import time
 
 from biped_com_ros.ros.node.callback_errors import Throttle
-from biped_com_ros.ros.node.timers import steady_clock
+from biped_com_ros.ros.node.clock import steady_clock, steady_time
 from biped_com_ros.ros.topics.input_base import Input
 from rclpy.node import Node
 
@@ -48,7 +47,7 @@ class InputWatch:
     def __init__(self, node: Node, inputs: Mapping[str, Input],
                  throttle: Throttle = _process_throttle) -> None:
         self._node, self._inputs, self._throttle = node, dict(inputs), throttle
-        now = time.monotonic()
+        now = steady_time()
         self._missing_since = dict.fromkeys(inputs, now)
         self._next_warning = dict.fromkeys(inputs, now + _FIRST_REMINDER)
         self._timer = node.create_timer(_PERIOD, self._check, clock=steady_clock())
@@ -63,7 +62,7 @@ class InputWatch:
         self._node.destroy_timer(self._timer)
 
     def _check(self) -> None:
-        now = time.monotonic()
+        now = steady_time()
         for name, source in self._inputs.items():
             if not source.stale():
                 self._log_arrival(name, source)

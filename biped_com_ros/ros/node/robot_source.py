@@ -22,9 +22,9 @@ from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.core.model.config import load_robot_config, RobotConfig
 from biped_com_ros.core.model.robot import RobotModel, SharedRobotModel
 from biped_com_ros.core.model.urdf import load_urdf
+from biped_com_ros.ros.node.clock import steady_clock
 from biped_com_ros.ros.node.common_parameters import RobotChoice
 from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, OK, Report, WARN
-from biped_com_ros.ros.node.timers import steady_clock
 from biped_com_ros.ros.topics.qos import LATCHED
 from rclpy.node import Node
 from std_msgs.msg import String

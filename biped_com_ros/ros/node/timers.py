@@ -20,7 +20,7 @@ import weakref
 
 from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.ros.node.callback_errors import log_exception
-from rclpy.clock import Clock, ClockType
+from biped_com_ros.ros.node.clock import steady_clock
 from rclpy.node import Node
 from rclpy.timer import Timer
 
@@ -31,11 +31,6 @@ _IDLE_PERIOD = 0.03
 """Period of a watchdog while messages arrive, s."""
 
 _pending: weakref.WeakKeyDictionary[Node, _DelayedCalls] = weakref.WeakKeyDictionary()
-
-
-def steady_clock() -> Clock:
-    """Return a clock that neither simulated time nor a change of the system time affects."""
-    return Clock(clock_type=ClockType.STEADY_TIME)
 
 
 def call_soon(node: Node, action: Callable[[], object]) -> None:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-import time
 from typing import Any
 import weakref
 
@@ -26,6 +25,7 @@ from biped_com_ros.ros.fast.compat import replace_callback
 from biped_com_ros.ros.fast.message_reader import MessageReader, ReadSpec
 from biped_com_ros.ros.fast.subscription_pool import pool_of
 from biped_com_ros.ros.node.callback_errors import LOG_PERIOD, Throttle
+from biped_com_ros.ros.node.clock import steady_time
 from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, OK, Report, WARN
 from biped_com_ros.ros.topics.frames import frame_prefix
 from biped_com_ros.ros.topics.qos import copy_of, overridable, SENSOR_INPUT
@@ -104,7 +104,7 @@ class Input:
         self._refused_at = NEVER_NS / SECOND_NS
         self._started_ns = now_ns(self._clock)
         self._count_offset = 0
-        self._rate_since, self._rate_count, self._rate = time.monotonic(), 0, 0.0
+        self._rate_since, self._rate_count, self._rate = steady_time(), 0, 0.0
         self._name, self._qos, self._message_type = topic, qos, message_type
         self._silence = Silence(node)
         self._connect(ReadSpec(
@@ -155,7 +155,7 @@ class Input:
     @property
     def rate(self) -> float:
         """Return the good messages per second, measured over the last second or so."""
-        now = time.monotonic()
+        now = steady_time()
         elapsed = now - self._rate_since
         if elapsed > 0.9:
             self._rate = (self.count - self._rate_count) / elapsed
@@ -165,7 +165,7 @@ class Input:
     @property
     def is_refusing(self) -> bool:
         """Whether a message was refused in the last 5 s, for a reason that is logged."""
-        return time.monotonic() - self._refused_at < LOG_PERIOD
+        return steady_time() - self._refused_at < LOG_PERIOD
 
     def report(self) -> Report:
         """Return (level, message, values) for diagnostics."""
@@ -185,7 +185,7 @@ class Input:
         if not details:
             return
         self.last_error = f"'{self.topic}': {details}"
-        self._refused_at = time.monotonic()
+        self._refused_at = steady_time()
         if self._throttle(f'{self.topic} {reason}'):
             self.node.get_logger().error(f'{self.last_error} (message not used)')
 

@@ -24,12 +24,12 @@ written to; copy what has to last.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-import time
 from typing import Any
 
 from biped_com_ros.ros.fast.joint_state_reader import JointStateReader
 from biped_com_ros.ros.fast.vector_reader import (
     ArrayReader, BoolReader, ImuReader, OdometryReader, StampedArrayReader, VectorReader)
+from biped_com_ros.ros.node.clock import steady_time
 from biped_com_ros.ros.node.diagnostics import OK, Report, WARN
 from biped_com_ros.ros.topics.input_base import Input
 from geometry_msgs.msg import PointStamped, Vector3Stamped, WrenchStamped
@@ -123,7 +123,7 @@ class SensorInput(VectorInput):
         return (WARN, problem, values) if level == OK and problem else (level, message, values)
 
     def _frozen(self) -> str:
-        now, latest = time.monotonic(), self.values.tobytes()
+        now, latest = steady_time(), self.values.tobytes()
         if latest != self._before:
             self._since, self._from, self._before = now, self.count, latest
         if not self.noisy or (now - self._since < FROZEN_AFTER

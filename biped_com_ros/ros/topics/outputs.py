@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 import math
-from time import monotonic
 from typing import Any
 
 from biped_com_ros.core.constants import SECOND_NS
@@ -26,6 +25,7 @@ from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.ros.fast.codec import Template
 from biped_com_ros.ros.fast.compat import plain_requested, raw_publish
 from biped_com_ros.ros.fast.vector_reader import STAMP_NUMBERS
+from biped_com_ros.ros.node.clock import steady_time
 from biped_com_ros.ros.node.timers import call_soon
 from biped_com_ros.ros.topics.frames import frame_prefix, with_prefix
 from biped_com_ros.ros.topics.qos import copy_of, overridable, STATE_OUTPUT
@@ -132,7 +132,7 @@ class TemplatePublisher:
 
         Looked up ten times per second. True for latched topics, whose subscribers may come later.
         """
-        now = monotonic()
+        now = steady_time()
         if now > self._next_check:
             self._next_check = now + _CHECK_PERIOD
             self._has_subscribers = (

@@ -16,10 +16,10 @@
 from __future__ import annotations
 
 from functools import partial
-import time
 from typing import Any
 import weakref
 
+from biped_com_ros.ros.node.clock import steady_time
 from biped_com_ros.ros.node.controller_states import ControllerStates
 from lifecycle_msgs.msg import State
 from lifecycle_msgs.srv import GetState
@@ -137,7 +137,7 @@ class Silence:
             Of the subscription.
 
         """
-        now = time.monotonic()
+        now = steady_time()
         key = topic, publishers
         last = self._last_reason
         if last is None or last[0] != key or now - last[1] > _PERIOD:

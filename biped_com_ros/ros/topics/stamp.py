@@ -20,7 +20,7 @@ import struct
 
 from biped_com_ros.core.constants import SECOND_NS
 from builtin_interfaces.msg import Time
-from rclpy.clock import Clock, ROSClock
+from rclpy.clock import Clock
 from rclpy.node import Node
 
 _STAMP = struct.Struct('<iI')
@@ -51,8 +51,7 @@ def ns_of_msg(message: Time) -> int:
 
 def is_time_simulated(node: Node) -> bool:
     """Return whether a node's time is that of ``/clock``."""
-    clock = node.get_clock()
-    return isinstance(clock, ROSClock) and clock.ros_time_is_active
+    return bool(node.get_parameter('use_sim_time').value)
 
 
 def now_ns(source: Node | Clock) -> int:

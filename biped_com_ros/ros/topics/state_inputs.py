@@ -37,6 +37,7 @@ from biped_com_ros.core.state.base_filter import FilterSettings
 from biped_com_ros.core.state.contacts import ContactHistory
 from biped_com_ros.core.state.estimator import StateEstimator, SynchronizedSettings
 from biped_com_ros.core.wrench.contact import ContactThresholds
+from biped_com_ros.ros.node.clock import steady_time
 from biped_com_ros.ros.node.common_parameters import (
     ContactTopicParameters, EstimatorParameters, FootWrenchParameters)
 from biped_com_ros.ros.node.parameters import settings_from
@@ -310,7 +311,7 @@ class ContactInputs:
                  **options: Any) -> None:
         feet, topics = tuple(model.config.feet), list(params.contact_topics)
         _check_one_per_foot('contact_topics', topics, feet)
-        self.history = ContactHistory(len(feet), params.contact_timeout)
+        self.history = ContactHistory(len(feet), params.contact_timeout, steady_time)
         options.update(required=False, timeout=params.contact_timeout)
         self.inputs: list[Input] = [
             BoolInput(node, topic, partial(self._on_contact, foot), **options)
