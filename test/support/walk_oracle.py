@@ -13,33 +13,57 @@
 # limitations under the License.
 """The zero-moment point of a walk by Newton and Euler, from the poses of its links alone."""
 
+from biped_com_ros.core.stability.support import support_polygon
 import numpy as np
 from scipy.spatial.transform import Rotation
-from support.urdf_oracle import GRAVITY
+from support.urdf_oracle import GRAVITY, Tree
 
 
-def link_poses(tree, model, sample):
-    """Return poses in the world (4 x 4) of all links with mass."""
-    base = np.eye(4)
-    base[:3, :3], base[:3, 3] = sample.base.rotation, sample.base.position
-    poses = tree.poses(dict(zip(model.joint_names, sample.positions)))
-    return {name: base @ poses[name] for name, link in tree.links.items() if link.mass}
+class WalkOracle:
+    """
+    Takes the public fields of samples only, and everything else from the robot's URDF.
 
+    Parameters
+    ----------
+    model
+        The robot that walks.
 
-def zmp_of_samples(tree, model, samples, h):
-    """Momentum of every link by finite differences of three samples, and its rate of change."""
-    before, here, after = (link_poses(tree, model, sample) for sample in samples)
-    force, moment = np.zeros(3), np.zeros(3)
-    for name in here:
-        link = tree.links[name]
-        c0, c1, c2 = (p[name][:3, :3] @ link.com + p[name][:3, 3] for p in (before, here, after))
-        acceleration = (c2 - 2 * c1 + c0) / h ** 2
+    """
+
+    def __init__(self, model):
+        self._model, self._tree = model, Tree(model.urdf)
+        heavy = {name: link for name, link in self._tree.links.items() if link.mass}
+        self._names = list(heavy)
+        self._mass = np.array([link.mass for link in heavy.values()])
+        self._com = np.array([link.com for link in heavy.values()])[:, :, np.newaxis]
+        self._inertia = np.array([link.inertia for link in heavy.values()])
+
+    def _links(self, sample):
+        """Return rotations (n, 3, 3) and centres of mass (n, 3) of all links in the world."""
+        poses = self._tree.poses(dict(zip(self._model.joint_names, sample.positions)))
+        poses = np.array([poses[name] for name in self._names])
+        R = sample.base.rotation @ poses[:, :3, :3]
+        coms = (poses[:, :3, :3] @ self._com)[:, :, 0] + poses[:, :3, 3]
+        return R, coms @ sample.base.rotation.T + sample.base.position
+
+    def zmp(self, samples, h):
+        """Momentum of every link by finite differences of three samples, and its change."""
+        (R0, c0), (R1, c1), (R2, c2) = (self._links(sample) for sample in samples)
+        needed = self._mass[:, np.newaxis] * (
+            (c2 - 2 * c1 + c0) / h ** 2 + (0.0, 0.0, GRAVITY))
         spins = []
-        for a, b in ((before, here), (here, after)):
-            turn = Rotation.from_matrix(b[name][:3, :3] @ a[name][:3, :3].T).as_rotvec()
-            middle = Rotation.from_rotvec(0.5 * turn).as_matrix() @ a[name][:3, :3]
-            spins.append(middle @ link.inertia @ middle.T @ turn / h)
-        needed = link.mass * (acceleration + (0.0, 0.0, GRAVITY))
-        force += needed
-        moment += np.cross(c1, needed) + (spins[1] - spins[0]) / h
-    return np.array((-moment[1], moment[0])) / force[2]
+        for before, after in ((R0, R1), (R1, R2)):
+            turn = Rotation.from_matrix(after @ before.transpose(0, 2, 1)).as_rotvec()
+            middle = Rotation.from_rotvec(0.5 * turn).as_matrix() @ before
+            inertia = middle @ self._inertia @ middle.transpose(0, 2, 1)
+            spins.append((inertia @ turn[:, :, np.newaxis])[:, :, 0] / h)
+        moment = (np.cross(c1, needed) + (spins[1] - spins[0]) / h).sum(axis=0)
+        return np.array((-moment[1], moment[0])) / needed[:, 2].sum()
+
+    def margin(self, samples, h):
+        """Return how far inside the support polygon it is in the middle one of three samples."""
+        sample, feet = samples[1], self._model.config.feet.values()
+        state = self._model.state(sample.positions)
+        polygon = support_polygon([sample.base @ state.pose_in_base(f.sole) for f in feet],
+                                  [f.polygon for f in feet], sample.in_contact)
+        return polygon.margin(np.array((*self.zmp(samples, h), 0.0))).distance

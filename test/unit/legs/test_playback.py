@@ -18,85 +18,85 @@ from __future__ import annotations
 from dataclasses import replace
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
-from biped_com_ros.core.legs.gait import QUICK, single_step, walk
+from biped_com_ros.core.legs.gait import QUICK, walk
 from biped_com_ros.core.legs.playback import GaitPlayback, halts, longest_fall, PlaybackState
-from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.stability.support import support_polygon
 import numpy as np
 import pytest
-from support.urdf_oracle import Tree
-from support.walk_oracle import zmp_of_samples
+from support.walk_oracle import WalkOracle
 
 DT = 2e-3
-
-
-@pytest.fixture(scope='module')
-def model():
-    return RobotModel.load('biped')
-
-
-@pytest.fixture(scope='module')
-def step(model):
-    return single_step(model, 0.05)
-
-
-@pytest.fixture(scope='module')
-def quick(model):
-    return walk(model, 3, 0.05, options=QUICK)
 
 
 def play(playback, duration):
     return [playback.advance(DT) for _ in range(round(duration / DT))]
 
 
-def least_margin(model, samples, every=20):
-    """Return how near the samples' zero-moment point comes to the edge of the support."""
-    tree, worst = Tree(model.urdf), np.inf
-    for k in range(1, len(samples) - 1, every):
-        zmp = zmp_of_samples(tree, model, samples[k - 1:k + 2], DT)
-        sample, feet = samples[k], model.config.feet.values()
-        state = model.state(sample.positions)
-        polygon = support_polygon([sample.base @ state.pose_in_base(f.sole) for f in feet],
-                                  [f.polygon for f in feet], sample.in_contact)
-        worst = min(worst, polygon.margin(np.array((*zmp, 0.0))).distance)
-    return worst
+def started(gait, time=0.0, **options):
+    """Return a playback that has been playing for some time."""
+    playback = GaitPlayback(gait, **options)
+    playback.start()
+    play(playback, time)
+    return playback
+
+
+@pytest.fixture(scope='module')
+def least_margin(model):
+    """Return a function: how near the zero-moment point comes to the edge of the support."""
+    oracle = WalkOracle(model)
+    return lambda samples, every: min(oracle.margin(samples[k - 1:k + 2], DT)
+                                      for k in range(1, len(samples) - 1, every))
 
 
 def test_undisturbed_it_is_the_gait(step):
     playback = GaitPlayback(step)
-    assert playback.state is PlaybackState.READY
+    playback.pause()
+    assert playback.state is PlaybackState.READY and not playback.pause_is_pending
     assert playback.advance(1.0).positions == pytest.approx(step.at(0.0).positions)
     playback.start()
-    for k, sample in enumerate(play(playback, step.duration - 0.1), start=1):
-        assert sample.positions == pytest.approx(step.at(k * DT).positions, abs=1e-9)
-        assert sample.velocities == pytest.approx(step.at(k * DT).velocities, abs=1e-9)
+    played = play(playback, step.duration - 0.1)
+    expected = [step.at(k * DT) for k in range(1, len(played) + 1)]
+    for name in ('positions', 'velocities'):
+        np.testing.assert_allclose(*([getattr(sample, name) for sample in samples]
+                                     for samples in (played, expected)), rtol=0.0, atol=1e-9)
     play(playback, 0.2)
     assert playback.state is PlaybackState.DONE and playback.rate == 0.0
     assert playback.advance(DT).positions == pytest.approx(step.at(step.duration).positions)
+    with pytest.raises(InputError, match='done cannot start'):
+        playback.start()
 
 
 def test_pause_halts_and_going_on_finishes(step):
-    playback = GaitPlayback(step, ramp=0.5)
-    playback.start()
-    play(playback, 2.6)  # the foot is in the air
+    playback = started(step, 2.6, ramp=0.5)  # the foot is in the air
     playback.pause()
-    play(playback, 1.0)
+    play(playback, 0.1)
+    with pytest.raises(InputError, match='braking cannot start'):
+        playback.start()
+    play(playback, 0.9)
     assert playback.state is PlaybackState.PAUSED and playback.rate == 0.0
     assert playback.time == pytest.approx(2.6 + 0.25, abs=0.01)
     held = playback.advance(DT)
     assert play(playback, 0.5)[-1].positions == pytest.approx(held.positions, abs=0.0)
     assert not held.velocities.any()
     playback.start()
+    play(playback, 0.3)
+    rate, time = playback.rate, playback.time
+    playback.halt()  # while it speeds up
+    assert playback.state is PlaybackState.BRAKING
+    playback.advance(DT)
+    assert rate - 0.05 < playback.rate < rate and 0.0 < playback.time - time < DT
+    play(playback, 0.5)
+    assert playback.state is PlaybackState.PAUSED and playback.rate == 0.0
+    time = playback.time
+    playback.start()
     play(playback, 0.5)
     assert playback.state is PlaybackState.PLAYING and playback.rate == 1.0
-    assert playback.time == pytest.approx(2.6 + 0.5, abs=0.01)
+    assert playback.time == pytest.approx(time + 0.25, abs=0.01)
     play(playback, step.duration)
     assert playback.state is PlaybackState.DONE
 
 
 def test_joints_stay_smooth_in_acceleration(step):
-    playback = GaitPlayback(step)
-    playback.start()
+    playback = started(step)
     samples = play(playback, 2.3)
     playback.pause()
     samples += play(playback, 1.0)
@@ -110,93 +110,49 @@ def test_joints_stay_smooth_in_acceleration(step):
     assert np.abs(np.diff(accelerations, axis=0)).max() < 0.02 * np.abs(accelerations).max() + 0.2
 
 
-def test_a_quasi_static_step_can_be_halted_anywhere(step):
-    assert halts(step, 0.5, 0.01)[1].all()
-
-
-def test_a_quick_walk_cannot_be_halted_anywhere_but_often(quick):
+def test_a_quick_walk_cannot_be_halted_anywhere_but_often(step, quick):
     times, good = halts(quick, 0.5, 0.01)
     assert 0.6 < good.mean() < 0.98
     assert good[times < 1.5].all() and good[times > quick.duration - 1.0].all()
-
-
-@pytest.mark.parametrize('share', (0.05, 0.35, 0.55, 0.75, 0.95))
-def test_a_pause_of_a_quick_walk_keeps_the_zmp_inside(model, quick, share):
-    """By Newton and Euler; asked for at any time of the middle step, halted when it can be."""
-    phase = next(p for p in quick.plan.phases[4:] if p.step is not None)
-    playback = GaitPlayback(quick, ramp=0.5, least_margin=0.01)
-    playback.start()
-    play(playback, phase.start + share * (phase.end - phase.start))
-    playback.pause()
-    samples = play(playback, 1.5)
-    assert playback.state is PlaybackState.PAUSED
-    playback.start()
-    samples += play(playback, 1.0)
-    assert least_margin(model, samples) > 0.008
-
-
-def test_halting_a_quick_walk_where_it_should_not_be_lets_the_zmp_out(model, quick):
-    """Else waiting would be for nothing."""
-    times, good = halts(quick, 0.5, 0.01)
-    assert good[:40].any()
-    worst = []
-    for time in times[~good][:6]:
-        playback = GaitPlayback(quick)
-        playback.start()
-        play(playback, time)
-        playback.halt()
-        samples = play(playback, 0.6)
-        playback.start()
-        worst.append(least_margin(model, samples + play(playback, 0.6), every=10))
-    assert max(worst) < 0.013 and min(worst) < 0.0
-
-
-def test_a_pending_pause_can_be_called_off(quick):
-    playback = GaitPlayback(quick)
-    playback.start()
-    times, good = halts(quick, 0.5, 0.01)
-    bad = times[~good][0]
-    play(playback, bad)
+    assert halts(step, 0.5, 0.01)[1].all()  # quasi-static
+    playback = started(quick, times[~good][0])
     playback.pause()
     playback.advance(DT)
     assert playback.pause_is_pending and playback.state is PlaybackState.PLAYING
-    playback.start()
+    playback.start()  # calls it off
     assert not playback.pause_is_pending
     play(playback, 1.0)
     assert playback.state is PlaybackState.PLAYING
 
 
-def test_halt_while_speeding_up_goes_back_down(step):
-    playback = GaitPlayback(step, ramp=0.4)
-    playback.start()
-    play(playback, 1.0)
-    playback.halt()
-    play(playback, 0.5)
-    playback.start()
-    play(playback, 0.3)
-    rate, time = playback.rate, playback.time
-    playback.halt()
-    assert playback.state is PlaybackState.BRAKING
-    playback.advance(DT)
-    assert rate - 0.05 < playback.rate < rate and 0.0 < playback.time - time < DT
-    play(playback, 0.5)
-    assert playback.state is PlaybackState.PAUSED and playback.rate == 0.0
-
-
-def test_what_cannot_start_is_reported(step):
-    playback = GaitPlayback(step)
+@pytest.mark.parametrize('share', (0.35, *(pytest.param(share, marks=pytest.mark.thorough)
+                                           for share in (0.05, 0.55, 0.75, 0.95))))
+def test_a_pause_of_a_quick_walk_keeps_the_zmp_inside(least_margin, quick, share):
+    """By Newton and Euler; asked for at any time of the middle step, halted when it can be."""
+    phase = next(p for p in quick.plan.phases[4:] if p.step is not None)
+    playback = started(quick, phase.start + share * (phase.end - phase.start), ramp=0.5,
+                       least_margin=0.01)
     playback.pause()
-    assert playback.state is PlaybackState.READY and not playback.pause_is_pending
+    samples = play(playback, 1.5)
+    assert playback.state is PlaybackState.PAUSED
     playback.start()
-    play(playback, 0.5)
-    playback.halt()
-    with pytest.raises(InputError, match='braking cannot start'):
+    samples += play(playback, 1.0)
+    assert least_margin(samples, 20) > 0.008
+
+
+@pytest.mark.thorough
+def test_halting_a_quick_walk_where_it_should_not_be_lets_the_zmp_out(least_margin, quick):
+    """Else waiting would be for nothing."""
+    times, good = halts(quick, 0.5, 0.01)
+    assert good[:40].any()
+    worst = []
+    for time in times[~good][:6]:
+        playback = started(quick, time)
+        playback.halt()
+        samples = play(playback, 0.6)
         playback.start()
-    play(playback, 0.6)
-    playback.start()
-    play(playback, step.duration + 1.0)
-    with pytest.raises(InputError, match='done cannot start'):
-        playback.start()
+        worst.append(least_margin(samples + play(playback, 0.6), 10))
+    assert max(worst) < 0.013 and min(worst) < 0.0
 
 
 @pytest.mark.parametrize('ramp', (0.0, 10.0, np.nan))
