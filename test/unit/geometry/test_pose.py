@@ -17,13 +17,15 @@ from pathlib import Path
 
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import (
-    cross, heading_of, Pose, quaternion_from_rotation, rotation_about, rotation_from_quaternion,
-    turned, yaw_of)
+    cross, footprint_pose, heading_of, Pose, quaternion_from_rotation, rotation_about,
+    rotation_from_quaternion, turned, yaw_of)
 import numpy as np
+from numpy.testing import assert_allclose, assert_array_equal
 import pytest
 from scipy.spatial.transform import Rotation
 
 RNG = np.random.default_rng(7)
+SOLES = np.array([[0.4, 0.3, -0.7], [0.1, -0.2, -0.6]])
 
 
 def random_pose():
@@ -34,14 +36,13 @@ def random_pose():
 @pytest.mark.parametrize('seed', range(5))
 def test_quaternions_are_xyzw_and_are_normalised(seed):
     rotation = Rotation.random(random_state=seed)
-    np.testing.assert_allclose(
-        rotation_from_quaternion(3.7 * rotation.as_quat()), rotation.as_matrix(), atol=1e-14)
-    back = quaternion_from_rotation(rotation.as_matrix())
-    np.testing.assert_allclose(back * np.sign(back @ rotation.as_quat()), rotation.as_quat(),
-                               atol=1e-14)
-    pose = Pose.from_quaternion(rotation.as_quat(), np.ones(3))
-    np.testing.assert_allclose(pose.rotation, rotation.as_matrix(), atol=1e-14)
-    np.testing.assert_allclose(np.abs(pose.quaternion @ rotation.as_quat()), 1.0)
+    expected, quaternion = rotation.as_matrix(), rotation.as_quat()
+    assert_allclose(rotation_from_quaternion((3.7 * quaternion).tolist()), expected, atol=1e-14)
+    back = quaternion_from_rotation(expected)
+    assert_allclose(back * np.sign(back @ quaternion), quaternion, atol=1e-14)
+    pose = Pose.from_quaternion(quaternion, np.ones(3))
+    assert_allclose(pose.rotation, expected, atol=1e-14)
+    assert_allclose(np.abs(pose.quaternion @ quaternion), 1.0)
 
 
 @pytest.mark.skipif(not Path('/proc/self/statm').exists(), reason='memory is read from /proc')
@@ -59,10 +60,6 @@ def test_quaternions_keep_no_memory(rotation):
 
 def pages():
     return int(Path('/proc/self/statm').read_text().split()[1])
-
-
-def test_quaternion_as_a_plain_list():
-    np.testing.assert_allclose(rotation_from_quaternion([0, 0, 1, 0]), np.diag([-1.0, -1.0, 1.0]))
 
 
 @pytest.mark.parametrize('bad', [
@@ -84,63 +81,53 @@ def test_an_orientation_is_carried_on_by_the_gyroscope(dt):
 def test_rpy_is_about_fixed_axes_as_in_urdf():
     rpy = (0.3, -0.7, 2.1)
     pose = Pose.from_rpy(rpy, np.array([1.0, 2.0, 3.0]))
-    np.testing.assert_allclose(pose.rotation, Rotation.from_euler('xyz', rpy).as_matrix())
-    np.testing.assert_array_equal(pose.position, [1.0, 2.0, 3.0])
+    assert_allclose(pose.rotation, Rotation.from_euler('xyz', rpy).as_matrix())
+    assert_array_equal(pose.position, [1.0, 2.0, 3.0])
 
 
-def test_chaining_is_the_product_of_homogeneous_matrices():
+def test_chain_inverse_and_identity_are_those_of_homogeneous_matrices():
+    def homogeneous(pose):
+        return np.block([[pose.rotation, pose.position[:, np.newaxis]], [0.0, 0.0, 0.0, 1.0]])
     a, b = random_pose(), random_pose()
-    point = RNG.normal(size=3)
-    np.testing.assert_allclose((a @ b).apply(point), a.apply(b.apply(point)))
-    np.testing.assert_allclose(a.apply(point), a.rotation @ point + a.position)
+    assert_allclose(homogeneous(a @ b), homogeneous(a) @ homogeneous(b), atol=1e-14)
+    assert_allclose(homogeneous(a.inverse()) @ homogeneous(a), np.eye(4), atol=1e-14)
+    assert_array_equal(homogeneous(Pose.identity()), np.eye(4))
 
 
-def test_apply_takes_one_point_or_many():
+def test_one_point_many_or_plain_numbers_are_placed():
     pose, points = random_pose(), RNG.normal(size=(4, 2, 3))
+    point = points[3, 1]
+    expected = pose.rotation @ point + pose.position
     many = pose.apply(points)
-    np.testing.assert_allclose(many[3, 1], pose.apply(points[3, 1]))
     assert many.shape == points.shape
-
-
-def test_plain_numbers_are_placed_and_turned_as_arrays_are():
-    pose, point = random_pose(), RNG.normal(size=3)
-    np.testing.assert_allclose(pose.place(*point), pose.apply(point), atol=1e-14)
-    np.testing.assert_allclose(pose.turn(*point), pose.rotation @ point, atol=1e-14)
-
-
-def test_inverse_undoes():
-    pose = random_pose()
-    for chain in (pose @ pose.inverse(), pose.inverse() @ pose):
-        np.testing.assert_allclose(chain.rotation, np.eye(3), atol=1e-14)
-        np.testing.assert_allclose(chain.position, 0.0, atol=1e-14)
-
-
-def test_identity_changes_nothing():
-    point = RNG.normal(size=3)
-    np.testing.assert_array_equal(Pose.identity().apply(point), point)
-
-
-def test_cross_product():
-    a, b = RNG.normal(size=(2, 3))
-    np.testing.assert_allclose(cross(a, b), np.cross(a, b), atol=1e-15)
+    for found in (many[3, 1], pose.apply(point), pose.place(*point)):
+        assert_allclose(found, expected, atol=1e-14)
+    assert_allclose(pose.turn(*point), pose.rotation @ point, atol=1e-14)
+    assert_allclose(cross(*points[:2, 0]), np.cross(*points[:2, 0]), atol=1e-15)
 
 
 @pytest.mark.parametrize('axis', (0, 1, 2))
 def test_a_rotation_about_an_axis_is_scipys(axis):
     for angle in (-2.0, 0.0, 0.3, 3.0):
-        np.testing.assert_allclose(
-            rotation_about(axis, angle), Rotation.from_euler('xyz'[axis], angle).as_matrix(),
-            atol=1e-15)
+        expected = Rotation.from_euler('xyz'[axis], angle).as_matrix()
+        assert_allclose(rotation_about(axis, angle), expected, atol=1e-15)
 
 
-def test_yaw_is_the_heading_of_the_x_axis():
-    rotation = Rotation.from_euler('ZYX', (2.5, 0.4, -0.9)).as_matrix()
-    assert yaw_of(rotation) == pytest.approx(2.5)
-
-
-def test_the_heading_ignores_the_lean():
-    assert heading_of(Rotation.from_euler('xyz', (0.2, -0.3, 2.5)).as_matrix()) == pytest.approx(
-        (np.cos(2.5), np.sin(2.5)))
+def test_the_heading_is_that_of_the_x_axis_whatever_the_lean():
+    leaning = Rotation.from_euler('ZYX', (2.5, 0.4, -0.9)).as_matrix()
+    assert yaw_of(leaning) == pytest.approx(2.5)
+    assert heading_of(leaning) == pytest.approx((np.cos(2.5), np.sin(2.5)))
     straight_up = Rotation.from_euler('y', -np.pi / 2).as_matrix()
     straight_up[:2, 0] = 0.0
     assert heading_of(straight_up) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize('in_contact, position', [
+    ((True, True), (0.25, 0.05, -0.7)), ((True, False), (0.4, 0.3, -0.7)),
+    ((False, True), (0.1, -0.2, -0.6)), ((False, False), (0.25, 0.05, -0.7))])
+def test_the_footprint_is_level_and_on_the_floor_between_the_feet_that_touch(in_contact, position):
+    soles, base = SOLES.copy(), Pose.from_rpy((0.2, -0.3, 2.1), np.array([1.0, 2.0, 0.8]))
+    pose = footprint_pose(base, soles, in_contact)
+    assert_allclose(pose.position, position)
+    assert_allclose(pose.rotation, Rotation.from_euler('z', 2.1).as_matrix(), atol=1e-15)
+    assert_array_equal(soles, SOLES)
