@@ -28,11 +28,7 @@ import pytest
 
 DT = 0.02
 ANKLES = ('l_ankle_pitch', 'r_ankle_pitch')
-
-
-@pytest.fixture(scope='module')
-def model():
-    return RobotModel.load('biped')
+STEP = WalkRequest(count=1, length=0.05)
 
 
 @pytest.fixture
@@ -41,15 +37,23 @@ def player(model):
 
 
 @pytest.fixture(scope='module')
-def quick(model):
+def planned(model):
     """Return three quick steps, planned once."""
     return WalkPlayer(model, lead=0.1).plan(
         WalkRequest(count=3, length=0.05, options=QUICK), model.posture())
 
 
-def begin(player, count=1, **options):
-    request = WalkRequest(count=count, length=0.05, **options)
-    player.begin(player.plan(request, player.model.posture()))
+@pytest.fixture(scope='module')
+def planned_step(model):
+    """Return a quasi-static step, planned once."""
+    return WalkPlayer(model, lead=0.1).plan(STEP, model.posture())
+
+
+@pytest.fixture
+def walking(player, planned_step):
+    """Return a player of a quasi-static step."""
+    player.begin(copy.copy(planned_step))
+    return player
 
 
 def play(player, duration):
@@ -60,18 +64,21 @@ def soles(model, positions):
     return model.state(positions).placements_in_base(model.soles)[:, 3]
 
 
-def with_ankles(model, lower):
-    """Return the robot with another lower limit of its ankles' pitch, rad."""
+def changed(model, change):
+    """Return the robot of a URDF of which a function has changed elements."""
     robot = ElementTree.fromstring(model.urdf)
-    for name in ANKLES:
-        robot.find(f"joint[@name='{name}']/limit").set('lower', str(lower))
+    change(robot)
     return RobotModel(model.config, ElementTree.tostring(robot, encoding='unicode'))
 
 
-def test_a_walk_names_the_ankle_that_bends_too_little_and_what_helps(model, quick):
-    needed = min(quick.gait.at(t).positions[model.joint_index(ANKLES)].min()
-                 for t in quick.gait.times)
-    stiff = with_ankles(model, needed + 0.01)
+def test_a_walk_names_the_ankle_that_bends_too_little_and_what_helps(model, planned):
+    needed = planned.gait.positions[:, model.joint_index(ANKLES)].min()
+
+    def limit_ankles(robot):
+        for name in ANKLES:
+            robot.find(f"joint[@name='{name}']/limit").set('lower', str(needed + 0.01))
+
+    stiff = changed(model, limit_ankles)
     request = WalkRequest(count=3, length=0.05, options=QUICK)
     with pytest.raises(InputError, match=r'_ankle_pitch at .*lower the hips less \(crouch\)'):
         WalkPlayer(stiff).plan(request, stiff.posture())
@@ -79,8 +86,8 @@ def test_a_walk_names_the_ankle_that_bends_too_little_and_what_helps(model, quic
     assert WalkPlayer(stiff).plan(lower, stiff.posture()).gait.duration > 0.0
 
 
-def test_the_remaining_motion_is_what_is_played(player, model):
-    begin(player)
+def test_the_remaining_motion_is_what_is_played(walking, model):
+    player = walking
     remaining = player.remaining_motion(DT)
     made = play(player, remaining.times[-1] + 0.1)
     count = len(remaining.times)
@@ -98,11 +105,11 @@ def test_the_remaining_motion_is_what_is_played(player, model):
     assert right[0] - left[0] == pytest.approx(0.05, abs=1e-9)
 
 
-def test_from_one_foot_ahead_the_rear_one_goes_next(player, model):
-    begin(player)
+def test_from_one_foot_ahead_the_rear_one_goes_next(walking, model):
+    player = walking
     ahead = play(player, 6.0)[-1].positions
     where = player.origin.apply(soles(model, ahead)[1])
-    player.begin(player.plan(WalkRequest(count=1, length=0.05), ahead))
+    player.begin(player.plan(STEP, ahead))
     assert player.advance(0.0).positions == pytest.approx(ahead, abs=1e-9)
     after = play(player, 6.0)[-1].positions
     left, right = soles(model, after)
@@ -113,22 +120,22 @@ def test_from_one_foot_ahead_the_rear_one_goes_next(player, model):
     assert soles(model, after)[:, 2] == pytest.approx(standing, abs=1e-9)  # no lower than before
 
 
-def test_a_walk_does_not_begin_with_a_jump(player, model, quick):
+def test_a_walk_does_not_begin_with_a_jump(player, model, planned):
     """A reset, or a hand, may move the legs while a walk is planned, which takes seconds."""
     moved = model.posture()
     moved[model.joint_index(['torso_x'])] += 1.0  # what is no leg may move
-    player.require_start(quick, moved, 0.05)
+    player.require_start(planned, moved, 0.05)
     moved[model.joint_index(['r_knee'])] += 0.06
     with pytest.raises(InputError, match="'r_knee' moved by 0.06 rad .* plan it again"):
-        player.require_start(quick, moved, 0.05)
+        player.require_start(planned, moved, 0.05)
     moved[model.joint_index(['r_knee'])] = np.nan
     with pytest.raises(InputError):
-        player.require_start(quick, moved, 0.05)
+        player.require_start(planned, moved, 0.05)
 
 
 @pytest.mark.parametrize('time', (0.05, 1.0, 1.6, 1.9, 2.5, 3.2))
-def test_a_stop_ends_on_both_soles_and_the_robot_stands_up(player, model, quick, time):
-    player.begin(copy.copy(quick))
+def test_a_stop_ends_on_both_soles_and_the_robot_stands_up(player, model, planned, time):
+    player.begin(copy.copy(planned))
     before = play(player, time)[-1]
     player.stop()
     assert player.state is WalkState.STOPPING
@@ -151,85 +158,56 @@ def test_a_stop_ends_on_both_soles_and_the_robot_stands_up(player, model, quick,
     assert not after.velocities.any()
 
 
-def test_the_remaining_motion_of_a_pause_and_of_resuming_is_played(player):
-    begin(player)
-    play(player, 2.63)
-    player.pause()
-    assert player.state is WalkState.PAUSING
-    remaining = player.remaining_motion(DT)
-    coarse = player.remaining_motion(0.05)
+def test_the_remaining_motion_of_a_pause_and_of_resuming_is_played(walking):
+    play(walking, 2.63)
+    walking.pause()
+    assert walking.state is WalkState.PAUSING
+    remaining = walking.remaining_motion(DT)
+    coarse = walking.remaining_motion(0.05)
     assert coarse.positions[-1] == pytest.approx(remaining.positions[-1], abs=1e-9)
-    held = [player.advance(0.007) for _ in range(200)][-1]  # other steps of time, the same end
-    assert player.state is WalkState.PAUSED
+    held = [walking.advance(0.007) for _ in range(200)][-1]  # other steps of time, the same end
+    assert walking.state is WalkState.PAUSED
     assert held.positions == pytest.approx(remaining.positions[-1], abs=1e-9)
-    player.resume()
-    remaining = player.remaining_motion(DT)
+    walking.resume()
+    remaining = walking.remaining_motion(DT)
     assert remaining.positions[:5] == pytest.approx(np.tile(held.positions, (5, 1)), abs=1e-9)
-    assert play(player, 1.0)[24].positions == pytest.approx(remaining.positions[25], abs=1e-9)
-    assert player.state is WalkState.WALKING
+    assert play(walking, 1.0)[24].positions == pytest.approx(remaining.positions[25], abs=1e-9)
+    assert walking.state is WalkState.WALKING
 
 
-def test_a_stop_of_a_pause_on_one_foot_puts_the_other_one_down(player):
-    begin(player)
-    play(player, 2.6)
-    player.pause()
-    assert not all(play(player, 1.0)[-1].in_contact) and player.state is WalkState.PAUSED
-    player.stop()
-    assert player.state is WalkState.STOPPING
-    sample = play(player, player.remaining_motion(DT).times[-1] + DT)[-1]
-    assert all(sample.in_contact) and player.has_stopped
-
-
-def test_a_stop_while_a_pause_brakes_does_too(player):
-    begin(player)
-    play(player, 2.5)
-    player.pause()
-    play(player, 0.3)
-    player.stop()
-    remaining = player.remaining_motion(DT)
-    sample = play(player, remaining.times[-1] + DT)[-1]
-    assert all(sample.in_contact) and player.has_stopped
+@pytest.mark.parametrize('paused_for', (0.3, 1.0))
+def test_a_stop_of_a_pause_on_one_foot_puts_the_other_one_down(walking, paused_for):
+    """Also while the pause brakes."""
+    play(walking, 2.6)
+    walking.pause()
+    assert not all(play(walking, paused_for)[-1].in_contact)
+    assert walking.state is (WalkState.PAUSED if paused_for == 1.0 else WalkState.PAUSING)
+    walking.stop()
+    assert walking.state is WalkState.STOPPING
+    remaining = walking.remaining_motion(DT)
+    sample = play(walking, remaining.times[-1] + DT)[-1]
+    assert all(sample.in_contact) and walking.has_stopped
     assert sample.positions == pytest.approx(remaining.positions[-1], abs=1e-9)
 
 
-def test_a_halt_is_wherever_it_is_and_the_next_walk_needs_a_posture(player, model):
-    begin(player)
-    play(player, 2.6)
-    player.halt()
-    sample = play(player, 1.0)[-1]
-    assert not all(sample.in_contact) and player.state is WalkState.HALTED
+@pytest.mark.parametrize('is_stopping', (False, True))
+def test_a_halt_is_wherever_it_is_and_the_next_walk_needs_a_posture(
+        walking, planned_step, is_stopping):
+    """Also while a stop is still pending when the robot falls."""
+    play(walking, 2.6)
+    if is_stopping:
+        walking.stop()
+    walking.halt()
+    sample = play(walking, 1.0)[-1]
+    assert not all(sample.in_contact) and walking.state is WalkState.HALTED
     with pytest.raises(InputError, match='does not stand in its posture'):
-        player.plan(WalkRequest(count=1, length=0.05), sample.positions + 0.2)
-    begin(player)  # the robot has been put on its feet again
-    assert player.state is WalkState.WALKING
-
-
-def test_a_halt_during_a_stop_does_not_go_on(player):
-    """The stop is still pending when the robot falls."""
-    begin(player)
-    play(player, 2.6)
-    player.stop()
-    player.halt()
-    sample = play(player, 1.0)[-1]
-    assert not all(sample.in_contact) and player.state is WalkState.HALTED
-
-
-def test_an_abandoned_walk_is_over(player, model):
-    begin(player)
-    play(player, 2.0)
-    player.abandon()
-    assert player.state is WalkState.HALTED and player.progress == 1.0
+        walking.plan(STEP, sample.positions + 0.2)
+    walking.begin(copy.copy(planned_step))  # the robot has been put on its feet again
+    assert walking.state is WalkState.WALKING
+    walking.abandon()
+    assert walking.state is WalkState.HALTED and walking.progress == 1.0
     with pytest.raises(InputError, match='halted, no motion remains'):
-        player.remaining_motion(DT)
-
-
-def test_arms_stay_where_they_are_and_their_weight_counts(player, model):
-    measured = model.posture()
-    measured[model.group_index('left_arm')] += 0.3
-    gait = player.plan(WalkRequest(count=1, length=0.05), measured).gait
-    arms = model.group_index('left_arm')
-    assert gait.positions[:, arms] == pytest.approx(np.tile(measured[arms], (len(gait.times), 1)))
-    assert gait.com[0] == pytest.approx(model.state(measured).com_in_base[:2], abs=1e-9)
+        walking.remaining_motion(DT)
 
 
 @pytest.mark.parametrize('options, tolerance', ((GaitOptions(), 1e-4), (QUICK, 5e-4)),
@@ -252,43 +230,39 @@ def test_the_true_centre_of_mass_is_what_is_moved(player, model, options, tolera
     assert np.abs(error).max() < 1.2 * np.abs(plain.zmp - plain.zmp_reference).max() + 1e-4
 
 
-def test_requests_in_another_state_are_refused(player, model):
-    with pytest.raises(InputError, match='standing, there is nothing to pause'):
-        player.pause()
-    with pytest.raises(InputError, match='nothing to resume'):
-        player.resume()
-    with pytest.raises(InputError, match='stands up after a stop'):
-        player.plan_standing_up()
+def test_arms_stay_where_they_are_and_their_weight_counts(player, model):
+    measured, arms = model.posture(), model.group_index('left_arm')
+    measured[arms] += 0.3
+    gait = player.plan(STEP, measured).gait
+    assert gait.positions[:, arms] == pytest.approx(np.tile(measured[arms], (len(gait.times), 1)))
+    assert gait.com[0] == pytest.approx(model.state(measured).com_in_base[:2], abs=1e-9)
+
+
+def test_requests_in_another_state_are_refused(player, model, planned_step):
+    for request, words in ((player.pause, 'standing, there is nothing to pause'),
+                           (player.resume, 'nothing to resume'),
+                           (player.plan_standing_up, 'stands up after a stop')):
+        with pytest.raises(InputError, match=words):
+            request()
     player.stop()
     assert player.state is WalkState.STANDING
-    begin(player)
+    player.begin(copy.copy(planned_step))
     with pytest.raises(InputError, match='stop it before the next walk'):
-        player.plan(WalkRequest(count=1, length=0.05), model.posture())
+        player.plan(STEP, model.posture())
+    measured, joint = model.posture(), player.leg_joints[3]
+    measured[joint] += 0.2
+    with pytest.raises(InputError, match=f"'{model.joint_names[joint]}' is at .* rad instead of"):
+        WalkPlayer(model).plan(STEP, measured)
 
 
-def test_a_joint_that_is_not_in_the_posture_is_named(player, model):
-    measured = model.posture()
-    measured[player.leg_joints[3]] += 0.2
-    name = model.joint_names[player.leg_joints[3]]
-    with pytest.raises(InputError, match=f"'{name}' is at .* rad instead of"):
-        player.plan(WalkRequest(count=1, length=0.05), measured)
+def test_it_plans_with_inertials_that_were_calibrated_meanwhile(model):
+    def scale_masses(robot):
+        for element in (*robot.iter('mass'), *robot.iter('inertia')):
+            for key, value in element.items():
+                element.set(key, repr(1.1 * float(value)))
 
-
-def test_it_plans_with_inertials_that_were_calibrated_meanwhile():
-    model = RobotModel.load('biped')
-    player, calibrated = WalkPlayer(RobotModel(model.config, model.urdf)), scaled(model.urdf, 1.1)
-    before = player.model.mass
-    player.use_inertials(model.urdf)
-    assert player.model.mass == before
-    player.use_inertials(calibrated)
-    assert player.model.mass == pytest.approx(1.1 * before)
+    player, before = WalkPlayer(RobotModel(model.config, model.urdf)), model.mass
+    for urdf, mass in ((model.urdf, before), (changed(model, scale_masses).urdf, 1.1 * before)):
+        player.use_inertials(urdf)
+        assert player.model.mass == pytest.approx(mass, rel=1e-12)
     assert player.plan_stance(model.posture()).model.mass == pytest.approx(1.1 * before)
-
-
-def scaled(urdf, share):
-    """Return a URDF with all masses and inertias times a share."""
-    root = ElementTree.fromstring(urdf)
-    for element in (*root.iter('mass'), *root.iter('inertia')):
-        for key, value in element.items():
-            element.set(key, repr(share * float(value)))
-    return ElementTree.tostring(root, encoding='unicode')
