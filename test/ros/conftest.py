@@ -11,57 +11,8 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What tests of nodes share."""
+"""Tests of nodes, whose time passes as the tests let it."""
 
-import time
+from support.ros_fixtures import driven_time, plain, rig, ros
 
-import pytest
-import rclpy
-from rclpy.node import Node
-from support.driven_time import DrivenTime
-from support.ros_rig import NodeRig, ServedNodes
-
-_DISCOVERY = 0.1
-"""Time in which other participants have discovered what has changed, s."""
-
-
-@pytest.fixture(scope='module', autouse=True)
-def ros(request):
-    """
-    Have rclpy ready for the tests of a file.
-
-    The participant of the process is deleted with its last node. One node stays until the end of
-    the file: Fast DDS 2.14 hangs if other participants of the process discover it just then. Not
-    in a file with ``PARTICIPANT_PER_TEST``, whose tests kill processes: a participant that has
-    discovered those counts their nodes for 20 s more.
-    """
-    rclpy.init()
-    if getattr(request.module, 'PARTICIPANT_PER_TEST', False):
-        yield
-    else:
-        last = Node('last', start_parameter_services=False, enable_rosout=False)
-        yield
-        time.sleep(_DISCOVERY)
-        last.destroy_node()
-    rclpy.shutdown()
-
-
-@pytest.fixture(scope='module', autouse=True)
-def driven_time(ros):
-    """Let time pass for nodes only as a test lets it."""
-    with DrivenTime() as ServedNodes.time:
-        yield ServedNodes.time
-
-
-@pytest.fixture
-def rig():
-    """Return a node under test and its peer, which are served while something is waited for."""
-    rig = NodeRig()
-    yield rig
-    rig.close()
-
-
-@pytest.fixture(params=[False, True], ids=['bytes', 'plain'])
-def plain(request):
-    """Tell whether to do without the templates of bytes."""
-    return request.param
+__all__ = ['driven_time', 'plain', 'rig', 'ros']

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Time of the nodes of this process, which passes only when a test lets it."""
+"""Time of the nodes of this process, which passes only when a test lets it, or as it is."""
 
 from __future__ import annotations
 
@@ -70,6 +70,20 @@ class DrivenTime:
     def _set(self, clock, start):
         clock.set_ros_time_override(Time(
             nanoseconds=start + self._elapsed, clock_type=ClockType.ROS_TIME))
+
+
+class RealTime:
+    """The time of the computer, in place of one that is driven: the same rigs serve with it."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def advance(self, seconds):
+        """Wait."""
+        time.sleep(seconds)
 
 
 def run_ready(executor):
