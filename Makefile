@@ -17,17 +17,15 @@
 environment = tools/python tools/environment.py $(if $(DISTRO),--distribution $(DISTRO))
 robots = $(if $(ROBOT),--level robots)
 pytest = $(environment) --level dev -- python -m pytest
-# Three on two cores, since tests of nodes wait half of their time. Most files stay in one process;
-# loadfile, which keeps all, runs a test that ends its process again and again.
+# Three on two cores, since tests of nodes and of processes wait now and then.
 parallel = --numprocesses=3 --dist=worksteal
 # Fast DDS 2.14 spins for ever if a participant is deleted while another one discovers it, and no
 # timeout of Python's ends that: a process in which a test takes so many seconds is ended, its test
 # fails, and another process goes on.
-bounded = -o faulthandler_exit_on_timeout=true -o faulthandler_timeout
+bounded = -o faulthandler_exit_on_timeout=true -o faulthandler_timeout=600
 # Names the slowest, so that one that became slow is noticed.
 slowest = --durations=12 --durations-min=5
-# Of the system's tests those that start no robot.
-light = $(addprefix test/system/test_,environment.py gazebo.py make.py package.py)
+tests = $(pytest) $(slowest) $(parallel) $(bounded) --ignore=test/faults test
 chapters = $(or $(CHAPTERS),$(DEMO))
 ifneq ($(findstring ',$(ROBOT)$(chapters)),)
 $(error ROBOT and CHAPTERS must not contain an apostrophe: rename the file)
@@ -37,7 +35,7 @@ isolated = $(if $(NETWORK),,--isolated)
 launch = --block-interrupt -- python -m biped_com_ros.launch_runner.launch
 
 .DEFAULT_GOAL := help
-.PHONY: help demo torso check test test-parts test-system test-oldest fuzz fuzz-check docs bench bench-check lint lock setup clean faults faults-check soak
+.PHONY: help demo torso check test test-all test-thorough test-oldest fuzz fuzz-check docs bench bench-check lint lock setup clean faults faults-check soak mutants
 
 help:
 	@echo "make demo         a story with a simulated robot (ROBOT=talos, g1, icub, romeo), then"
@@ -46,7 +44,8 @@ help:
 	@echo "                  Both keep to this machine and a ROS domain of their own; NETWORK=1:"
 	@echo "                  as ROS_DOMAIN_ID and ROS_AUTOMATIC_DISCOVERY_RANGE say"
 	@echo "make check        what ROBOT=mine.yaml gives, which nodes run, and what to do first"
-	@echo "make test         all tests (ARGS='test/unit -k wrench' chooses)"
+	@echo "make test         each part and the whole once (ARGS='test/unit -k wrench' chooses)"
+	@echo "make test-all     all tests: these, then the thorough ones"
 	@echo "make test-oldest  the tests without ROS 2 on the oldest supported libraries"
 	@echo "make fuzz         100 000 messages that no driver should send, to every node, and"
 	@echo "                  random inputs for each function of the core"
@@ -56,6 +55,7 @@ help:
 	@echo "make docs         the documentation as build/doc/index.html"
 	@echo "make bench        what the nodes and the mathematics cost"
 	@echo "make bench-check  what a callback costs: operations, which are judged, and times"
+	@echo "make mutants      which faults of the code the tests find (ARGS='--times FILE', see there)"
 	@echo "make lint         style, docstrings, licence headers, types"
 	@echo "make setup        only set up the environment for all of these"
 	@echo "make lock         resolve requirements/*.in into the lock files (ARGS=--upgrade)"
@@ -78,23 +78,23 @@ check:
 	@$(environment) $(robots) --block-interrupt -- \
 		python -m biped_com_ros.offline.check '$(or $(ROBOT),biped)' $(ARGS)
 
-# Side by side what shares the cores well; the system as a whole has them for itself.
+# What proves each part once, then the rest: `make test-all` is both.
 ifdef ARGS
 test:
 	@$(pytest) $(ARGS)
 else
 test:
-	@failed=0; \
-	$(MAKE) --no-print-directory test-parts || failed=1; \
-	$(MAKE) --no-print-directory test-system || failed=1; \
-	exit $$failed
+	@$(tests) -m 'not thorough'
 endif
 
-test-parts:
-	@$(pytest) $(slowest) $(parallel) $(bounded)=400 test/unit test/oracle test/ros $(light)
+test-all:
+	@failed=0; \
+	$(MAKE) --no-print-directory test || failed=1; \
+	$(MAKE) --no-print-directory test-thorough || failed=1; \
+	exit $$failed
 
-test-system:
-	@$(pytest) $(slowest) --numprocesses=1 $(bounded)=1200 $(addprefix --ignore=,$(light)) test/system
+test-thorough:
+	@$(tests) -m thorough
 
 # The launch runner is left out: it uses nothing that has an oldest version.
 test-oldest:
@@ -140,6 +140,9 @@ bench-check:
 	@$(environment) --level robots -- python benchmarks/core.py --quick
 	@$(environment) --level robots -- python benchmarks/latency.py --quick --callbacks
 	@$(environment) --level robots -- python -m benchmarks.operations --check
+
+mutants:
+	@$(environment) --level dev -- python tools/mutants.py $(ARGS)
 
 lint:
 	@$(environment) --level dev -- python tools/lint.py

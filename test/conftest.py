@@ -27,6 +27,8 @@ from pathlib import Path
 import random
 import re
 
+import pytest
+
 NEEDS_ROS = re.compile(r'^(from|import) (rclpy|biped_com_ros\.(ros|nodes))\b', re.MULTILINE)
 
 DOMAINS = 100  # 1 to 100: the ports of these are free everywhere
@@ -78,21 +80,36 @@ def pytest_report_header():
     return f'ROS_DOMAIN_ID: {os.environ["ROS_DOMAIN_ID"]}'
 
 
-def pytest_sessionstart(session):
-    """Leave a mark that only the end of the session takes away, for `.ci/run`."""
-    if (mark := _mark(session.config)):
-        mark.touch()
+_left = []
+"""Number of thorough cases that each worker has left out."""
 
 
 def pytest_sessionfinish(session):
-    """Take the mark away: the session did not crash, and its list of failures is complete."""
-    if (mark := _mark(session.config)):
-        mark.unlink(missing_ok=True)
+    """Let a worker report how many cases it has left out."""
+    if hasattr(session.config, 'workeroutput'):
+        session.config.workeroutput['left'] = len(_left)
 
 
-def _mark(config):
-    cache = None if hasattr(config, 'workerinput') else getattr(config, 'cache', None)
-    return cache and cache.mkdir('unfinished') / str(os.getpid())
+def pytest_deselected(items):
+    """Count what is left to `make test-all`."""
+    _left.extend(item for item in items if item.get_closest_marker('thorough'))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    """Take over the number of a worker; all of them collect the same cases."""
+    _left[:] = [None] * getattr(node, 'workeroutput', {}).get('left', 0)
+
+
+def pytest_unconfigure(config):
+    """End with one line that says what passed, and what was left out."""
+    reporter = config.pluginmanager.get_plugin('terminalreporter')
+    if reporter is None or config.option.markexpr != 'not thorough':
+        return
+    passed, failed = (len(reporter.stats.get(kind, ())) for kind in ('passed', 'failed'))
+    failed += len(reporter.stats.get('error', ()))
+    print(f'make test: {passed} passed, {failed} failed; {len(_left)} thorough cases are left to '
+          '`make test-all`.')
 
 
 def pytest_ignore_collect(collection_path):
