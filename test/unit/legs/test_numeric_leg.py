@@ -48,6 +48,7 @@ def test_it_is_the_closed_form_where_there_is_one(robot, foot):
     assert numeric.joint_names == closed.joint_names
     assert numeric.index == pytest.approx(closed.index)
     assert numeric.length == pytest.approx(closed.length, rel=1e-9)
+    assert {type(leg) for leg in legs_of(model).values()} == {RobotLeg}  # which is preferred
     rng = np.random.default_rng(1)
     for _ in range(50):
         positions = near_standing(numeric, rng)
@@ -100,18 +101,10 @@ def test_it_reports_how_far_it_does_not_reach_and_reaches_afterwards(leg):
     with pytest.raises(InputError, match='m are left with the leg stretched; lower the hips'):
         leg.positions(far)
     assert leg.positions(stands) == pytest.approx(leg.rest, abs=1e-9)
-
-
-def test_the_joint_that_limits_it_is_named(leg):
     positions = leg.rest.copy()
     positions[5] = leg.upper[5] + 0.05
     with pytest.raises(InputError, match=rf'{leg.joint_names[5]} at {positions[5]:.4f} rad'):
         leg.positions(leg.pose(positions))
-
-
-@pytest.mark.parametrize(('robot', 'kind'), (('biped', RobotLeg), ('g1', NumericLeg)))
-def test_the_closed_form_is_preferred(robot, kind):
-    assert {type(leg) for leg in legs_of(RobotModel.load(robot)).values()} == {kind}
 
 
 def test_legs_that_cannot_place_a_sole_are_refused():
