@@ -23,17 +23,30 @@ import pinocchio as pin
 import pytest
 
 MS = 1_000_000
-WELL = (0.05, 0.05, 0.0)
+WELL, LOST = (0.05, 0.05, 0.0), (-0.01, -0.2, 0.0, 0.1)
+"""Margins of ZMP and DCM, m, the tilt, rad, and the lean to come."""
 
 
-def feed(watch, start_ms, end_ms, zmp, dcm, tilt):
-    """Feed the same values each millisecond; return what changed, with its time in ms."""
-    return [(ms, change) for ms in range(start_ms, end_ms)
-            if (change := watch.update(ms * MS, zmp, dcm, tilt)) is not None]
+@pytest.fixture
+def watch():
+    return FallWatch(StabilityThresholds(dwell=0.01, recovery=0.3))
 
 
-def test_levels_come_at_once_and_go_after_recovery():
-    watch = FallWatch(StabilityThresholds(dwell=0.01, recovery=0.3))
+def feed(watch, start_ms, end_ms, *values, **options):
+    """Feed values, or what a function finds for a time, each ms; return changes with their ms."""
+    found = []
+    for ms in range(start_ms, end_ms):
+        now = values[0](ms) if callable(values[0]) else values
+        if (change := watch.update(ms * MS, *now, **options)) is not None:
+            found.append((ms, change))
+    return found
+
+
+def levels(changes):
+    return [change.now for _, change in changes]
+
+
+def test_levels_come_at_once_and_go_after_recovery(watch):
     assert not feed(watch, 0, 100, *WELL)
     (ms, change), = feed(watch, 100, 200, 0.005, 0.05, 0.0)
     assert (ms, change.before, change.now) == (110, Level.STABLE, Level.MARGINAL)
@@ -43,85 +56,60 @@ def test_levels_come_at_once_and_go_after_recovery():
     assert (ms, change.now, change.reasons) == (500, Level.STABLE, ())
 
 
-def test_hysteresis_keeps_a_margin_at_the_threshold_from_fluttering():
-    watch = FallWatch()
-    changes = []
-    for ms in range(2000):
-        margin = 0.01 + 0.002 * math.sin(ms / 30.0)
-        change = watch.update(ms * MS, margin, 0.05, 0.0)
-        changes += [change] if change else []
-    assert [change.now for change in changes] == [Level.MARGINAL]
-
-
-def test_a_glitch_shorter_than_the_dwell_is_ignored():
-    watch = FallWatch(StabilityThresholds(dwell=0.01))
-    assert not feed(watch, 0, 9, -0.01, -0.01, 0.0)
+def test_hysteresis_and_dwell_keep_levels_from_fluttering(watch):
+    assert not feed(watch, 0, 9, -0.01, -0.01, 0.0), 'shorter than the dwell'
     assert not feed(watch, 9, 50, *WELL)
+    changes = feed(watch, 50, 2050, lambda ms: (0.01 + 0.002 * math.sin(ms / 30.0), 0.05, 0.0))
+    assert levels(changes) == [Level.MARGINAL]
 
 
-def test_dcm_outside_is_a_loss_of_stability():
-    watch = FallWatch()
-    changes = feed(watch, 0, 100, 0.02, -0.004, 0.1)
-    assert [change.now for _, change in changes] == [Level.UNSTABLE]
-    assert changes[0][1].is_loss
-    assert changes[0][1].reasons == ('the DCM is 4.0 mm outside the edge of the support',)
+def test_dcm_outside_is_a_loss_of_stability_that_unknown_values_do_not_end(watch):
+    (_, change), = feed(watch, 0, 100, 0.02, -0.004, 0.1)
+    assert change.now == Level.UNSTABLE and change.is_loss
+    assert change.reasons == ('the DCM is 4.0 mm outside the edge of the support',)
+    assert not feed(watch, 100, 1000, None, math.nan, None)
+    assert watch.level == Level.UNSTABLE
 
 
-def test_tilt_ends_in_a_fall():
-    watch = FallWatch()
-    changes = []
-    for ms in range(1500):
-        changes += feed(watch, ms, ms + 1, None, None, ms / 1000.0)
-    assert [(change.before, change.now) for _, change in changes] == [
-        (Level.STABLE, Level.UNSTABLE), (Level.UNSTABLE, Level.FALLEN)]
-    assert 'the base leans by 57.9 deg' in changes[1][1].reasons
-    assert 355 <= changes[0][0] <= 370 and 1005 <= changes[1][0] <= 1020
+def test_tilt_ends_in_a_fall(watch):
+    (first, loss), (second, fall) = feed(watch, 0, 1500, lambda ms: (None, None, ms / 1000.0))
+    assert (loss.before, loss.now) == (Level.STABLE, Level.UNSTABLE)
+    assert (fall.before, fall.now) == (Level.UNSTABLE, Level.FALLEN)
+    assert 'the base leans by 57.9 deg' in fall.reasons
+    assert 355 <= first <= 370 and 1005 <= second <= 1020
 
 
-def test_a_fall_is_explained_by_the_lean_alone():
+def test_a_fall_is_explained_by_the_lean_alone(watch):
     """Of a robot that lies there, ZMP and DCM are a metre away, and mean nothing."""
-    watch = FallWatch()
-    before, = feed(watch, 0, 100, -0.01, -0.9, 0.4)
-    assert before[1].now == Level.UNSTABLE and len(before[1].reasons) == 3
+    (_, before), = feed(watch, 0, 100, -0.01, -0.9, 0.4)
+    assert before.now == Level.UNSTABLE and len(before.reasons) == 3
     (_, change), = feed(watch, 100, 200, -0.01, -0.9, 1.2)
     assert change.now == Level.FALLEN
     assert change.reasons == watch.reasons == ('the base leans by 68.8 deg',)
 
 
-def test_a_lean_to_come_is_a_loss_before_the_tilt():
-    watch = FallWatch()
-    changes = []
-    for ms in range(1200):
-        t, rate = ms / 1000.0, 1.5
-        changes += [change] if (change := watch.update(
-            ms * MS, None, None, tilt := max(0.0, rate * (t - 0.5)),
-            tilt + 0.3 * rate if t > 0.5 else 0.0, walks=True)) else []
-        if changes:
-            break
-    assert changes[0].now == Level.UNSTABLE and 500 < ms < 560
-    assert changes[0].reasons[0].startswith(
-        'the base turns so fast that it leans by')
+def test_a_lean_to_come_is_a_loss_before_the_tilt(watch):
+    def turning(ms):
+        tilt = max(0.0, 1.5 * (ms / 1000.0 - 0.5))
+        return None, None, tilt, tilt + 0.45 if ms > 500 else 0.0
+    (ms, change), *_ = feed(watch, 0, 1200, turning, walks=True)
+    assert change.now == Level.UNSTABLE and 500 < ms < 560
+    assert change.reasons[0].startswith('the base turns so fast that it leans by')
 
 
-def test_a_lean_that_is_over_is_no_reason_any_more():
+def test_a_lean_that_is_over_is_no_reason_any_more(watch):
     """While the level waits for recovery, "so fast that it leans by 0.1 deg" explains nothing."""
-    watch = FallWatch()
-    for ms in range(100):
-        watch.update(ms * MS, None, None, 1.2, 1.2)
-    changes = [change for ms in range(100, 1000)
-               if (change := watch.update(ms * MS, None, None, 0.0, 0.6 if ms < 300 else 0.0))]
-    assert [change.now for change in changes] == [Level.UNSTABLE, Level.STABLE]
-    assert changes[0].reasons == ()
+    feed(watch, 0, 100, None, None, 1.2, 1.2)
+    changes = feed(watch, 100, 1000, lambda ms: (None, None, 0.0, 0.6 if ms < 300 else 0.0))
+    assert levels(changes) == [Level.UNSTABLE, Level.STABLE]
+    assert changes[0][1].reasons == ()
 
 
-def test_while_walking_margins_do_not_count_and_what_they_have_set_ends():
-    watch = FallWatch()
-    assert feed(watch, 0, 100, -0.01, -0.2, 0.0)[-1][1].now == Level.UNSTABLE
-    change = watch.update(100 * MS, -0.01, -0.2, 0.0, 0.1, walks=True)
-    assert change is not None and change.now == Level.STABLE
-    assert watch.update(130 * MS, -0.01, -0.2, 0.0, 0.1, walks=True) is None
+def test_while_walking_margins_do_not_count_and_what_they_have_set_ends(watch):
+    assert levels(feed(watch, 0, 100, *LOST))[-1] == Level.UNSTABLE
+    assert levels(feed(watch, 100, 131, *LOST, walks=True)) == [Level.STABLE]
     # Standing again, they count as ever.
-    assert feed(watch, 200, 300, -0.01, -0.2, 0.0)[0][1].now == Level.UNSTABLE
+    assert levels(feed(watch, 200, 300, *LOST))[0] == Level.UNSTABLE
 
 
 def test_lean_is_the_tilt_by_the_same_rotation_later():
@@ -133,13 +121,7 @@ def test_lean_is_the_tilt_by_the_same_rotation_later():
             math.hypot(later[0, 2], later[1, 2]), abs=2e-8)
         assert lean_of(rotation, omega, 0.0) == pytest.approx(
             math.sin(tilt_of(rotation[2, 2])), abs=1e-9)
-
-
-def test_unknown_values_change_nothing():
-    watch = FallWatch()
-    feed(watch, 0, 100, 0.05, -0.01, 0.0)
-    assert not feed(watch, 100, 1000, None, math.nan, None)
-    assert watch.level == Level.UNSTABLE
+    assert tilt_of(1.0 + 1e-16) == 0.0 and tilt_of(0.5) == pytest.approx(math.pi / 3.0)
 
 
 def test_time_that_goes_back_does_not_set_a_trigger():
@@ -158,8 +140,3 @@ def test_time_that_goes_back_does_not_set_a_trigger():
 def test_thresholds_that_make_no_sense(changes, message):
     with pytest.raises(ConfigurationError, match=message):
         StabilityThresholds(**changes)
-
-
-def test_tilt():
-    assert tilt_of(1.0 + 1e-16) == 0.0
-    assert tilt_of(0.5) == pytest.approx(math.pi / 3.0)
