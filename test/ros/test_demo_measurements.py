@@ -172,15 +172,13 @@ def transform(parent, child, pose, ns):
     return result
 
 
-def test_values_have_an_age_when_none_arrive(measurements, monkeypatch):
+def test_values_have_an_age_when_none_arrive(measurements, driven_time):
     measure(measurements, range(10), 0.003, 100.0, contact=True)
     shot = snapshot(measurements)
     assert shot.contacts['left'] == (100.0, True) and not shot.ages
-    later = time.monotonic() + 5.0
-    monkeypatch.setattr(time, 'monotonic', lambda: later)
+    driven_time.advance(5.0)
     shot = snapshot(measurements)
-    assert set(shot.ages) == {'com', *CONFIG.feet}
-    assert all(5.0 <= age < 7.0 for age in shot.ages.values())
+    assert shot.ages == pytest.approx(dict.fromkeys(('com', *CONFIG.feet), 5.0))
     assert np.isnan(shot.com_distance) and np.isnan(shot.weight)
 
 
@@ -212,24 +210,23 @@ def report(*names):
         DiagnosticStatus(name=name, message='well', level=b'\0') for name in names])
 
 
-def test_nodes_that_do_not_report_are_named(monkeypatch):
+def test_nodes_that_do_not_report_are_named(driven_time):
     """Neither those that never did nor those that were killed count as well."""
-    node, now = Node('subscriber'), time.monotonic()
-    monkeypatch.setattr(time, 'monotonic', lambda: now)
+    node = Node('subscriber')
     try:
         health = Health(node, ('simulator', 'com_estimator'))
         assert health.worst() == (1, 'no diagnostics yet')
         health.on_array(report('simulator: clock', 'com_estimator: com', 'zmp_monitor: zmp'))
         assert health.worst() == (0, 'all 3 checks OK')
-        now += 10.0
+        driven_time.advance(10.0)
         health.on_array(report('simulator: clock'))
         level, text = health.worst()
         assert level == 2
         assert text == 'no diagnostics from com_estimator for 10 s, zmp_monitor for 10 s: ' \
             'ended, or hangs'
-        now += 60.0
+        driven_time.advance(60.0)
         never = Health(node, ('com_estimator',))
-        now += 30.0
+        driven_time.advance(30.0)
         assert 'com_estimator for 15 s' in never.worst()[1]
     finally:
         node.destroy_node()
@@ -238,14 +235,13 @@ def test_nodes_that_do_not_report_are_named(monkeypatch):
 @pytest.mark.parametrize(('namespace', 'text'), [
     ('', 'no diagnostics from zmp_monitor for 10 s'),
     ('robot2', 'no diagnostics from com_estimator for 10 s')])
-def test_another_robot_does_not_count_for_ones_own(monkeypatch, namespace, text):
-    node, now = Node('subscriber', namespace=namespace), time.monotonic()
-    monkeypatch.setattr(time, 'monotonic', lambda: now)
+def test_another_robot_does_not_count_for_ones_own(driven_time, namespace, text):
+    node = Node('subscriber', namespace=namespace)
     try:
         health = Health(node)
         health.on_array(report('zmp_monitor: zmp', 'robot2/com_estimator: com'))
         assert health.worst() == (0, 'all 1 checks OK')
-        now += 10.0
+        driven_time.advance(10.0)
         health.on_array(report('robot2/zmp_monitor: zmp') if not namespace else
                         report('com_estimator: com', 'robot2/zmp_monitor: zmp'))
         assert text in health.worst()[1]

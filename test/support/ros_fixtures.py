@@ -47,14 +47,14 @@ def ros(request):
 
 
 @pytest.fixture(scope='module', autouse=True)
-def driven_time(ros):
+def driven_time():
     """Let time pass for nodes only as a test lets it."""
     with DrivenTime() as ServedNodes.time:
         yield ServedNodes.time
 
 
 @pytest.fixture(scope='module', autouse=True)
-def real_time(ros):
+def real_time():
     """Let time pass for nodes as for everybody."""
     with RealTime() as ServedNodes.time:
         yield ServedNodes.time
