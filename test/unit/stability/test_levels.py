@@ -29,7 +29,7 @@ WELL, LOST = (0.05, 0.05, 0.0), (-0.01, -0.2, 0.0, 0.1)
 
 @pytest.fixture
 def watch():
-    return FallWatch(StabilityThresholds(dwell=0.01, recovery=0.3))
+    return FallWatch()
 
 
 def feed(watch, start_ms, end_ms, *values, **options):

@@ -49,24 +49,27 @@ def standing(pitch=0.0, yaw=0.0, seconds=0.5, **settings):
 
 
 @pytest.mark.parametrize('yaw', (0.0, 1.0, -2.5))
-@pytest.mark.parametrize('tilt, lever, part', (
-    ((0.2, 0.0), 0.119, TOES), ((-0.2, 0.0), -0.079, HEEL)))
-def test_a_tilted_sole_touches_with_the_edge_that_is_down(yaw, tilt, lever, part):
+@pytest.mark.parametrize('tilt, place, part', (
+    ((0.2, 0.0), (0.119, 0.0), TOES), ((-0.2, 0.0), (-0.079, 0.0), HEEL),
+    ((0.0, -0.1), (0.02, 0.049), [(0.12, 0.05), (-0.08, 0.05)]),
+    ((0.1, -0.1), (0.119, 0.049), [(0.12, 0.05)]),
+    ((1.1 * 0.003 / 0.2, 0.0), (0.119, 0.0), TOES)),
+    ids=['toes', 'heel', 'side', 'corner', 'beyond what ground and soles give way'])
+def test_a_tilted_sole_touches_with_the_edge_that_is_down(yaw, tilt, place, part):
     rolling, ns = standing(yaw=yaw)
-    assert rolling.update(ns, [sole(*tilt, yaw)], [True], [at(lever)]) == [part]
+    assert rolling.update(ns, [sole(*tilt, yaw)], [True], [at(*place)]) == [part]
 
 
-def test_a_sole_may_stand_on_its_side_and_on_a_corner():
-    rolling, ns = standing()
-    left = [corner for corner in OUTLINE if corner[1] > 0.0]
-    assert rolling.update(ns, [sole(roll=-0.1)], [True], [at(0.02, 0.049)]) == [left]
-    assert rolling.update(ns, [sole(0.1, -0.1)], [True], [at(0.119, 0.049)]) == [[(0.12, 0.05)]]
-
-
-def test_ground_and_soles_give_way():
-    rolling, ns = standing()
-    assert rolling.update(ns, [sole(0.9 * 0.003 / 0.2)], [True], [at(0.119)]) == ()
-    assert rolling.update(ns, [sole(1.1 * 0.003 / 0.2)], [True], [at(0.119)]) == [TOES]
+@pytest.mark.parametrize('settings, pitch, contact, wrenches', (
+    ({}, 0.9 * 0.003 / 0.2, True, [at(0.119)]), ({}, 0.2, True, [at(-0.079)]),
+    ({'seconds': 0.0}, 0.2, True, [at(0.119)]), ({}, 0.2, False, [at(0.119)]),
+    ({}, 0.2, True, [at(0.119, force=5.0)]), ({}, 0.2, True, None),
+    ({'edge_height': 0.0}, 0.2, True, [at(0.119)])),
+    ids=['ground and soles give way', 'the pressure contradicts the tilt',
+         'ground that was not stood on', 'no contact', 'no force', 'no wrench', 'no height'])
+def test_otherwise_whole_soles_count(settings, pitch, contact, wrenches):
+    rolling, ns = standing(**settings)
+    assert rolling.update(ns, [sole(pitch)], [contact], wrenches) == ()
 
 
 @pytest.mark.parametrize('pitch', (0.15, -0.15))
@@ -75,26 +78,6 @@ def test_leaning_on_a_slope_is_not_rolling(pitch):
     assert rolling.slope == pytest.approx((-np.tan(pitch), 0.0), abs=0.015)
     for lever in (0.119, -0.079):
         assert rolling.update(ns, [sole(pitch)], [True], [at(lever)]) == ()
-
-
-def test_where_the_pressure_contradicts_the_tilt_the_ground_is_another():
-    rolling, ns = standing()
-    assert rolling.update(ns, [sole(0.2)], [True], [at(-0.079)]) == ()
-
-
-def test_nothing_is_assumed_of_ground_that_was_not_stood_on():
-    rolling = RollingSoles([OUTLINE], 0.003, 10.0, WEIGHT)
-    assert rolling.update(0, [sole(0.2)], [True], [at(0.119)]) == ()
-
-
-def test_without_contact_wrench_or_height_whole_soles_count():
-    rolling, ns = standing()
-    tilted = [sole(0.2)]
-    assert rolling.update(ns, tilted, [False], [at(0.119)]) == ()
-    assert rolling.update(ns, tilted, [True], [at(0.119, force=5.0)]) == ()
-    assert rolling.update(ns, tilted, [True], None) == ()
-    off, ns = standing(edge_height=0.0)
-    assert off.update(ns, tilted, [True], [at(0.119)]) == ()
 
 
 @pytest.fixture(scope='module')

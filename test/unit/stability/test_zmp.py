@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""ZMP guards, momentum by every method, and the live model against a motion that is known."""
+"""ZMP, momentum by every method, and the live model against a motion that is known."""
 
 from biped_com_ros.core.com.momentum import METHODS, Momentum
 from biped_com_ros.core.constants import GRAVITY
@@ -22,8 +22,10 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.stability.zmp import link_motion, ModelWrench, zmp_by_links, zmp_of_motion
 from biped_com_ros.core.state.stance import Twist
 import numpy as np
+from numpy.testing import assert_allclose
 import pinocchio as pin
 import pytest
+from support.known_motion import known_sway
 from support.stance_motion import SwayingMotion
 
 H = 1e-4
@@ -34,42 +36,14 @@ def motion():
     return SwayingMotion(5)
 
 
+@pytest.fixture(scope='module')
+def known(motion):
+    return known_sway(motion)
+
+
 def world_state(motion, t):
     """Return the state in the world and the base's twist."""
     return motion.state(t).in_world(motion.base(t)), Twist(*motion.base_twist(t))
-
-
-def pinocchio_state(motion, t):
-    """Return Pinocchio's q with the root where it is in the world."""
-    model, base = motion.model, motion.base(t)
-    q = motion.state(t).q.copy()
-    root = pin.SE3(pin.Quaternion(q[3:7]).matrix(), q[:3])
-    placed = pin.SE3(base.rotation, base.position) * root
-    return model.pin_model, pin.SE3ToXYZQUAT(placed), q[7:]
-
-
-def world_q(motion, t):
-    _, root, joints = pinocchio_state(motion, t)
-    return np.concatenate((root, joints))
-
-
-def pinocchio_motion(motion, t):
-    """Return q, v, a by differences on the manifold."""
-    model = motion.model.pin_model
-    before, here, after = (world_q(motion, t + s) for s in (-H, 0.0, H))
-    forward, backward = (pin.difference(model, here, other) for other in (after, before))
-    return here, (forward - backward) / (2 * H), (forward + backward) / (H * H)
-
-
-def truth(motion, t):
-    """Contact wrench about the origin at time t by inverse dynamics."""
-    model = motion.model.pin_model.copy()
-    model.gravity.linear = np.array((0.0, 0.0, -GRAVITY))
-    data = model.createData()
-    q, v, a = pinocchio_motion(motion, t)
-    at_root = pin.Force(pin.rnea(model, data, q, v, a)[:6])
-    pin.forwardKinematics(model, data, q)
-    return (data.oMi[1] * at_root).vector
 
 
 def zmp_on(plane, wrench):
@@ -77,8 +51,8 @@ def zmp_on(plane, wrench):
 
 
 @pytest.mark.parametrize('t', [0.3, 1.7])
-def test_momentum_against_links_one_by_one(motion, t):
-    q, v, _ = pinocchio_motion(motion, t)
+def test_momentum_against_links_one_by_one(motion, known, t):
+    q, v, _ = known.motion(t)
     model = motion.model.pin_model
     data = model.createData()
     pin.forwardKinematics(model, data, q, v)
@@ -92,40 +66,35 @@ def test_momentum_against_links_one_by_one(motion, t):
         links += np.concatenate((momentum, np.cross(com, momentum)))
         full += np.concatenate((momentum, np.cross(com, momentum) + spin))
     state, twist = world_state(motion, t)
-    found = {method: Momentum(motion.model, method).of(state, twist) for method in METHODS}
-    np.testing.assert_allclose(found['full'], full, atol=1e-5)
-    np.testing.assert_allclose(found['links'], links, atol=1e-5)
     point = np.concatenate((full[:3], np.cross(state.com_in_world, full[:3])))
-    np.testing.assert_allclose(found['point'], point, atol=1e-5)
-    assert not found['static'].any()
+    expected = {'full': full, 'links': links, 'point': point, 'static': np.zeros(6)}
+    assert set(METHODS) == set(expected)
+    for method, momentum in expected.items():
+        assert_allclose(Momentum(motion.model, method).of(state, twist), momentum, atol=1e-5)
     # The four are really different.
     assert np.abs(full - links).max() > 1e-2 and np.abs(links - point).max() > 1e-2
 
 
-def test_link_motion_gives_the_rate_of_momentum(motion):
-    q, v, a = pinocchio_motion(motion, 0.9)
-    links = link_motion(motion.model.pin_model, q, v, a)
-    wrench = truth(motion, 0.9)
-    np.testing.assert_allclose(
-        links.masses @ (links.accelerations + (0, 0, GRAVITY)), wrench[:3], atol=1e-6)
+def test_link_motion_gives_the_rate_of_momentum(motion, known):
+    links, wrench = link_motion(motion.model.pin_model, *known.motion(0.9)), known.wrench(0.9)
+    assert_allclose(links.masses @ (links.accelerations + (0, 0, GRAVITY)), wrench[:3], atol=1e-6)
     zmp = zmp_by_links(*links, height=0.3)
-    np.testing.assert_allclose(zmp, zmp_on(Plane.level(0.3), wrench), atol=1e-8)
+    assert_allclose(zmp, zmp_on(Plane.level(0.3), wrench), atol=1e-8)
+    assert np.isnan(zmp_by_links([1.0], [[0, 0, 1]], [[0, 0, -10.0]])[0]), 'the ground pulls'
 
 
-def test_live_model_follows_inverse_dynamics_within_its_delay(motion):
+def test_live_model_follows_inverse_dynamics_within_its_delay(motion, known):
     """Against the truth of `delay` ago; the measured wrench comes out of the same filter."""
     live, dt, errors = ModelWrench(motion.model, cutoff=20.0), 0.002, []
     assert live.delay == pytest.approx(0.01125, abs=1e-4)
     plane = Plane.with_normal(np.array((0.1, -0.05, 1.0)), np.array((0.6, -0.3, 0.25)))
     for step in range(400):
         t = step * dt
-        found = live.update(*world_state(motion, t), dt, truth(motion, t))
+        found = live.update(*world_state(motion, t), dt, known.wrench(t))
         if t > 0.2 and step % 20 == 0:
-            late = zmp_on(plane, truth(motion, t - live.delay))
-            now = zmp_on(plane, truth(motion, t))
-            ours = zmp_on(plane, found.model)
-            errors.append((np.linalg.norm(ours - late), np.linalg.norm(now - late), np.linalg.norm(
-                ours - zmp_on(plane, found.measured))))
+            late, now, ours, measured = (zmp_on(plane, wrench) for wrench in (
+                known.wrench(t - live.delay), known.wrench(t), found.model, found.measured))
+            errors.append(np.linalg.norm((ours - late, now - late, ours - measured), axis=1))
     late, delay, compared = np.max(errors, axis=0)
     assert delay > 5e-3, 'the motion is fast enough to show a delay'
     assert late < 2e-4
@@ -138,18 +107,7 @@ def test_static_method_is_the_projection_of_the_com(motion):
     found = live.update(state, twist, 0.0)
     assert found.measured is None
     zmp = zmp_on(Plane.level(0.1), found.model)
-    np.testing.assert_allclose(zmp, (*state.com_in_world[:2], 0.1), atol=1e-12)
-
-
-def test_no_zmp_where_the_ground_does_not_push():
-    plane = Plane.level(0.0)
-    for fz in (0.0, -50.0, np.nan, np.inf, 4.9):
-        wrench = np.array((1.0, 2.0, fz, 0.3, 0.4, 0.0))
-        assert centre_of_pressure(
-            wrench, plane.normal, plane.height, minimum_force=5.0) is None
-    assert centre_of_pressure(
-        (1.0, 2.0, 5.1, 0.3, 0.4, 0.0), plane.normal, plane.height, minimum_force=5.0) is not None
-    assert np.isnan(zmp_by_links([1.0], [[0, 0, 1]], [[0, 0, -10.0]])[0])
+    assert_allclose(zmp, (*state.com_in_world[:2], 0.1), atol=1e-12)
 
 
 def test_an_unknown_method_is_named(motion):
@@ -157,7 +115,7 @@ def test_an_unknown_method_is_named(motion):
         Momentum(motion.model, 'ful')
 
 
-def test_zmp_of_a_motion_about_a_foot(motion):
+def test_zmp_of_a_motion_about_a_foot(motion, known):
     """Against inverse dynamics with a base whose motion is differentiated numerically."""
     model, sole = motion.model, motion.sole_in_world
     up = sole.rotation.T @ (0.0, 0.0, 1.0)
@@ -165,17 +123,15 @@ def test_zmp_of_a_motion_about_a_foot(motion):
     for t in (0.3, 0.7, 1.6):
         q, dq = motion.joints(t)
         ddq = (motion.joints(t + H)[1] - motion.joints(t - H)[1]) / (2.0 * H)
-        wrench = truth(motion, t)
+        wrench = known.wrench(t)
         force = sole.rotation.T @ wrench[:3]
         moment = sole.rotation.T @ (wrench[3:] - np.cross(sole.position, wrench[:3]))
-        expected = np.array((-moment[1], moment[0], 0.0)) / force[2]
         found = zmp_of_motion(model, q, dq, ddq, foot, up)
-        np.testing.assert_allclose(found, expected, atol=2e-5)
+        assert_allclose(found, np.array((-moment[1], moment[0], 0.0)) / force[2], atol=2e-5)
         at_rest = zmp_of_motion(model, q, 0.0 * dq, 0.0 * ddq, foot, up)
         assert np.abs(at_rest - found).max() > 0.01
         com = motion.sole_in_base(t, motion.foot).inverse().apply(motion.state(t).com_in_base)
-        on_plane = com - up * com[2] / up[2]
-        np.testing.assert_allclose(at_rest, on_plane, atol=1e-9)
+        assert_allclose(at_rest, com - up * com[2] / up[2], atol=1e-9)
     with pytest.raises(UnknownNameError, match="unknown foot 'lefd'"):
         zmp_of_motion(model, q, dq, ddq, 'lefd')
     with pytest.raises(InputError, match='the ground would have to pull'):
