@@ -13,14 +13,36 @@
 # limitations under the License.
 """A calibration session with a simulated robot, without ROS and without threads."""
 
+from dataclasses import replace
+from functools import cache
+
+from biped_com_ros.core.identification.captures.capture import SensorNoise
 from biped_com_ros.core.identification.captures.stillness import StillnessOptions
 from biped_com_ros.core.identification.poses.pose_safety import DesignOptions
 from biped_com_ros.core.identification.poses.transfer import HoistMove
 from biped_com_ros.core.identification.session import CalibrationSession, SessionOptions
 import numpy as np
-from support.statics_data import NOISE, TrueRobot
+from support.statics_data import PERFECT, TrueRobot
 
 PERIOD, DURATION = 0.1, 2.0  # s between updates, and of each trajectory
+
+
+@cache
+def true_robot(name, *arguments):
+    """Return a robot that differs from its URDF, the same for all benches."""
+    return TrueRobot(name, **dict(arguments))
+
+
+class BenchSession(CalibrationSession):
+    """Plans once for the same robot and options: benches differ by what happens then."""
+
+    plans = {}
+
+    def _design(self):
+        key = self.model.config.name, self.options.design
+        if key not in self.plans:
+            self.plans[key] = super()._design()
+        return self.plans[key]
 
 
 class BenchJobs:
@@ -74,21 +96,22 @@ class BenchDriver:
 
 
 class CalibrationBench:
-    """A session, and the robot that it calibrates."""
+    """A session, and the robot that it calibrates; `disturb` changes what is read of it."""
 
     def __init__(self, directory, true=None, has_hoist=True, **options):
-        self.true = true or TrueRobot('sabian', seed=2)
+        self.true = true or true_robot('sabian', ('seed', 2))
         design = options.pop('design', {})
         self.driver = BenchDriver(self.true.model.posture('stand'), has_hoist)
         self.texts, self.errors, self.targets, self.infos = [], [], [], []
-        self.session = CalibrationSession(
+        self.session = BenchSession(
             self.true.model, SessionOptions(
                 directory=directory, design=DesignOptions(**{
                     'count': 3, 'candidates': 6, 'double_support': 1.0, 'torso_bend': 0.0,
                     **design}),
                 stillness=StillnessOptions(duration=0.3, force_deviation=50.0),
-                **{'move': True, **options}), NOISE, self.driver, BenchJobs(), self)
-        self.now, self.noise = 0.0, NOISE
+                **{'move': True, **options}), SensorNoise(**PERFECT), self.driver, BenchJobs(),
+            self)
+        self.now, self.disturb = 0.0, lambda capture, i: capture
 
     def info(self, text):
         self.infos.append(text)
@@ -99,26 +122,31 @@ class CalibrationBench:
     def target(self, pose):
         self.targets.append(pose)
 
-    def read(self, tremble=0.0):
+    def read(self):
         """Add readings of the robot as it stands or hangs, for one period."""
         standing = () if self.driver.is_lifted else ('left', 'right')
         exact = self.true.capture(standing, None, self.driver.positions)
-        while self.driver.on_the_way:
-            self.session.add_readings(self.now, self.driver.on_the_way.pop(0), exact.torques,
-                                      exact.wrenches, exact.up)
-        for i in range(10):
-            q = exact.positions + tremble * np.sin(i + np.arange(len(exact.positions)))
+        on_the_way = [replace(exact, positions=q) for q in self.driver.on_the_way]
+        self.driver.on_the_way.clear()
+        at_rest = [self.disturb(exact, i) for i in range(10)]
+        for i, c in enumerate(on_the_way + at_rest, -len(on_the_way)):
             self.session.add_readings(
-                self.now + 0.01 * i, q, exact.torques, exact.wrenches, exact.up)
+                self.now + 0.01 * max(i, 0), c.positions, c.torques, c.wrenches, c.up)
 
-    def run(self, until, limit=200.0, tremble=0.0):
+    def run(self, until, limit=200.0):
         """Update the session until something has happened."""
         end = self.now + limit
         while not until():
             assert self.now < end, (self.session.state, self.texts[-3:], self.errors[-3:])
-            self.read(tremble)
+            self.read()
             self.now += PERIOD
             self.session.update(self.now)
 
-    def is_in(self, state):
-        return lambda: self.session.state is state
+    def run_to(self, state):
+        """Update the session until it is in a state."""
+        self.run(lambda: self.session.state is state)
+
+    @property
+    def captured(self):
+        """Return the names of the poses that were captured."""
+        return [capture.name for capture in self.session.log.captures]

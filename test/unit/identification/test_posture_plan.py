@@ -21,8 +21,7 @@ from biped_com_ros.core.model.config import RobotConfig
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pytest
-from support.calibration_bench import CalibrationBench
-from support.statics_data import TrueRobot
+from support.calibration_bench import CalibrationBench, true_robot
 
 LEAN = np.radians(10.0)
 
@@ -83,14 +82,13 @@ def test_names_that_do_not_exist():
 
 
 def test_a_session_plays_them_and_gives_the_total_centre_of_mass(tmp_path):
-    true = TrueRobot('three_link', seed=3, extra=0.0, com_sigma=0.0)
+    true = true_robot('three_link', ('seed', 3), ('extra', 0.0), ('com_sigma', 0.0))
     bench = CalibrationBench(tmp_path, true, design={'postures': ('a', 'b', 'c'), 'hoisted': 0},
                              settling_time=2.0, arrival_tolerance=0.05)
     assert bench.session.options.design.visits == 3
     bench.session.start()
-    bench.run(bench.is_in(SessionState.SOLVED))
-    assert [capture.name for capture in bench.session.log.captures] == [
-        'posture a', 'posture b', 'posture c']
+    bench.run_to(SessionState.SOLVED)
+    assert bench.captured == ['posture a', 'posture b', 'posture c']
     for capture, name in zip(bench.session.log.captures, 'abc'):
         np.testing.assert_allclose(capture.positions, true.model.posture(name), atol=1e-9)
     result, = [text for text in bench.infos if 'two poses' in text]
@@ -100,7 +98,7 @@ def test_a_session_plays_them_and_gives_the_total_centre_of_mass(tmp_path):
 
 
 def test_it_waits_for_the_robot_to_settle(tmp_path):
-    true = TrueRobot('three_link', seed=3, extra=0.0, com_sigma=0.0)
+    true = true_robot('three_link', ('seed', 3), ('extra', 0.0), ('com_sigma', 0.0))
     times = []
     for settling in (0.0, 3.0):
         bench = CalibrationBench(tmp_path / str(settling), true,
