@@ -11,7 +11,6 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What a call of a function of the core may do: return finite numbers, or raise our error."""
 
 from __future__ import annotations
 
@@ -27,56 +26,70 @@ import biped_com_ros.core
 from biped_com_ros.core.errors import BipedComError
 from hypothesis import strategies as st
 import numpy as np
+from support.any_input import values as v
 
 #: Results are not deeper; a circle of references would have no end.
 _DEEPEST = 6
 _MOST_CALLS = 8
 
+#: What parameters get of which no table knows the name, by their annotations.
+TYPES = {
+    'bool': v.flags, 'float': v.credible, 'int': st.integers(), 'str': v.names,
+    'Array': v.vectors(), 'ArrayLike': v.vectors(), 'Vector': v.plain(3),
+    'Sequence[float]': v.plain(3), 'Point': v.plain(2), 'Sequence[Point]': v.outlines,
+    'Pose': v.poses, 'Plane': v.planes}
 
-class Case(NamedTuple):
+
+class Arguments:
     """
-    A function and what it is called with.
+    What functions are called with, by the names of their parameters, like fixtures of pytest.
 
-    Attributes
-    ----------
-    function
-        Of the core.
-    arguments
-        Strategy of tuples.
-    calls
-        Number of calls.
-    may_be_infinite
-        Whether an infinite result has a meaning (limits of joints that have none).
-    nan_means
-        What NaN in a result means, by the function's documentation; empty: nothing.
-
+    A table has, by scope (a dotted name below ``biped_com_ros.core``, or '' for all), what a name
+    stands for: a strategy, a value, or a function of other names that returns one. The longest
+    scope counts. ``arguments`` stands for the arguments all together; ``calls`` is the number of
+    calls, ``may_be_infinite`` says that an infinite result has a meaning, ``nan_means`` what NaN
+    means by the function's documentation, ``use`` what is done with the result. Parameters that
+    have a default are left out unless the table knows them.
     """
 
-    function: Callable[..., Any]
-    arguments: st.SearchStrategy[tuple[Any, ...]]
-    calls: int
-    may_be_infinite: bool
-    nan_means: str
+    def __init__(self, *tables: Mapping[str, Mapping[str, Any]]) -> None:
+        self.tables = {scope: table for part in tables for scope, table in part.items()}
+        assert len(self.tables) == sum(map(len, tables)), 'a scope is in two tables'
 
+    def find(self, name: str, scope: str, default: Any = None) -> Any:
+        """Return what a name stands for in a scope, or the default."""
+        while name not in self.tables.get(scope, {}):
+            if not scope:
+                return default
+            scope = scope.rpartition('.')[0]
+        return self.tables[scope][name]
 
-class Cases:
-    """Cases by the dotted name of the function, below ``biped_com_ros.core``."""
+    def of(self, function: Callable[..., Any]) -> st.SearchStrategy[tuple[Any, ...]]:
+        """Return the strategy of the arguments of a function."""
+        scope = name_of(function)
 
-    def __init__(self) -> None:
-        self.by_name: dict[str, Case] = {}
+        @st.composite
+        def all_arguments(draw: st.DrawFn) -> tuple[Any, ...]:
+            drawn: dict[str, Any] = {}
+            if self.find('arguments', scope) is not None:
+                return self._value('arguments', scope, draw, drawn)
+            return tuple(
+                self._value(name, scope, draw, drawn, TYPES.get(parameter.annotation))
+                for name, parameter in inspect.signature(function).parameters.items()
+                if parameter.kind is parameter.POSITIONAL_OR_KEYWORD and (
+                    parameter.default is parameter.empty or self.find(name, scope) is not None))
+        return all_arguments()
 
-    def add(self, function: Callable[..., Any], *arguments: st.SearchStrategy[Any],
-            calls: int = 15, may_be_infinite: bool = False, nan_means: str = '') -> None:
-        """Call a function with one strategy per argument."""
-        self.add_drawn(function, st.tuples(*arguments), calls, may_be_infinite, nan_means)
-
-    def add_drawn(self, function: Callable[..., Any],
-                  arguments: st.SearchStrategy[tuple[Any, ...]], calls: int = 15,
-                  may_be_infinite: bool = False, nan_means: str = '') -> None:
-        """Call a function with arguments that depend on each other."""
-        name = name_of(function)
-        assert name not in self.by_name, name
-        self.by_name[name] = Case(function, arguments, calls, may_be_infinite, nan_means)
+    def _value(self, name: str, scope: str, draw: st.DrawFn, drawn: dict[str, Any],
+               default: Any = None) -> Any:
+        if name not in drawn:
+            value = self.find(name, scope, default)
+            assert value is not None, f'no table knows the parameter {name} of {scope}'
+            if callable(value):
+                value = value(*[self._value(needed, scope, draw, drawn)
+                                for needed in inspect.signature(value).parameters])
+            drawn[name] = draw(value) if isinstance(value, st.SearchStrategy) else value
+        return drawn[name]
 
 
 class ObjectCase(NamedTuple):
@@ -100,26 +113,9 @@ class ObjectCase(NamedTuple):
 
     make: Callable[..., Any]
     arguments: st.SearchStrategy[tuple[Any, ...]]
-    calls_of: Callable[[Any], Mapping[str, tuple[st.SearchStrategy[Any], ...]]]
-    may_be_infinite: tuple[str, ...]
-    elsewhere: tuple[str, ...]
-
-
-class Objects:
-    """Cases by class."""
-
-    def __init__(self) -> None:
-        self.by_class: dict[type, ObjectCase] = {}
-
-    def add(self, make: Callable[..., Any], arguments: st.SearchStrategy[tuple[Any, ...]], *,
-            kind: type | None = None,
-            by_object: Callable[[Any], Mapping[str, tuple[st.SearchStrategy[Any], ...]]]
-            | None = None,
-            may_be_infinite: tuple[str, ...] = (), elsewhere: tuple[str, ...] = (),
-            **methods: tuple[st.SearchStrategy[Any], ...]) -> None:
-        """Call methods with strategies, which may depend on the object (`by_object`)."""
-        self.by_class[make if kind is None else kind] = ObjectCase(  # type: ignore[index]
-            make, arguments, by_object or (lambda _: methods), may_be_infinite, elsewhere)
+    calls_of: Callable[[Any], Mapping[str, tuple[st.SearchStrategy[Any], ...]]] = lambda _: {}
+    may_be_infinite: tuple[str, ...] = ()
+    elsewhere: tuple[str, ...] = ()
 
 
 def public_methods(kind: type) -> set[str]:
@@ -164,27 +160,28 @@ def name_of(function: Callable[..., Any]) -> str:
     return f'{module}.{function.__qualname__}'
 
 
-def public_functions() -> set[str]:
-    """Return the names of all public functions of the core, found in its modules."""
-    found = set()
+def public_functions() -> dict[str, Callable[..., Any]]:
+    """Return all public functions of the core, found in its modules, by name."""
+    found = {}
     for info in pkgutil.walk_packages(biped_com_ros.core.__path__, 'biped_com_ros.core.'):
         module = importlib.import_module(info.name)
-        found |= {name_of(value) for name, value in vars(module).items()
-                  if inspect.isfunction(inspect.unwrap(value) if callable(value) else value)
-                  and not name.startswith('_') and value.__module__ == info.name}
+        found.update({name_of(value): value for name, value in vars(module).items()
+                      if inspect.isfunction(inspect.unwrap(value) if callable(value) else value)
+                      and not name.startswith('_') and value.__module__ == info.name})
     return found
 
 
-def check(case: Case, arguments: tuple[Any, ...]) -> None:
+def check(function: Callable[..., Any], arguments: tuple[Any, ...],
+          use: Callable[[Any], Any], may_be_infinite: bool, may_be_nan: bool) -> None:
     """Call a function; anything but a finite result or our error fails."""
     try:
-        result = case.function(*arguments)
+        result = use(function(*arguments))
         if isinstance(result, Iterator):
             result = list(result)
     except BipedComError as error:
         assert str(error).strip(), 'the error says nothing'
         return
-    assert_finite(result, 'the result', case.may_be_infinite, bool(case.nan_means))
+    assert_finite(result, 'the result', may_be_infinite, may_be_nan)
 
 
 def assert_finite(result: Any, what: str, may_be_infinite: bool = False,

@@ -35,10 +35,17 @@ from biped_com_ros.core.wrench.contact import ContactDetector, ContactThresholds
 from biped_com_ros.core.wrench.tare import JointStillness, RecentReadings, TareLimits
 from hypothesis import strategies as st
 from support.any_input import robots as r, values as v
-from support.any_input.contract import Objects
+from support.any_input.contract import ObjectCase
 
-OBJECTS = Objects()
-add = OBJECTS.add
+OBJECTS = {}
+
+
+def add(make, arguments, *, kind=None, by_object=None, may_be_infinite=(), elsewhere=(),
+        **methods):
+    """Call methods with strategies, which may depend on the object (`by_object`)."""
+    OBJECTS[kind or make] = ObjectCase(
+        make, arguments, by_object or (lambda _: methods), may_be_infinite, elsewhere)
+
 
 _N = 3
 _samples = v.vectors(_N)
@@ -99,22 +106,15 @@ def _supervisor(model, support):
     return EffortSupervisor(compensator, lambda name: '')
 
 
-@st.composite
-def _models(draw):
-    return draw(r.light_robots), draw(st.sampled_from((AUTO, 'fixed', 'all')))
-
+_models = st.tuples(r.light_robots, st.sampled_from((AUTO, 'fixed', 'all')))
 
 _inputs = st.sampled_from(('the IMU', 'left', 'other'))
-add(_supervisor, _models(), kind=EffortSupervisor, by_object=lambda supervisor: {
+add(_supervisor, _models, kind=EffortSupervisor, by_object=lambda supervisor: {
     'update': (v.vectors(len(supervisor._guard.efforts), v.angles), _stamps, v.times,
                st.sampled_from(('', 'another node commands')), v.flags),
     'watch': (v.times, v.flags), 'receive': (_inputs, _stamps), 'start': (v.times,), 'stop': (),
     'continue_from': (v.vectors(len(supervisor._guard.efforts)), v.times),
     'configure': (st.lists(_inputs, max_size=2), st.floats(0.0, 1e6)), 'take_problem': ()})
-
-
-def _fresh(model):
-    return RobotModel(model.config, model.urdf)
 
 
 def _calls_of(model):
@@ -134,24 +134,22 @@ def _calls_of(model):
         'frames': (st.lists(st.sampled_from((*model.frame_names, 'none')), max_size=3),)}
 
 
-add(_fresh, st.tuples(r.light_robots), kind=RobotModel, by_object=_calls_of,
-    may_be_infinite=('credible_positions',), elsewhere=('load',))
-
-
-def _state(model, q, w):
-    return model.state(q, w)
+add(lambda model: RobotModel(model.config, model.urdf), st.tuples(r.light_robots),
+    kind=RobotModel, by_object=_calls_of, may_be_infinite=('credible_positions',),
+    elsewhere=('load',))
 
 
 def _calls_of_state(state):
     model = state.model
     frames = st.just(model.frames(list(model.frame_names)[:3]))
+    names = st.sampled_from((*model.frame_names, 'none'))
     return {
         'in_world': (v.poses,), 'averaged': (st.just([state, state]), v.poses),
         'placements_in_base': (frames,), 'along_world': (frames, v.rotations),
         'joints_of': (frames,), 'twists_in_base': (frames,),
-        'pose_in_base': (st.sampled_from((*model.frame_names, 'none')),),
-        'pose_in_world': (st.sampled_from((*model.frame_names, 'none')),)}
+        'pose_in_base': (names,), 'pose_in_world': (names,)}
 
 
-add(_state, r.postures(count=2, models=r.light_robots), kind=RobotState,
-    by_object=_calls_of_state)
+add(lambda model, *motion: model.state(*motion), r.light_robots.flatmap(
+    lambda model: st.tuples(st.just(model), r.positions(model), r.positions(model))),
+    kind=RobotState, by_object=_calls_of_state)

@@ -18,7 +18,6 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from biped_com_ros.core.gravity.model import GravityModel
 from biped_com_ros.core.identification.captures.capture import Capture
 from biped_com_ros.core.identification.equations.first_moments import (
     parameters_of, StaticsRegressor)
@@ -30,7 +29,7 @@ import numpy as np
 from support.any_input import values as v
 from support.small_robot import small_robot
 
-_DATA = Path(__file__).resolve().parents[2] / 'data'
+WRENCH_ROBOT = Path(__file__).resolve().parents[2] / 'data/wrench_robot.yaml'
 _RANDOM = 8
 _MOST_JOINTS = 4
 
@@ -91,17 +90,17 @@ def random_robot(seed):
 
 
 @cache
-def _known(name):
-    return {'small': small_robot, 'three_link': lambda: RobotModel.load('three_link'),
-            'biped': lambda: RobotModel.load('biped'),
-            'wrench_robot': lambda: RobotModel.load(str(_DATA / 'wrench_robot.yaml'))}[name]()
+def known_robot(name):
+    """Return a robot of the package or of the tests, made once."""
+    return small_robot() if name == 'small' else RobotModel.load(
+        str(WRENCH_ROBOT) if name == 'wrench_robot' else name)
 
 
 #: Those that the package has, and random ones; made when they are drawn, since that takes time.
-known = st.sampled_from(('small', 'three_link', 'wrench_robot', 'biped')).map(_known)
+known = st.sampled_from(('small', 'three_link', 'wrench_robot', 'biped')).map(known_robot)
 robots = known | st.integers(0, _RANDOM - 1).map(random_robot)
 #: Small enough for what takes long.
-light_robots = (st.sampled_from(('three_link', 'wrench_robot')).map(_known)
+light_robots = (st.sampled_from(('three_link', 'wrench_robot')).map(known_robot)
                 | st.integers(0, _RANDOM - 1).map(random_robot))
 
 
@@ -111,30 +110,9 @@ def regressor_of(model):
     return StaticsRegressor(model)
 
 
-def positions(model, elements=v.angles):
+def positions(model):
     """Return strategies of joint positions of a robot."""
-    return v.vectors(len(model.joint_names), elements)
-
-
-@st.composite
-def postures(draw, elements=v.angles, count=1, models=robots):
-    """Draw a robot and so many vectors of its joints."""
-    model = draw(models)
-    return (model, *[draw(positions(model, elements)) for _ in range(count)])
-
-
-@st.composite
-def states(draw):
-    """Draw a moving robot's state."""
-    model, q, w = draw(postures(count=2))
-    return model.state(q, w)
-
-
-@st.composite
-def loads(draw):
-    """Draw a robot's load of gravity."""
-    model, q = draw(postures())
-    return GravityModel(model).load(model.state(q), draw(v.rotations)[2])
+    return v.vectors(len(model.joint_names), v.angles)
 
 
 @st.composite
@@ -167,12 +145,9 @@ def plausible_captures(draw, model):
     return capture
 
 
-@st.composite
-def recordings(draw, plausible=True, least=1, most=4, models=light_robots):
-    """Draw a robot and some captures of it."""
-    model = draw(models)
-    one = plausible_captures(model) if plausible else captures_of(model, v.anything)
-    return model, draw(st.lists(one, min_size=least, max_size=most))
+def wild_captures(model):
+    """Return captures with any numbers."""
+    return captures_of(model, v.anything)
 
 
 def parameters(model):
