@@ -26,34 +26,44 @@ import pytest
 ROBOTS = ('biped', 'talos', 'g1', 'icub')
 
 
+@pytest.fixture(scope='module', params=ROBOTS)
+def robot(request):
+    return RobotModel.load(request.param)
+
+
+@pytest.fixture(scope='module')
+def talos():
+    return RobotModel.load('talos')
+
+
 def soles_in_first_sole(model, positions):
     """Poses of all soles relative to the first one."""
     rows = model.state(positions).placements_in_base(model.soles)
     return [(rows[0, :3] @ row[:3].T, rows[0, :3] @ (row[3] - rows[0, 3])) for row in rows]
 
 
-def com_in_sole(model, positions, foot):
+def com_in_sole(model, positions, foot=0):
     """Centre of mass in a sole's frame."""
     state = model.state(positions)
     row = state.placements_in_base(model.soles)[foot]
     return row[:3] @ (state.com_in_base - row[3])
 
 
-@pytest.mark.parametrize('robot', ROBOTS)
-@pytest.mark.parametrize('foot', (0, 1))
-def test_gets_over_a_foot_without_moving_the_feet(robot, foot):
-    model = RobotModel.load(robot)
-    start = model.posture()
-    shift = ComShift(model, start)
-    found = shift.over(tuple(model.config.feet)[foot], (0.01, 0.0))
-    np.testing.assert_allclose(com_in_sole(model, found, foot)[:2], [0.01, 0.0], atol=1e-6)
+def assert_feet_stay(model, found, start):
     for (R, p), (R0, p0) in zip(soles_in_first_sole(model, found),
                                 soles_in_first_sole(model, start)):
         np.testing.assert_allclose(R, R0, atol=1e-8)
         np.testing.assert_allclose(p, p0, atol=1e-8)
-    legs = np.abs(found - start) > 1e-12
-    assert legs[model.group_index('left_leg')].any()
-    arms = model.group_index('left_arm')
+
+
+@pytest.mark.parametrize('foot', (0, 1))
+def test_gets_over_a_foot_without_moving_the_feet(robot, foot):
+    start = robot.posture()
+    found = ComShift(robot, start).over(tuple(robot.config.feet)[foot], (0.01, 0.0))
+    np.testing.assert_allclose(com_in_sole(robot, found, foot)[:2], [0.01, 0.0], atol=1e-6)
+    assert_feet_stay(robot, found, start)
+    assert (np.abs(found - start) > 1e-12)[robot.group_index('left_leg')].any()
+    arms = robot.group_index('left_arm')
     np.testing.assert_array_equal(found[arms], start[arms])
 
 
@@ -65,96 +75,74 @@ def hands_in_first_sole(model, positions):
             for hand in model.config.hands.values()]
 
 
-@pytest.mark.parametrize('robot', ROBOTS)
 def test_a_hand_that_holds_on_stays_where_it_is(robot):
     """Beyond the toes; the other hand moves with the robot."""
-    model = RobotModel.load(robot)
-    start, (holding, free) = model.posture(), model.config.hands
-    reach = max(x for x, _ in model.config.feet['left'].polygon)
-    shift = ComShift(model, start, holding=[holding])
+    start, (holding, free) = robot.posture(), robot.config.hands
+    reach = max(x for x, _ in robot.config.feet['left'].polygon)
+    shift = ComShift(robot, start, holding=[holding])
     path = shift.path_beyond_toes(0.01, 30)
-    expected = reach + 0.01, com_in_sole(model, start, 0)[1]
-    assert com_in_sole(model, path[-1], 0)[:2] == pytest.approx(expected, abs=1e-5)
-    before, after = (hands_in_first_sole(model, p) for p in (start, path[-1]))
+    expected = reach + 0.01, com_in_sole(robot, start)[1]
+    assert com_in_sole(robot, path[-1])[:2] == pytest.approx(expected, abs=1e-5)
+    before, after = (hands_in_first_sole(robot, p) for p in (start, path[-1]))
     for positions in path:
-        assert hands_in_first_sole(model, positions)[0] == pytest.approx(before[0], abs=1e-8)
+        assert hands_in_first_sole(robot, positions)[0] == pytest.approx(before[0], abs=1e-8)
     assert after[1][0] - before[1][0] > 0.02
-    for (R, p), (R0, p0) in zip(soles_in_first_sole(model, path[-1]),
-                                soles_in_first_sole(model, start)):
-        np.testing.assert_allclose(R, R0, atol=1e-8)
-        np.testing.assert_allclose(p, p0, atol=1e-8)
+    assert_feet_stay(robot, path[-1], start)
     still = np.setdiff1d(np.arange(len(start)), shift.joints)
     np.testing.assert_array_equal(path[-1][still], start[still])
-    assert not set(model.group_index(f'{free}_arm')) & set(shift.joints.tolist())
+    assert not set(robot.group_index(f'{free}_arm')) & set(shift.joints.tolist())
 
 
-@pytest.mark.parametrize('robot', ROBOTS)
 def test_a_part_of_the_way_below_a_hand(robot):
-    model = RobotModel.load(robot)
-    start, hand = model.posture(), tuple(model.config.hands)[1]
-    shift = ComShift(model, start, holding=[hand])
-    label = model.config.hand_label(hand)
-    whole = shift.offset_from(label)
-    hand_in_sole = hands_in_first_sole(model, start)[1]
-    expected = hand_in_sole - com_in_sole(model, start, 0)
-    sole = model.state(start).placements_in_base(model.soles)[0, :3]
-    np.testing.assert_allclose((sole @ whole)[:2], expected[:2], atol=1e-9)
+    start, hand = robot.posture(), tuple(robot.config.hands)[1]
+    shift, label = ComShift(robot, start, holding=[hand]), robot.config.hand_label(hand)
+    whole, sole = shift.offset_from(label), robot.state(start).placements_in_base(robot.soles)[0]
+    expected = hands_in_first_sole(robot, start)[1] - com_in_sole(robot, start)
+    np.testing.assert_allclose((sole[:3] @ whole)[:2], expected[:2], atol=1e-9)
     path = shift.path(label, 20, share=0.2)
-    moved = com_in_sole(model, path[-1], 0) - com_in_sole(model, start, 0)
+    moved = com_in_sole(robot, path[-1]) - com_in_sole(robot, start)
     np.testing.assert_allclose(moved[:2], 0.2 * expected[:2], atol=1e-5)
 
 
-def test_increment_with_a_held_hand_moves_by_the_requested_vector_to_first_order():
-    model = RobotModel.load('talos')
-    shift = ComShift(model, model.posture(), holding=['left', 'right'])
-    before = com_in_sole(model, shift.positions, 0)
-    shift.increment(np.array([1e-5, -2e-5, 0.0]))
-    sole = model.state(shift.positions).placements_in_base(model.soles)[0, :3]
-    moved = sole.T @ (com_in_sole(model, shift.positions, 0) - before)
+@pytest.mark.parametrize('hand, goal, error, words', (
+    ('lft', (), UnknownNameError, "hand 'lft'.*did you mean 'left'"),
+    ('left', ('right_hand',), UnknownNameError, "hand 'right_hand'.*valid: left, left_hand"),
+    ('left', ('left_hand', (0.0, 0.0)), InputError,
+     "'left_hand' is a hand; only soles have points"),
+    ('left', ('left_hand',), InputError, "the arm of 'l_gripper'|joint 'l_"),
+    ('left', ('middle',), UnknownNameError, 'left, left_hand, right')))
+def test_what_does_not_exist_or_does_not_hold_on_is_named(model, hand, goal, error, words):
+    with pytest.raises(error, match=words):
+        ComShift(model, model.posture(), holding=[hand]).over(*goal)
+
+
+@pytest.mark.parametrize('holding, height', (((), -3e-5), (('left', 'right'), 0.0)))
+def test_increment_moves_by_the_requested_vector_to_first_order(talos, holding, height):
+    shift = ComShift(talos, talos.posture(), holding=holding)
+    before = com_in_sole(talos, shift.positions)
+    shift.increment(np.array([1e-5, -2e-5, height]))
+    sole = talos.state(shift.positions).placements_in_base(talos.soles)[0, :3]
+    moved = sole.T @ (com_in_sole(talos, shift.positions) - before)
     np.testing.assert_allclose(moved[:2], [1e-5, -2e-5], atol=1e-8)
-
-
-def test_hands_that_do_not_exist_or_do_not_hold_on_are_named():
-    model = RobotModel.load('biped')
-    with pytest.raises(UnknownNameError, match="hand 'lft'.*did you mean 'left'"):
-        ComShift(model, model.posture(), holding=['lft'])
-    with pytest.raises(UnknownNameError, match="hand 'right_hand'.*valid: left, left_hand"):
-        ComShift(model, model.posture(), holding=['left']).over('right_hand')
-    with pytest.raises(InputError, match="'left_hand' is a hand; only soles have points"):
-        ComShift(model, model.posture(), holding=['left']).over('left_hand', (0.0, 0.0))
-    with pytest.raises(InputError, match="the arm of 'l_gripper'|joint 'l_"):
-        ComShift(model, model.posture(), holding=['left']).over('left_hand')
-
-
-def test_increment_moves_by_the_requested_vector_to_first_order():
-    model = RobotModel.load('talos')
-    shift = ComShift(model, model.posture())
-    before = com_in_sole(model, shift.positions, 0)
-    shift.increment(np.array([1e-5, -2e-5, -3e-5]))
-    after = com_in_sole(model, shift.positions, 0)
-    sole = model.state(shift.positions).placements_in_base(model.soles)[0, :3]
-    moved = sole.T @ (after - before)
-    np.testing.assert_allclose(moved[:2], [1e-5, -2e-5], atol=1e-8)
-    assert moved[2] < -1e-5  # the base went down by 3e-5, the legs stay behind
+    if height:
+        assert moved[2] < -1e-5  # the base went down by 3e-5, the legs stay behind
 
 
 @pytest.mark.parametrize('foot', (0, 1))
-def test_the_jacobian_of_a_leg_is_that_of_finite_differences(foot):
-    model = RobotModel.load('talos')
-    start, h = model.posture(), 1e-6
-    leg, data = LegChain(model, foot), pin.Data(model.pin_model)
-    pin.computeJointJacobians(model.pin_model, data, model.configuration(start))
+def test_the_jacobian_of_a_leg_is_that_of_finite_differences(talos, foot):
+    start, h = talos.posture(), 1e-6
+    leg, data = LegChain(talos, foot), pin.Data(talos.pin_model)
+    pin.computeJointJacobians(talos.pin_model, data, talos.configuration(start))
     for joint, column in zip(leg.joints, leg.jacobian(data).T):
-        before, after = (model.state(start + h * k * np.eye(len(start))[joint]).placements_in_base(
-            model.soles)[foot] for k in (-1.0, 1.0))
+        before, after = (talos.state(start + h * k * np.eye(len(start))[joint]).placements_in_base(
+            talos.soles)[foot] for k in (-1.0, 1.0))
         np.testing.assert_allclose(column[:3], (after[3] - before[3]) / (2.0 * h), atol=1e-8)
         turn = after[:3].T @ before[:3]
         np.testing.assert_allclose(
             column[3:], np.array((turn[2, 1], turn[0, 2], turn[1, 0])) / (2.0 * h), atol=1e-8)
 
 
-def test_default_is_below_the_ankle():
-    model = RobotModel.load('biped')
+def test_default_is_below_the_ankle(model):
     found = ComShift(model, model.posture()).over('right')
     state = model.state(found)
     ankle = state.pose_in_base(model.config.feet['right'].ankle).position
@@ -163,33 +151,27 @@ def test_default_is_below_the_ankle():
         com_in_sole(model, found, 1)[:2], (sole[:3] @ (ankle - sole[3]))[:2], atol=1e-6)
 
 
-def test_path_is_smooth_and_ends_there():
-    model = RobotModel.load('talos')
-    shift = ComShift(model, model.posture())
-    path = shift.path('left', 101)
-    np.testing.assert_allclose(path[0], model.posture(), atol=1e-9)
-    np.testing.assert_allclose(com_in_sole(model, path[-1], 0)[1],
-                               com_in_sole(model, ComShift(model, model.posture()).over('left'),
-                                           0)[1], atol=1e-5)
+@pytest.mark.parametrize('name', ('talos', 'g1'))
+def test_path_is_smooth_and_ends_there_with_knees_no_more_bent(name):
+    model = RobotModel.load(name)
+    start = model.posture()
+    shift, whole = (ComShift(model, start) for _ in range(2))
+    path, there = shift.path('left', 101), whole.over('left')
+    np.testing.assert_allclose(path[0], start, atol=1e-9)
+    y = [com_in_sole(model, row)[1] for row in path]
+    assert y[-1] == pytest.approx(com_in_sole(model, there)[1], abs=1e-5)
+    assert (np.diff(y) > -1e-9).all() or (np.diff(y) < 1e-9).all()
     speeds = np.abs(np.diff(path, axis=0)).max(axis=1)
     assert speeds[0] < 0.05 * speeds.max() and speeds[-1] < 0.05 * speeds.max()
-    y = [com_in_sole(model, row, 0)[1] for row in path]
-    assert (np.diff(y) > -1e-9).all() or (np.diff(y) < 1e-9).all()
+    assert shift.lowered == pytest.approx(whole.lowered)
+    if name == 'g1':
+        assert shift.lowered > 0.0
+        with pytest.raises(InputError, match='joint|leg'):
+            ComShift(model, start, 0.0).path('left', 20)
 
 
-def test_a_path_bends_the_knees_no_further_than_it_may():
-    model = RobotModel.load('g1')
-    whole, path = (ComShift(model, model.posture()) for _ in range(2))
-    whole.over('left')
-    path.path('left', 20)
-    assert path.lowered == pytest.approx(whole.lowered) and path.lowered > 0.0
-    with pytest.raises(InputError, match='joint|leg'):
-        ComShift(model, model.posture(), 0.0).path('left', 20)
-
-
-def test_a_limit_in_the_way_is_named_and_nothing_moves():
-    model = RobotModel.load('talos')
-    shift = ComShift(model, model.posture())
+def test_a_limit_in_the_way_is_named_and_nothing_moves(talos):
+    shift = ComShift(talos, talos.posture())
     with pytest.raises(InputError, match='joint|leg'):
         shift.over('left', (0.5, 0.0))
     before = shift.positions.copy()
@@ -199,10 +181,9 @@ def test_a_limit_in_the_way_is_named_and_nothing_moves():
     np.testing.assert_array_equal(shift.positions, before)
 
 
-def test_stretched_legs_do_not_run_wild():
-    model = RobotModel.load('talos')
-    straight = model.positions({})
-    shift = ComShift(model, straight)
+def test_stretched_legs_do_not_run_wild(talos):
+    straight = talos.positions({})
+    shift = ComShift(talos, straight)
     assert shift.least_singular_value < 0.02
     try:
         for _ in range(20):
@@ -212,9 +193,3 @@ def test_stretched_legs_do_not_run_wild():
     except InputError as error:
         assert 'stretched' in str(error) or 'limits' in str(error)
     assert np.isfinite(shift.positions).all()
-
-
-def test_unknown_foot_is_named():
-    model = RobotModel.load('talos')
-    with pytest.raises(UnknownNameError, match='left, right'):
-        ComShift(model, model.posture()).over('middle')

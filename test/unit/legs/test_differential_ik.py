@@ -20,22 +20,11 @@ import sys
 from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.legs.differential_ik import DifferentialIk
-from biped_com_ros.core.legs.gait import single_step
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pytest
 
 pytest.importorskip('pink', reason='pip install pin-pink')
-
-
-@pytest.fixture(scope='module')
-def biped():
-    return RobotModel.load('biped')
-
-
-@pytest.fixture(scope='module')
-def step(biped):
-    return single_step(biped, 0.05)
 
 
 def sole_poses(plan, time):
@@ -44,40 +33,35 @@ def sole_poses(plan, time):
 
 
 @pytest.mark.parametrize('share', (0.2, 0.45, 0.55, 0.8))
-def test_postures_of_a_step_are_those_of_the_closed_form(biped, step, share):
+def test_postures_of_a_step_are_those_of_the_closed_form(model, legs, step, share):
     """Soles, centre of mass, height and an upright trunk leave the legs no choice."""
     time = share * step.duration
-    closed = step.at(time)
-    com = closed.base.apply(biped.state(closed.positions).com_in_base)
-    ik = DifferentialIk(biped, biped.posture())
-    found = ik.solve(com[:2], sole_poses(step.plan, time), closed.base.position[2])
-    legs = np.concatenate([biped.group_index('left_leg'), biped.group_index('right_leg')])
+    closed, soles = step.at(time), sole_poses(step.plan, time)
+    com = closed.base.apply(model.state(closed.positions).com_in_base)
+    ik = DifferentialIk(model, model.posture())
+    found = ik.solve(com[:2], soles, closed.base.position[2])
     assert found[legs] == pytest.approx(closed.positions[legs], abs=1e-4)
     assert np.delete(found, legs) == pytest.approx(np.delete(closed.positions, legs))
-    state = biped.state(found)
-    for pose, expected in zip(ik.soles, sole_poses(step.plan, time)):
+    for pose, expected in zip(ik.soles, soles):
         assert pose.position == pytest.approx(expected.position, abs=2e-6)
         assert pose.rotation == pytest.approx(expected.rotation, abs=2e-6)
-    assert ik.base.apply(state.com_in_base)[:2] == pytest.approx(com[:2], abs=2e-6)
+    assert ik.base.apply(model.state(found).com_in_base)[:2] == pytest.approx(com[:2], abs=2e-6)
     assert ik.base.rotation == pytest.approx(np.eye(3), abs=2e-6)
 
 
 @pytest.mark.parametrize('velocity', ((0.03, 0.0), (0.0, -0.05), (0.02, 0.04)))
-def test_rates_are_those_of_finite_differences(biped, velocity):
-    bent = biped.posture()
-    ik = DifferentialIk(biped, bent)
+def test_rates_are_those_of_finite_differences(model, velocity):
+    ik, h = DifferentialIk(model, model.posture()), 1e-5
     ik.over('left', 0.4)
-    rates, h = ik.rates(velocity), 1e-5
-    before, soles = ik.com.copy(), ik.soles
-    moved = biped.state(ik.positions + h * rates)
-    at_first = biped.state(ik.positions)
-    sole = [state.placements_in_base(biped.soles)[:, 3] for state in (at_first, moved)]
+    rates, before, soles = ik.rates(velocity), ik.com.copy(), ik.soles
+    moved, at_first = (model.state(ik.positions + step * rates) for step in (h, 0.0))
+    sole = [state.placements_in_base(model.soles)[:, 3] for state in (at_first, moved)]
     # Seen from a sole that stays put the centre of mass moves as ordered, and so does no sole.
     shift = (moved.com_in_base - sole[1][0]) - (at_first.com_in_base - sole[0][0])
     assert shift[:2] / h == pytest.approx(velocity, abs=1e-3)
     assert (sole[1][1] - sole[1][0]) == pytest.approx(sole[0][1] - sole[0][0], abs=1e-8)
-    assert ik.com == pytest.approx(before) and ik.soles[0].position == pytest.approx(
-        soles[0].position)
+    assert ik.com == pytest.approx(before)
+    assert ik.soles[0].position == pytest.approx(soles[0].position)
 
 
 @pytest.mark.parametrize('robot', ('talos', 'g1', 'icub'))
@@ -100,11 +84,6 @@ def test_the_weight_goes_over_a_foot_whatever_the_legs(robot):
     assert (q >= lower - 1e-9).all() and (q <= upper + 1e-9).all()
 
 
-def test_a_foot_that_does_not_exist_is_named(biped):
-    with pytest.raises(UnknownNameError, match="unknown foot 'lefft' in biped; did you mean"):
-        DifferentialIk(biped, biped.posture()).over('lefft')
-
-
 def test_a_foot_is_lifted_while_the_other_one_carries():
     model = RobotModel.load('talos')
     ik = DifferentialIk(model, model.posture())
@@ -117,14 +96,19 @@ def test_a_foot_is_lifted_while_the_other_one_carries():
     assert ik.com[:2] == pytest.approx(left.position[:2], abs=2e-6)
 
 
-def test_a_target_out_of_reach_is_named(biped):
-    with pytest.raises(InputError, match='cannot bring its centre of mass over'):
-        DifferentialIk(biped, biped.posture()).solve((1.0, 0.0))
+@pytest.mark.parametrize('request_, error, words', (
+    (lambda model: DifferentialIk(model, model.posture()).over('lefft'), UnknownNameError,
+     "unknown foot 'lefft' in biped; did you mean"),
+    (lambda model: DifferentialIk(model, model.posture()).solve((1.0, 0.0)), InputError,
+     'cannot bring its centre of mass over'),
+    (lambda model: DifferentialIk(model, model.posture(), 'simplex'), ConfigurationError,
+     "no solver 'simplex'; installed: .*proxqp")))
+def test_what_is_impossible_is_named(model, request_, error, words):
+    with pytest.raises(error, match=words):
+        request_(model)
 
 
-def test_what_is_not_installed_is_named(biped, monkeypatch):
-    with pytest.raises(ConfigurationError, match="no solver 'simplex'; installed: .*proxqp"):
-        DifferentialIk(biped, biped.posture(), 'simplex')
+def test_what_is_not_installed_is_named(model, monkeypatch):
     monkeypatch.setitem(sys.modules, 'pink', None)
     with pytest.raises(ConfigurationError, match="'pin-pink'.*pip install pin-pink"):
-        DifferentialIk(biped, biped.posture())
+        DifferentialIk(model, model.posture())

@@ -17,21 +17,10 @@ from __future__ import annotations
 
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.legs.shift_session import ShiftRequest, ShiftSession
-from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pytest
 
 SECOND = 1_000_000_000
-
-
-@pytest.fixture(scope='module')
-def model():
-    return RobotModel.load('biped')
-
-
-@pytest.fixture(scope='module')
-def legs(model):
-    return np.concatenate([model.group_index('left_leg'), model.group_index('right_leg')])
 
 
 @pytest.fixture
@@ -44,10 +33,16 @@ def shifted(model, legs):
     return session, planned.motion
 
 
-def test_progress_grows_with_time(shifted):
-    session, _ = shifted
+def test_a_shift_is_smooth_and_progresses_with_time(shifted):
+    session, motion = shifted
     assert [session.progress(int(t * SECOND)) for t in (9.0, 10.0, 10.25, 11.0, 12.0)] == [
         0.0, 0.0, 0.25, 1.0, 1.0]
+    assert motion.times == pytest.approx(np.linspace(0.0, 1.0, 21))
+    dt, q, v, a = motion.times[1], motion.positions, motion.velocities, motion.accelerations
+    assert v[1:-1] == pytest.approx((q[2:] - q[:-2]) / (2.0 * dt), abs=1e-9)
+    assert not v[[0, -1]].any() and np.abs(v).max() > 0.1
+    assert a[1:-1] == pytest.approx((v[2:] - v[:-2]) / (2.0 * dt), abs=1e-9)
+    assert not session.is_moving(2 * SECOND)  # a clock that is set back ends it
 
 
 def test_the_way_back_uses_the_arm_of_a_hand_that_holds_on(model):
@@ -59,19 +54,20 @@ def test_the_way_back_uses_the_arm_of_a_hand_that_holds_on(model):
     session.begin(planned, 10 * SECOND)
     back = session.back(planned.motion.positions[-1], 1.0, 0.05, 0.05, 20 * SECOND)
     assert back.positions[-1] == pytest.approx(start)
+
+
+@pytest.mark.parametrize('contact, options, group', (
+    ('left', {}, 'right_leg'), ('left_hand', {'holding': ('left',), 'share': 0.2}, 'left_arm')))
+def test_joints_that_were_moved_meanwhile_do_not_jump(model, contact, options, group):
+    session = ShiftSession(model)
+    planned = session.plan(model.posture('arms_forward'), ShiftRequest(
+        contact=contact, duration=1.0, **options), 0.05)
+    session.begin(planned, 10 * SECOND)
     elsewhere = planned.motion.positions[-1].copy()
-    elsewhere[arm[0]] += 0.2
-    with pytest.raises(InputError, match='the joints are'):
+    elsewhere[model.group_index(group)[0]] += 0.2
+    with pytest.raises(InputError, match='the joints are.*move them to the posture'):
         session.back(elsewhere, 1.0, 0.05, 0.05, 20 * SECOND)
-
-
-def test_velocities_and_accelerations_are_those_of_the_positions(shifted):
-    _, motion = shifted
-    assert motion.times == pytest.approx(np.linspace(0.0, 1.0, 21))
-    dt, q, v, a = motion.times[1], motion.positions, motion.velocities, motion.accelerations
-    assert v[1:-1] == pytest.approx((q[2:] - q[:-2]) / (2.0 * dt), abs=1e-9)
-    assert not v[[0, -1]].any() and np.abs(v).max() > 0.1
-    assert a[1:-1] == pytest.approx((v[2:] - v[:-2]) / (2.0 * dt), abs=1e-9)
+    assert session.contact == ''
 
 
 @pytest.mark.parametrize('row', (20, 9))
@@ -93,20 +89,6 @@ def test_the_way_back_begins_where_the_legs_are_and_ends_where_it_began(shifted,
     assert session.contact == ''
     with pytest.raises(InputError, match='not shifted'):
         session.back(motion.positions[0], 2.0, 0.05, 0.05, 22 * SECOND)
-
-
-def test_legs_that_were_moved_meanwhile_do_not_jump(shifted, legs):
-    session, motion = shifted
-    elsewhere = motion.positions[-1].copy()
-    elsewhere[legs[3]] += 0.2
-    with pytest.raises(InputError, match='move them to the posture'):
-        session.back(elsewhere, 2.0, 0.05, 0.05, 20 * SECOND)
-    assert session.contact == ''
-
-
-def test_a_clock_that_is_set_back_ends_it(shifted):
-    session, _ = shifted
-    assert not session.is_moving(2 * SECOND)
 
 
 @pytest.mark.parametrize('duration', (0.1, 61.0, 1e12, np.nan))
