@@ -30,17 +30,15 @@ class KnownMotion:
         The robot as its URDF describes it.
     q_at
         Returns Pinocchio's configuration in the world at a time.
-    inertias
-        What joints carry beyond that, by index: inertias of Pinocchio.
+    true
+        Pinocchio's model of what the robot really is; by default what its URDF describes.
 
     """
 
-    def __init__(self, model, q_at, inertias=None):
+    def __init__(self, model, q_at, true=None):
         self.model, self.q_at = model, q_at
-        self.true = model.pin_model.copy()
+        self.true = (true or model.pin_model).copy()
         self.true.gravity.linear = np.array((0.0, 0.0, -GRAVITY))
-        for joint, inertia in (inertias or {}).items():
-            self.true.inertias[joint] += inertia
         self.data = self.true.createData()
         self.mass = pin.computeTotalMass(self.true)
 
@@ -50,16 +48,15 @@ class KnownMotion:
         forward, backward = (pin.difference(self.true, q, other) for other in (after, before))
         return q, (forward - backward) / (2.0 * h), (forward + backward) / (h * h)
 
-    def wrench(self, t):
-        """Return the contact wrench about the origin of the world, (6,)."""
+    def truth(self, t):
+        """Return the contact wrench about the origin of the world, (6,), the CoM, its velocity."""
         q, v, a = self.motion(t)
         at_root = pin.Force(pin.rnea(self.true, self.data, q, v, a)[:6])
-        return pin.XYZQUATToSE3(q[:7]).act(at_root).vector
+        com = pin.centerOfMass(self.true, self.data, q, v).copy()
+        return pin.XYZQUATToSE3(q[:7]).act(at_root).vector, com, self.data.vcom[0].copy()
 
-    def com(self, t):
-        """Return the centre of mass and its velocity."""
-        q, v, _ = self.motion(t)
-        return pin.centerOfMass(self.true, self.data, q, v).copy(), self.data.vcom[0].copy()
+    def wrench(self, t):
+        return self.truth(t)[0]
 
     def located(self, t):
         """Return the robot in the world as its URDF has it, and how its base moves."""
@@ -71,11 +68,11 @@ class KnownMotion:
         return state, Twist(twist.linear.copy(), twist.angular.copy())
 
 
-def known_sway(motion, inertias=None):
+def known_sway(motion, true=None):
     """Return a `SwayingMotion` as a known one."""
     def q_at(t):
         base, q = motion.base(t), motion.state(t).q.copy()
         root = pin.SE3(pin.Quaternion(q[3:7]).matrix(), q[:3])
         q[:7] = pin.SE3ToXYZQUAT(pin.SE3(base.rotation, base.position) * root)
         return q
-    return KnownMotion(motion.model, q_at, inertias)
+    return KnownMotion(motion.model, q_at, true)

@@ -21,23 +21,22 @@ import numpy as np
 import pytest
 
 COM = np.array((0.02, -0.01, 0.8))
+START, PERIOD = 10_000_000_000, 10_000_000
 
 
-def pressing_at(x, y, force=100.0):
-    return np.array((0.0, 0.0, force, force * y, -force * x, 0.0))
-
-
-def test_what_is_near_is_plausible():
-    result = ComCheck(100.0, 0.005).result(pressing_at(0.022, -0.011), COM)
-    assert result.plausible and result.distance == pytest.approx(np.hypot(0.002, 0.001))
-    assert 'within 2.2 mm (forward +2.0, left -1.0)' in result.message
-
-
-def test_a_difference_is_reported_with_the_remedy():
-    result = ComCheck(100.0, 0.005).result(pressing_at(0.0, -0.01), COM)
-    assert not result.plausible and result.distance == pytest.approx(0.02)
-    assert 'forward -20.0' in result.message and 'tare' in result.message
-    assert 'calibration.launch.xml' in result.message
+@pytest.mark.parametrize(('x', 'y', 'force', 'plausible', 'distance', 'messages'), [
+    (0.022, -0.011, 100.0, True, np.hypot(0.002, 0.001),
+     ['within 2.2 mm (forward +2.0, left -1.0)']),
+    (0.0, -0.01, 100.0, False, 0.02, ['forward -20.0', 'tare', 'calibration.launch.xml']),
+    (0.3, 0.0, 40.0, True, np.nan, ['carry less than half the weight'])],
+    ids=['near', 'a difference has a remedy', 'a hanging robot is not compared'])
+def test_the_pressure_is_below_the_com(x, y, force, plausible, distance, messages):
+    wrench = np.array((0.0, 0.0, force, force * y, -force * x, 0.0))
+    result = ComCheck(100.0, 0.005).result(wrench, COM)
+    assert result.plausible == plausible
+    assert result.distance == pytest.approx(distance, nan_ok=True)
+    for message in messages:
+        assert message in result.message
 
 
 @pytest.mark.parametrize(('velocity', 'late_ns', 'is_of_rest'), [
@@ -45,55 +44,46 @@ def test_a_difference_is_reported_with_the_remedy():
     ((0.0, -0.02, 0.0), 0, False), ((0.0, 0.0, 0.0), LATEST_NS + 1, False),
     ((0.0, 0.0, 0.0), -LATEST_NS - 1, False)])
 def test_who_moves_or_is_of_another_time_is_not_compared(velocity, late_ns, is_of_rest):
-    mean_ns = 10 ** 18
-    estimate = SimpleNamespace(
-        velocity=velocity, located=SimpleNamespace(stamp_ns=mean_ns + late_ns))
-    assert ComCheck.is_of_rest(estimate, mean_ns) == is_of_rest
+    located = SimpleNamespace(stamp_ns=10 ** 18 + late_ns)
+    estimate = SimpleNamespace(velocity=velocity, located=located)
+    assert ComCheck.is_of_rest(estimate, 10 ** 18) == is_of_rest
 
 
-def test_a_hanging_robot_is_not_compared():
-    result = ComCheck(100.0, 0.005).result(pressing_at(0.3, 0.0, 40.0), COM)
-    assert result.plausible and np.isnan(result.distance)
-    assert 'carry less than half the weight' in result.message
-
-
-def means_of(values, moved_ns, period_ns=10_000_000):
-    """Return the means (time, value) of one number that is read every 10 ms from 10 s on."""
+def means_of(values, moved_ns):
+    """Return the means (time, value) of one number that is read every 10 ms from START on."""
     mean, found = RestMean(1), []
     for i, value in enumerate(values):
-        ns = 10_000_000_000 + i * period_ns
+        ns = START + i * PERIOD
         if (got := mean.add(np.array([value]), ns, moved_ns(ns))) is not None:
-            found.append((ns - 10_000_000_000, float(got[0])))
+            found.append((ns - START, float(got[0])))
     return found
 
 
 def test_rest_is_averaged_once_per_window():
-    values = np.arange(303.0 + CONFIRMING_NS // 10_000_000)
-    found = means_of(values, lambda ns: 0)
+    found = means_of(np.arange(303.0 + CONFIRMING_NS // PERIOD), lambda ns: 0)
     assert [ns - CONFIRMING_NS for ns, _ in found] == [
-        WINDOW_NS, 2 * WINDOW_NS + 10_000_000, 3 * WINDOW_NS + 20_000_000]
+        WINDOW_NS, 2 * WINDOW_NS + PERIOD, 3 * WINDOW_NS + 2 * PERIOD]
     np.testing.assert_allclose([mean for _, mean in found], [50.0, 151.0, 252.0])
 
 
 def test_what_moves_or_has_just_moved_is_not_averaged():
-    stopped = 10_400_000_000
+    stopped = START + 40 * PERIOD
     found = means_of(np.arange(300.0), lambda ns: min(ns, stopped))
-    first = (stopped - 10_000_000_000 + SETTLING_NS) // 10_000_000
-    assert found == [(first * 10_000_000 + WINDOW_NS + CONFIRMING_NS, first + 50.0)]
+    first = (stopped - START + SETTLING_NS) // PERIOD
+    assert found == [(first * PERIOD + WINDOW_NS + CONFIRMING_NS, first + 50.0)]
     assert not means_of(np.arange(250.0), lambda ns: ns - SETTLING_NS // 2)
 
 
 def test_a_clock_that_is_set_back_begins_a_new_window():
     mean, one = RestMean(1), np.ones(1)
-    assert mean.add(5.0 * one, 9 * WINDOW_NS, -WINDOW_NS) is None
-    assert mean.add(one, WINDOW_NS, -WINDOW_NS) is None
-    assert mean.add(one, 2 * WINDOW_NS, -WINDOW_NS) is None
+    for value, ns in ((5.0, 9 * WINDOW_NS), (1.0, WINDOW_NS), (1.0, 2 * WINDOW_NS)):
+        assert mean.add(value * one, ns, -WINDOW_NS) is None
     assert mean.add(one, 2 * WINDOW_NS + CONFIRMING_NS, -WINDOW_NS) == pytest.approx(1.0)
 
 
 def test_a_mean_after_which_something_moves_is_dropped():
     """What begins to move accelerates the robot before its joints count as moving."""
-    begins = 10_000_000_000 + WINDOW_NS + CONFIRMING_NS // 2
-    assert not means_of(np.arange(250.0), lambda ns: ns if ns >= begins else 0)
-    late = begins + CONFIRMING_NS
-    assert len(means_of(np.arange(250.0), lambda ns: ns if ns >= late else 0)) == 1
+    begins = START + WINDOW_NS + CONFIRMING_NS // 2
+    for late, count in ((0, 0), (CONFIRMING_NS, 1)):
+        found = means_of(np.arange(250.0), lambda ns, at=begins + late: ns if ns >= at else 0)
+        assert len(found) == count

@@ -15,12 +15,13 @@
 
 from biped_com_ros.core.com.carrier import CarrierFrame
 from biped_com_ros.core.com.hidden_load import LoadWrench, SETTLED
-from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.state.stance import Twist
 import numpy as np
+from numpy.testing import assert_allclose, assert_array_equal
 import pinocchio as pin
 import pytest
+from support.known_motion import KnownMotion
 
 DT, LINK = 0.004, 'torso'
 LOAD, AT = 0.3, np.array((0.08, -0.06, 0.12))
@@ -32,105 +33,76 @@ def model():
     return RobotModel.load('biped')
 
 
-class Swaying:
-    """The base is carried along sines, nodding; the torso pitches, slowly: see the module."""
+def swaying(model, load=LOAD, inertia=(0.0, 0.0, 0.0), roll=0.0):
+    """Return a robot whose base is carried along sines, nodding; the torso pitches, slowly."""
+    torso, true = model.joint_index(['torso_pitch'])[0], model.pin_model.copy()
+    frames = model.frames((LINK,))
+    in_joint, com = (f.poses_in_joint()[0] for f in (frames, CarrierFrame(model, LINK).frames))
+    R = in_joint.rotation
+    true.inertias[int(frames.joints[0])] += pin.Inertia(
+        load, com.position + R @ AT, R @ np.diag(inertia) @ R.T)
 
-    def __init__(self, model, load=LOAD, inertia=(0.0, 0.0, 0.0), roll=0.0):
-        self.model, self._joint, self._roll = model, model.joint_index(['torso_pitch'])[0], roll
-        self.loaded = model.pin_model.copy()
-        self.data = self.loaded.createData()
-        frames = model.frames((LINK,))
-        in_joint = frames.poses_in_joint()[0]
-        com = CarrierFrame(model, LINK).frames.poses_in_joint()[0]
-        self.loaded.inertias[int(frames.joints[0])] += pin.Inertia(
-            load, com.position + in_joint.rotation @ AT, in_joint.rotation
-            @ np.diag(inertia) @ in_joint.rotation.T)
-
-    def pinocchio_q(self, t):
-        q = self.model.configuration(self.positions(t))
-        base = pin.SE3(pin.rpy.rpyToMatrix(
-            self._roll * np.sin(2.5 * t), 0.05 * np.sin(3.0 * t), 0.4), np.array(
-            (0.03 * np.sin(6.0 * t), 0.02 * np.cos(5.0 * t), 0.4)) + (100.0, -50.0, 2.0))
+    def q_at(t):
+        positions = model.posture()
+        positions[torso] += 0.02 * np.sin(4.0 * t)
+        q = model.configuration(positions)
+        base = pin.SE3(pin.rpy.rpyToMatrix(roll * np.sin(2.5 * t), 0.05 * np.sin(3.0 * t), 0.4),
+                       np.array((100.0, -50.0, 2.4)) + (
+                           0.03 * np.sin(6.0 * t), 0.02 * np.cos(5.0 * t), 0.0))
         q[:7] = pin.SE3ToXYZQUAT(base * pin.XYZQUATToSE3(q[:7]))
         return q
-
-    def positions(self, t):
-        positions = self.model.posture()
-        positions[self._joint] += 0.02 * np.sin(4.0 * t)
-        return positions
-
-    def velocity(self, t, h=1e-5):
-        return pin.difference(
-            self.loaded, self.pinocchio_q(t - h), self.pinocchio_q(t + h)) / (2.0 * h)
-
-    def wrench(self, t, h=1e-4):
-        """Return what the ground has to give, about the origin of the world, (6,)."""
-        a = (self.velocity(t + h) - self.velocity(t - h)) / (2.0 * h)
-        q = self.pinocchio_q(t)
-        effort = pin.rnea(self.loaded, self.data, q, self.velocity(t), a)
-        return (pin.XYZQUATToSE3(q[:7]).act(pin.Force(effort[:6]))).vector
-
-    def state_at(self, t, h=1e-5):
-        """Return the robot in the world, and how its base moves."""
-        q0 = self.model.configuration(self.model.posture())
-        root_to_base = pin.XYZQUATToSE3(q0[:7]).inverse()
-        base = pin.XYZQUATToSE3(self.pinocchio_q(t)[:7]) * root_to_base
-        v = (self.positions(t + h) - self.positions(t - h)) / (2.0 * h)
-        state = self.model.state(self.positions(t), v).in_world(
-            Pose(base.rotation.copy(), base.translation.copy()))
-        twist = root_to_base.inverse().act(pin.Motion(self.velocity(t)[:6]))
-        return state, Twist(twist.linear.copy(), twist.angular.copy())
+    return KnownMotion(model, q_at, true)
 
 
 def equations(model, seconds, push=(0.0, 0.0, 0.0), covariance=None, **options):
-    robot, wrench = Swaying(model, **options), LoadWrench(model)
+    robot, wrench = swaying(model, **options), LoadWrench(model)
     carrier = CarrierFrame(model, LINK)
     for i in range(round(seconds / DT)):
-        state, twist = robot.state_at(i * DT)
+        state, twist = robot.located(i * DT)
         yield wrench.update(state, twist, carrier.motion(state, twist), DT, robot.wrench(i * DT),
                             np.array(push), covariance=covariance)
 
 
+def found_of(*arguments, **options):
+    return [equation for equation in equations(*arguments, **options) if equation is not None]
+
+
 def test_the_load_solves_it_and_is_found_height_and_all(model):
-    found = [equation for equation in equations(model, 3.0) if equation is not None]
+    found = found_of(model, 3.0)
     rows = np.concatenate([equation.rows for equation in found])
     residual = np.concatenate([equation.residual for equation in found])
     truth = np.append(LOAD * AT, LOAD) / model.mass
     # What is left out by design, at the largest angular acceleration of base and torso.
     inertia = LOAD * AT @ AT * (0.05 * 3.0 ** 2 + 0.02 * 4.0 ** 2)
-    np.testing.assert_allclose(
-        rows @ truth, residual, atol=inertia / ((model.mass + LOAD) * 9.81))
+    assert_allclose(rows @ truth, residual, atol=inertia / ((model.mass + LOAD) * 9.81))
     assert np.abs(residual).max() > 2e-3
     # Its mass is better told by weight; the moments then tell where it is.
     where, *_ = np.linalg.lstsq(rows[:, :3], residual - rows[:, 3] * truth[3], rcond=None)
-    np.testing.assert_allclose(where[:2], truth[:2], atol=2e-5)
+    assert_allclose(where[:2], truth[:2], atol=2e-5)
     assert where[2] == pytest.approx(truth[2], rel=0.05), 'which is what its inertia feigns'
 
 
 def test_an_equation_is_as_uncertain_as_the_moments_about_the_centre_of_mass(model):
     """Forces that are certain of their line through the CoM leave the load certain."""
-    state = Swaying(model).state_at(0.0)[0]
-    x, y, z = state.com_in_world
-    about_com = pin.SE3(np.eye(3), np.array((x, y, z))).act(
+    com = swaying(model).located(0.0)[0].com_in_world
+    about_com = pin.SE3(np.eye(3), np.array(com)).act(
         pin.Force(np.array((3.0, -5.0, 40.0, 0.0, 0.0, 0.0)))).vector
-    turned = about_com + np.array((0.0, 0.0, 0.0, 0.8, 0.6, 0.0))
 
     def uncertainty(root):
-        covariance = np.outer(root, root)
-        last = [e for e in equations(model, 1.0, covariance=covariance) if e is not None][-1]
+        last = found_of(model, 1.0, covariance=np.outer(root, root))[-1]
         return last.uncertainty * ((model.mass + LOAD) * 9.81) ** 2
     assert uncertainty(about_com) < 10.0  # it has moved by a few centimetres
-    assert uncertainty(turned - about_com) == pytest.approx(0.5, rel=0.1)
+    moment = np.array((0.0, 0.0, 0.0, 0.8, 0.6, 0.0))
+    assert uncertainty(moment) == pytest.approx(0.5, rel=0.1)
 
 
 def test_moments_of_inertia_act_about_the_axes_of_the_link(model):
     inertia = np.array((0.02, 0.05, 0.03))
-    found = [equation for equation in equations(
-        model, 3.0, load=0.0, inertia=inertia, roll=0.06) if equation is not None]
+    found = found_of(model, 3.0, load=0.0, inertia=inertia, roll=0.06)
     residual = np.concatenate([equation.residual for equation in found])
     expected = np.concatenate([equation.inertia @ inertia / model.mass for equation in found])
     # Products of angular velocities are left out.
-    np.testing.assert_allclose(residual, expected, atol=0.03 * np.abs(residual).max())
+    assert_allclose(residual, expected, atol=0.03 * np.abs(residual).max())
     assert (np.abs(residual).max() > 5e-4).all()
 
 
@@ -139,15 +111,14 @@ def test_no_equation_until_the_filter_has_settled_nor_in_the_air(model):
     settled = SETTLED * np.sqrt(2.0) / (2.0 * np.pi * 3.0)
     assert has_equation.index(True) * DT == pytest.approx(settled, abs=2 * DT)
     assert set(np.diff(np.flatnonzero(has_equation))) == {10}, 'then twice within a delay'
-    robot, wrench = Swaying(model), LoadWrench(model)
-    state, twist = robot.state_at(0.0)
+    wrench, (state, twist) = LoadWrench(model), swaying(model).located(0.0)
     carrier = CarrierFrame(model, LINK).motion(state, twist)
     for _ in range(200):
         assert wrench.update(state, twist, carrier, DT, np.zeros(6), np.zeros(3)) is None
 
 
 def test_a_push_is_estimated_through_the_same_filter(model):
-    last = [e for e in equations(model, 0.8, push=(4.0, -7.0, 1.0)) if e is not None][-1]
+    last = found_of(model, 0.8, push=(4.0, -7.0, 1.0))[-1]
     assert last.push == pytest.approx(7.0 / ((model.mass + LOAD) * 9.81), rel=0.02)
 
 
@@ -155,19 +126,15 @@ def test_noise_of_one_equation_and_of_many_is_what_they_scatter(model):
     """That of the momentum, whose rate counts, averages out sooner than white noise."""
     rng, wrench = np.random.default_rng(3), LoadWrench(model)
     still, carries = Twist(np.zeros(3), np.zeros(3)), CarrierFrame(model, LINK)
-    v, found = np.zeros(len(model.joint_names)), []
-    weight = 9.81 * model.mass
+    found, posture = [], model.posture()
     for _ in range(7000):
-        v[:] = 0.02 * rng.standard_normal(len(v))
-        state = model.state(model.posture(), v)
-        force = np.array((0.0, 0.0, weight)) + 0.1 * rng.standard_normal(3)
-        measured = np.concatenate((
-            force, np.cross(state.com_in_world, force) + 0.05 * rng.standard_normal(3)))
-        equation = wrench.update(
-            state, still, carries.motion(state, still), DT, measured, np.zeros(3))
-        if equation is not None:
-            found.append(equation)
-    first, later = found[0], found[30:]
+        state = model.state(posture, 0.02 * rng.standard_normal(len(posture)))
+        force = np.array((0.0, 0.0, 9.81 * model.mass)) + 0.1 * rng.standard_normal(3)
+        moment = np.cross(state.com_in_world, force) + 0.05 * rng.standard_normal(3)
+        found.append(wrench.update(state, still, carries.motion(state, still), DT,
+                                   np.concatenate((force, moment)), np.zeros(3)))
+    first, *later = [equation for equation in found if equation is not None]
+    later = later[29:]
     assert first.noise / first.span == pytest.approx(first.scatter)
     residuals = np.array([equation.residual for equation in later])
     scatter = np.mean([equation.scatter for equation in later])
@@ -185,6 +152,6 @@ def test_the_trunk_carries_by_default(robot, link):
     model = RobotModel.load(robot)
     state, still = model.state(model.posture()), Twist(np.zeros(3), np.zeros(3))
     default, named = (CarrierFrame(model, name).motion(state, still) for name in ('', link))
-    np.testing.assert_array_equal(default.point, named.point)
+    assert_array_equal(default.point, named.point)
     com = state.link_coms_in_base[model.link_names.index(link)]
-    np.testing.assert_allclose(named.point, com, atol=1e-12)
+    assert_allclose(named.point, com, atol=1e-12)

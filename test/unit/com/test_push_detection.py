@@ -22,7 +22,7 @@ import pytest
 
 DT, SETTINGS = 0.002, ComFilterSettings()
 NOISE, EXPECTED = 1e-6, 4e-6  # m^2/s^2
-SIGMA = np.sqrt(NOISE + EXPECTED)
+BOUND = SETTINGS.push_sigmas * np.sqrt(NOISE + EXPECTED)
 
 
 def detector(by_force=0.0, mean=0.0):
@@ -33,39 +33,28 @@ def detector(by_force=0.0, mean=0.0):
     return made
 
 
-def differences(axis, value):
-    """Return a difference of velocities along one axis."""
-    found = [0.0, 0.0, 0.0]
-    found[axis] = value
-    return tuple(found)
-
-
 @pytest.mark.parametrize('axis', range(3))
 @pytest.mark.parametrize('sign', (-1.0, 1.0))
 def test_one_sample_beyond_its_threshold_is_a_push(axis, sign):
-    limit = 1.5 * SETTINGS.push_sigmas * SIGMA
-    assert not detector().update(DT, differences(axis, sign * 0.99 * limit))
-    assert detector().update(DT, differences(axis, sign * 1.01 * limit))
+    for share in (0.99, 1.01):
+        difference = np.where(np.arange(3) == axis, sign * share * 1.5 * BOUND, 0.0)
+        assert detector().update(DT, tuple(difference.tolist())) == (share > 1.0)
 
 
 def test_smaller_differences_are_a_push_when_they_last():
-    made, each = detector(), differences(1, 0.95 * SETTINGS.push_sigmas * SIGMA)
-    found = [made.update(DT, each) for _ in range(60)]
-    first = found.index(True)
+    made, each = detector(), 0.95 * BOUND
+    first = [made.update(DT, (0.0, each, 0.0)) for _ in range(60)].index(True)
     assert 1 <= first <= 2.0 * 3.0 * SETTINGS.push_delay / DT
     # The same difference with changing signs, as noise has it, is none.
     made = detector()
-    assert not any(made.update(DT, differences(1, sign * each[1])) for sign in (1.0, -1.0) * 30)
+    assert not any(made.update(DT, (0.0, sign * each, 0.0)) for sign in (1.0, -1.0) * 30)
 
 
-def test_the_expected_mean_is_no_push():
-    mean = 2.0 * SETTINGS.push_sigmas * SIGMA
+def test_the_expected_mean_and_anything_without_thresholds_is_no_push():
+    mean = 2.0 * BOUND
     assert detector().update(DT, (mean, mean, mean))
-    assert not detector(mean=mean).update(DT, (mean, mean, mean))
-
-
-def test_nothing_is_a_push_without_thresholds():
-    made = detector()
+    made = detector(mean=mean)
+    assert not made.update(DT, (mean, mean, mean))
     made.clear_thresholds()
     assert not made.update(DT, (100.0, 100.0, 100.0))
 
@@ -90,16 +79,14 @@ def pushed(made, *innovation):
 
 
 def test_a_horizontal_push_counts_along_both_axes_and_not_upwards():
-    large = 2.0 * SETTINGS.push_sigmas * SIGMA
     assert pushed(detector(), 0.0, 0.0, 0.0) == {}
-    found = pushed(detector(), 0.0, -large, 0.0)
-    assert found.keys() == {0, 1} and found[1] == pytest.approx(large ** 2)
-    assert found[0] == 0.0
-    assert pushed(detector(), 0.0, 0.0, large).keys() == {2}
+    assert pushed(detector(), 0.0, -2.0 * BOUND, 0.0) == {
+        0: 0.0, 1: pytest.approx((2.0 * BOUND) ** 2)}
+    assert pushed(detector(), 0.0, 0.0, 2.0 * BOUND).keys() == {2}
 
 
 def test_a_lasting_push_has_the_size_of_the_mean_innovation():
-    made, each = detector(), 1.2 * SETTINGS.push_sigmas * SIGMA
+    made, each = detector(), 1.2 * BOUND
     for _ in range(200):
         made.update(DT, (each, 0.0, 0.0))
     assert pushed(made, 0.0, 0.0, 0.0)[0] == pytest.approx(each ** 2, rel=0.05)
