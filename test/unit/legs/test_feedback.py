@@ -25,7 +25,7 @@ from biped_com_ros.core.legs.feedback import GaitFeedback, WalkMeasurement
 from biped_com_ros.core.legs.gait import Gait, GaitOptions, walk
 from biped_com_ros.core.legs.player import RemainingMotion
 from biped_com_ros.core.legs.stance_ik import StanceIk
-from biped_com_ros.core.model.robot import RobotModel, velocity_limits
+from biped_com_ros.core.model.robot import velocity_limits
 import numpy as np
 import pytest
 
@@ -34,8 +34,7 @@ SLOPE = rotation_about(1, 0.12) @ rotation_about(0, -0.05)
 
 
 @pytest.fixture(scope='module')
-def gait():
-    model = RobotModel.load('biped')
+def gait(model):
     return Gait(StanceIk(model, model.posture('stand')), [], GaitOptions(dt=0.02))
 
 
@@ -74,15 +73,14 @@ def test_on_a_slope_the_robot_becomes_upright_over_the_same_soles(gait):
     assert np.abs(on_ground(gait, np.zeros(len(gait.positions[0])), SLOPE)
                   .R_world_base[2, :2]).max() > 0.1  # it leans with the ground
     increments = follow(feedback, gait, SLOPE, 400)
-    soles = soles_of(gait, increments)
+    before, soles = soles_of(gait, 0.0)[:, 3], soles_of(gait, increments)
     for row in soles:  # with an upright base, the soles lie on the ground
         np.testing.assert_allclose(row[:3].T, SLOPE, atol=2e-3)
-    before = soles_of(gait, 0.0)[:, 3]
-    apart = soles[1, 3] - soles[0, 3]
-    assert np.linalg.norm(apart) == pytest.approx(np.linalg.norm(before[1] - before[0]), abs=1e-6)
-    com = gait.model.state(gait.positions[0] + increments).com_in_base
-    middle = gait.model.state(gait.positions[0]).com_in_base - before.mean(axis=0)
-    assert (com - soles[:, 3].mean(axis=0))[:2] == pytest.approx(middle[:2], abs=3e-3)
+    apart = [np.linalg.norm(right - left) for left, right in (before, soles[:, 3])]
+    assert apart[1] == pytest.approx(apart[0], abs=1e-6)
+    coms = [gait.model.state(gait.positions[0] + one).com_in_base for one in (0.0, increments)]
+    assert (coms[1] - soles[:, 3].mean(axis=0))[:2] == pytest.approx(
+        (coms[0] - before.mean(axis=0))[:2], abs=3e-3)
 
 
 def test_on_level_ground_nothing_changes(gait):
@@ -149,20 +147,35 @@ def test_in_the_air_nothing_changes(gait):
 
 
 @pytest.fixture(scope='module')
-def steps():
+def steps(model):
     """Return a gait of two steps, the right foot first."""
-    return walk(RobotModel.load('biped'), 2, 0.05, options=GaitOptions(dt=0.02))
+    return walk(model, 2, 0.05, options=GaitOptions(dt=0.02))
 
 
-def leaning(gait, increments, time, roll):
-    """Return a robot that turns about the outer edge of its left sole: the right foot swings."""
+def leaning(gait, increments, time, roll, edge=1.0):
+    """Return a robot that turns about the outer (1) or inner (-1) edge of its left sole."""
     model, positions = gait.model, gait.at(time).positions + increments
     left = model.state(positions).placements_in_base(model.soles)[0]
     R_world_base = rotation_about(2, 0.4) @ rotation_about(0, roll) @ left[:3]
     force = GRAVITY * model.mass
-    edge = max(y for _, y in model.config.feet['left'].polygon)
+    edge *= max(y for _, y in model.config.feet['left'].polygon)
     wrenches = np.array(((0.0, 0.0, force, force * edge, 0.0, 0.0), np.zeros(6)))
     return WalkMeasurement(positions, R_world_base, wrenches)
+
+
+def tip_inwards(gait, roll, *feedbacks):
+    """
+    Let a robot turn over the inner edge of its left foot while the right one swings.
+
+    By a roll as a function of the time since its start; return the last measurement.
+    """
+    phase = gait.swings[0]
+    for time in np.arange(phase.start + 0.1, phase.end - 0.05, DT):
+        for feedback in feedbacks:
+            measured = leaning(gait, np.zeros_like(feedback.increments), time,
+                               roll(time - phase.start), -1.0)
+            feedback.update(DT, time, measured)
+    return measured
 
 
 def test_the_foot_in_the_air_stays_level_while_the_robot_leans(steps):
@@ -186,20 +199,15 @@ def test_the_foot_in_the_air_stays_level_while_the_robot_leans(steps):
 def test_a_foot_that_should_have_landed_does_not_draw_back_from_a_robot_that_leans_on_it(steps):
     phase, roll = steps.swings[0], 0.05
     feedback = GaitFeedback(steps, stepping(0.05, sole_gain=0.0, max_wait=1e-3))
-
-    def height(time):
-        measured = leaning(steps, feedback.increments, time, roll)
-        rows = steps.model.state(measured.positions).placements_in_base(steps.model.soles)
-        edge = np.array((0.0, -0.04, 0.0)) @ rows[0, :3] + rows[0, 3]
-        return (measured.R_world_base @ (rows[1, 3] - edge))[2]
-
     for time in (*np.arange(phase.start + 0.1, phase.end, DT), *[phase.end + DT] * 5):
         # It turns over the inner edge of the left foot as soon as the right one should stand.
-        measured = leaning(steps, feedback.increments, time, roll * (time > phase.end))
-        measured.wrenches[0, 3] *= -1.0
-        feedback.update(DT, time, measured)
+        feedback.update(DT, time, leaning(
+            steps, feedback.increments, time, roll * (time > phase.end), -1.0))
+    measured = leaning(steps, feedback.increments, time, roll)
+    rows = steps.model.state(measured.positions).placements_in_base(steps.model.soles)
+    edge = np.array((0.0, -0.04, 0.0)) @ rows[0, :3] + rows[0, 3]
     # A rigid robot's is down by the roll times the 70 mm from the edge; one that draws back, not.
-    assert height(time) < -0.7 * roll * 0.07
+    assert (measured.R_world_base @ (rows[1, 3] - edge))[2] < -0.7 * roll * 0.07
 
 
 def test_a_robot_that_rocks_from_foot_to_foot_is_not_driven(gait):
@@ -217,27 +225,21 @@ def test_a_robot_that_rocks_from_foot_to_foot_is_not_driven(gait):
 
 
 def test_a_foot_that_has_far_to_go_is_held_up_only_while_it_is_measured(steps):
-    phase = steps.swings[0]
     far, near = (GaitFeedback(steps, stepping(0.1, step_gain=gain, max_step_speed=0.1))
                  for gain in (0.7, 0.0))
+    measured = tip_inwards(steps, lambda t: 0.2 * t ** 2, far, near)
 
     def raised(R_world_base):
         """Return by how much the foot that has far to go is higher, m."""
-        near_z, far_z = ((R_world_base @ steps.model.state(
-            measured.positions + feedback.increments).placements_in_base(
-                steps.model.soles)[1, 3])[2] for feedback in (near, far))
+        near_z, far_z = ((R_world_base @ soles_of(
+            steps, measured.positions - steps.positions[0] + feedback.increments)[1, 3])[2]
+            for feedback in (near, far))
         return far_z - near_z
 
-    for time in np.arange(phase.start + 0.1, phase.end - 0.05, DT):
-        for feedback in (far, near):
-            measured = leaning(steps, np.zeros_like(feedback.increments), time,
-                               0.2 * (time - phase.start) ** 2)
-            measured.wrenches[0, 3] *= -1.0
-            feedback.update(DT, time, measured)
     assert raised(measured.R_world_base) > 0.003
     for _ in range(150):
         for feedback in (far, near):
-            feedback.update(DT, time, None)
+            feedback.update(DT, steps.swings[0].end - 0.05 - DT, None)
     assert raised(np.eye(3)) == pytest.approx(0.0, abs=1e-3)  # as the gait has the base
 
 
@@ -294,17 +296,11 @@ def test_without_step_adjustment_the_foot_in_the_air_leans_with_the_robot(steps)
 
 
 def test_a_push_to_the_side_of_the_foot_in_the_air_moves_it_there(steps):
-    phase = steps.swings[0]
     feedback = GaitFeedback(steps, stepping(0.1))
-    for time in np.arange(phase.start + 0.1, phase.end - 0.05, DT):
-        # The robot turns over the inner edge of the left foot, faster and faster.
-        measured = leaning(steps, np.zeros_like(feedback.increments), time,
-                           0.6 * (time - phase.start) ** 2)
-        measured.wrenches[0, 3] *= -1.0
-        feedback.update(DT, time, measured)
+    tip_inwards(steps, lambda t: 0.6 * t ** 2, feedback)  # faster and faster
     assert feedback.step_offsets[1, 1] < -0.02 and not feedback.step_offsets[0].any()
     assert feedback.rate > 1.0 and not feedback.is_on_plan  # it lands earlier, too
-    feedback.update(DT, phase.end, None)
+    feedback.update(DT, steps.swings[0].end, None)
     assert feedback.step_offsets[1, 1] < -0.02  # the foot stays where it landed
 
 
@@ -341,47 +337,30 @@ def test_a_trajectory_that_arrives_late_continues_the_last_one():
     assert not corrected.is_neutral
 
 
-def test_a_motion_that_waits_goes_on_later_and_slower():
+@pytest.mark.parametrize('wait, ns, rate, at', (
+    (300_000_000, 1_000_000_000, 0.5, 0.7), (300_000_000, 1_000_000_000, 0.0, 0.7),
+    (-100_000_000, 500_000_000, 1.6, 0.6)))
+def test_a_motion_that_waits_goes_on_later_and_slower_one_that_hurries_earlier(wait, ns, rate, at):
     corrected, plan = CorrectedMotion(planned(), 0, 1.0), planned()
     corrected.add(np.array((0.0, 0.0)), DT)
-    corrected.wait(300_000_000)
-    motion = corrected.trajectory(1_000_000_000, DT, 0.5)
-    assert motion.positions[0] == pytest.approx(value(plan, 0.7), abs=1e-5)
-    assert motion.positions[2] == pytest.approx(value(plan, 0.7 + DT), abs=1e-5)  # 2 periods later
-    still = corrected.trajectory(1_000_000_000, DT, 0.0)
-    assert still.positions[2] == pytest.approx(value(plan, 0.7), abs=1e-5)
-    assert not still.velocities[:3].any()
-    for sent in (motion, still):
-        assert (np.diff(sent.times) > 0.0).all() and not sent.velocities[-1].any()
-        assert sent.positions[-1] == pytest.approx(plan.positions[-1], abs=1e-12)
-
-
-def test_a_motion_that_hurries_goes_on_earlier_and_faster():
-    corrected, plan = CorrectedMotion(planned(), 0, 1.0), planned()
-    corrected.add(np.array((0.0, 0.0)), DT)
-    corrected.wait(-100_000_000)
-    motion = corrected.trajectory(500_000_000, DT, 1.6)
-    assert motion.positions[0] == pytest.approx(value(plan, 0.6), abs=1e-5)
-    assert motion.positions[2] == pytest.approx(value(plan, 0.6 + 3.2 * DT), abs=1e-5)
+    corrected.wait(wait)
+    motion = corrected.trajectory(ns, DT, rate)
+    assert motion.positions[0] == pytest.approx(value(plan, at), abs=1e-5)
+    at += 2.0 * rate * DT  # 2 periods later
+    assert motion.positions[2] == pytest.approx(value(plan, at), abs=1e-5)
+    assert rate or not motion.velocities[:3].any()
     assert (np.diff(motion.times) > 0.0).all() and not motion.velocities[-1].any()
     assert motion.positions[-1] == pytest.approx(plan.positions[-1], abs=1e-12)
-    # Afterwards at full rate, from where it was then.
-    assert value(motion, 0.5) == pytest.approx(
-        value(plan, 0.6 + 3.2 * DT + 0.5 - 2.0 * DT), abs=1e-4)
+    if rate > 1.0:  # afterwards at full rate, from where it was then
+        assert value(motion, 0.5) == pytest.approx(value(plan, at + 0.5 - 2.0 * DT), abs=1e-4)
 
 
 def test_a_walk_hurries_as_much_as_its_joints_can(steps):
-    def hurried(largest):
-        feedback, phase = GaitFeedback(steps, stepping(0.1, max_rate=largest)), steps.swings[0]
-        for time in np.arange(phase.start + 0.1, phase.end - 0.05, DT):
-            measured = leaning(steps, np.zeros_like(feedback.increments), time, 0.3)
-            measured.wrenches[0, 3] *= -1.0
-            feedback.update(DT, time, measured)
-        return feedback.rate
-    assert hurried(1.3) == pytest.approx(1.3)
+    limited, free = (GaitFeedback(steps, stepping(0.1, max_rate=rate)) for rate in (1.3, 50.0))
+    tip_inwards(steps, lambda _: 0.3, limited, free)
+    assert limited.rate == pytest.approx(1.3)
     fastest = np.abs(steps.velocities).max(axis=0)
-    limits = velocity_limits(steps.model)
-    assert (hurried(50.0) * fastest / limits).max() == pytest.approx(1.0)
+    assert (free.rate * fastest / velocity_limits(steps.model)).max() == pytest.approx(1.0)
 
 
 def test_a_trajectory_ends_at_rest_where_the_plan_ends():

@@ -45,11 +45,21 @@ def along(x, y):
     return np.array((c * x - s * y, s * x + c * y))
 
 
-def walked(plan, steps, error, until=math.inf):
-    """Play the plan with an error of the DCM that is predicted; yield the time."""
+def walk(plan, steps, error, until=math.inf):
+    """Play the plan with an error of the DCM that is predicted."""
     for time in np.arange(0.0, min(plan.duration, until), DT).tolist():
         steps.update(DT, plan, time, error(time))
-        yield time
+
+
+def rate_after(phase, *arguments, count=20, largest=None):
+    """Return the rate of a walk after some time in a phase; it never changes too fast."""
+    rate, before = GaitRate(SETTINGS), 1.0
+    rate.largest = largest or rate.largest
+    for _ in range(count):
+        rate.update(DT, phase, *arguments)
+        assert abs(before - rate.value) <= SETTINGS.max_rate_change * DT + 1e-12
+        before = rate.value
+    return rate.value
 
 
 def swing(plan, count):
@@ -75,8 +85,7 @@ def test_a_foot_lands_where_the_error_of_the_dcm_will_be(plan):
     steps, error = StepAdjustment(SETTINGS, (SOLE, SOLE)), along(0.08, -0.03)
     first = swing(plan, 0)
     begin = first.start + 0.2
-    for _ in walked(plan, steps, lambda time: error * (time > begin), first.end + 0.05):
-        pass
+    walk(plan, steps, lambda time: error * (time > begin), first.end + 0.05)
     np.testing.assert_allclose(steps.offsets[1], error, atol=2e-3)
     assert not steps.offsets[0].any() and not steps.is_on_plan
     # The reference moves with the weight, and is where the foot is when it carries all.
@@ -89,8 +98,7 @@ def test_the_next_step_brings_the_feet_beside_each_other_again(plan):
     steps, error = StepAdjustment(SETTINGS, (SOLE, SOLE)), along(0.08, -0.03)
     first = swing(plan, 0)
     until = swing(plan, 1).end + 0.1
-    for _ in walked(plan, steps, lambda time: error * (time < first.end), until):
-        pass
+    walk(plan, steps, lambda time: error * (time < first.end), until)
     np.testing.assert_allclose(steps.offsets[0], steps.offsets[1], atol=2e-3)
     assert np.linalg.norm(steps.offsets[0]) > 0.08 and steps.is_on_plan
 
@@ -98,8 +106,7 @@ def test_the_next_step_brings_the_feet_beside_each_other_again(plan):
 @pytest.mark.parametrize('left', (0.2, 0.06, 0.03))
 def test_a_foot_stays_while_the_time_of_the_gait_stands_still(plan, left):
     steps, first = StepAdjustment(SETTINGS, (SOLE, SOLE)), swing(plan, 0)
-    for _ in walked(plan, steps, lambda time: along(0.1, 0.0), first.end - left):
-        pass
+    walk(plan, steps, lambda time: along(0.1, 0.0), first.end - left)
     offsets, velocities = steps.offsets.copy(), steps.velocities.copy()
     assert offsets.any() and velocities.any()
     steps.update(0.0, plan, first.end - left, along(0.1, 0.0))
@@ -114,8 +121,7 @@ def test_the_last_step_and_those_after_a_stop_stay_as_planned(plan, keep):
     if keep:
         steps.keep()
         begin = 0.0
-    for _ in walked(plan, steps, lambda time: along(0.1, 0.0) * (time >= begin)):
-        pass
+    walk(plan, steps, lambda time: along(0.1, 0.0) * (time >= begin))
     assert not steps.offsets.any() and steps.is_on_plan
 
 
@@ -134,7 +140,8 @@ def test_whatever_is_predicted_steps_are_limited(plan):
     rng = np.random.default_rng(5)
     steps = StepAdjustment(SETTINGS, (SOLE, SOLE))
     speed, offsets = steps.velocities.copy(), steps.offsets.copy()
-    for time in walked(plan, steps, lambda time: rng.normal(scale=0.4, size=2)):
+    for time in np.arange(0.0, plan.duration, DT).tolist():
+        steps.update(DT, plan, time, rng.normal(scale=0.4, size=2))
         is_swing = plan.phase(time).step is not None
         change = np.linalg.norm(steps.velocities - speed, axis=1).max()
         assert change <= SETTINGS.max_step_acceleration * DT + 1e-12 or not is_swing
@@ -147,8 +154,7 @@ def test_whatever_is_predicted_steps_are_limited(plan):
 @pytest.mark.parametrize('across', (0.5, -0.5))
 def test_feet_do_not_meet_and_steps_are_no_longer_than_allowed(plan, across):
     steps, first = StepAdjustment(SETTINGS, (SOLE, SOLE)), swing(plan, 0)
-    for _ in walked(plan, steps, lambda time: along(0.0, across), first.end):
-        pass
+    walk(plan, steps, lambda time: along(0.0, across), first.end)
     landed = plan.soles(first.end)[:, :2] + steps.offsets
     apart = (landed[1] - landed[0]) @ along(0.0, 1.0)
     if across > 0.0:  # the right foot towards the left one: half widths and clearance
@@ -161,17 +167,14 @@ def test_feet_do_not_meet_and_steps_are_no_longer_than_allowed(plan, across):
 def test_a_walk_waits_for_a_robot_that_was_pushed_away_from_the_foot_in_the_air(plan, foot, side):
     phase = swing(plan, 1 - foot)
     assert phase.step.foot == foot
-    outwards, inwards = GaitRate(SETTINGS), GaitRate(SETTINGS)
-    before = 1.0
-    for _ in range(20):
-        outwards.update(DT, phase, along(0.0, -side * 0.05))
-        inwards.update(DT, phase, along(0.2, side * 0.05))
-        assert before - outwards.value <= SETTINGS.max_rate_change * DT + 1e-12
-        before = outwards.value
-    assert outwards.value == 0.0 and inwards.value == 1.0
-    for _ in range(100):  # it does not wait for ever
-        outwards.update(DT, phase, along(0.0, -side * 0.05))
-    assert outwards.value == 1.0
+    outwards, inwards = along(0.0, -side * 0.05), along(0.2, side * 0.05)
+    assert rate_after(phase, outwards) == 0.0 and rate_after(phase, inwards) == 1.0
+    assert rate_after(phase, outwards, count=120) == 1.0  # it does not wait for ever
+    # It hurries for one that falls towards that foot, but not in the direction of the walk.
+    hurried = [rate_after(phase, along(0.05, y), largest=1.6) for y in (side * 0.05, 0.0)]
+    assert hurried == [pytest.approx(1.6), 1.0]
+    both = plan.phase(phase.end + 0.05)
+    assert rate_after(both, along(0.0, side * 0.05), largest=1.6) == 1.0
 
 
 def test_on_both_feet_a_walk_waits_until_the_weight_can_be_shifted(plan):
@@ -179,50 +182,18 @@ def test_on_both_feet_a_walk_waits_until_the_weight_can_be_shifted(plan):
     for error, waits in ((along(0.0, 0.05), True), (along(0.0, -0.05), False),
                          (along(0.05, 0.0), True), (along(-0.05, 0.0), True),
                          (along(0.01, 0.01), False)):
-        rate = GaitRate(SETTINGS)
-        for _ in range(20):
-            rate.update(DT, shift, error)
-        assert rate.value == (0.0 if waits else 1.0)
-    rest = plan.phases[-1]
-    rate.update(DT, rest, along(0.0, 0.2))
-    assert rate.value == 1.0
-
-
-@pytest.mark.parametrize('foot, side', ((0, 1.0), (1, -1.0)))
-def test_a_walk_hurries_for_a_robot_that_falls_towards_the_foot_in_the_air(plan, foot, side):
-    phase, rate = swing(plan, 1 - foot), GaitRate(SETTINGS)
-    rate.largest, before = 1.6, 1.0
-    for _ in range(20):
-        rate.update(DT, phase, along(0.05, side * 0.05))
-        assert rate.value - before <= SETTINGS.max_rate_change * DT + 1e-12
-        before = rate.value
-    assert rate.value == pytest.approx(1.6)
-    for _ in range(20):  # in the direction of the walk it does not
-        rate.update(DT, phase, along(0.05, 0.0))
-    assert rate.value == 1.0
-    for _ in range(20):
-        rate.update(DT, plan.phase(phase.end + 0.05), along(0.0, side * 0.05))
-    assert rate.value == 1.0  # both feet are on the ground
-
-
-def test_a_walk_does_not_wait_for_weight_that_has_been_shifted(plan):
-    shift = plan.phase(swing(plan, 0).end + 0.05)  # from the left foot to the right one
+        assert rate_after(shift, error) == (0.0 if waits else 1.0)
     for shares, waits in (((0.5, 0.5), True), ((0.95, 0.05), True), ((0.05, 0.95), False)):
-        rate = GaitRate(SETTINGS)
-        for _ in range(20):
-            rate.update(DT, shift, along(0.05, 0.05), shares)
-        assert rate.value == (0.0 if waits else 1.0)
+        assert rate_after(shift, along(0.05, 0.05), shares) == (0.0 if waits else 1.0)
+    assert rate_after(plan.phases[-1], along(0.0, 0.2)) == 1.0
 
 
 def test_on_both_feet_a_walk_waits_for_a_robot_that_leans(plan):
     landed, shift = swing(plan, 0), plan.phase(swing(plan, 0).end + 0.05)
     for phase, leans, waits in ((shift, True, True), (shift, False, False),
-                                (landed, True, False)):
-        rate = GaitRate(SETTINGS)
-        for _ in range(20):
-            rate.update(DT, phase, np.zeros(2), (0.0, 1.0), leans)  # also if weight is shifted
-        assert rate.value == (0.0 if waits else 1.0)
-    waited = 0.0
+                                (landed, True, False)):  # also if weight is shifted
+        assert rate_after(phase, np.zeros(2), (0.0, 1.0), leans) == (0.0 if waits else 1.0)
+    rate, waited = GaitRate(SETTINGS), 0.0
     for _ in range(200):
         rate.update(DT, shift, np.zeros(2), (0.0, 1.0), True)
         waited += DT * (1.0 - rate.value)
