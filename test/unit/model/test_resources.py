@@ -41,16 +41,13 @@ def test_package_uris_are_searched_in_every_prefix(prefix):
     assert found == (prefix / 'share/my_robot/urdf/robot.urdf').resolve()
 
 
-def test_a_source_workspace_counts_as_well(tmp_path, monkeypatch):
-    (tmp_path / 'their_robot').mkdir()
+def test_source_workspaces_and_wheels_that_bring_a_prefix_count_as_well(tmp_path, monkeypatch):
+    places = tmp_path / 'their_robot', tmp_path / 'cmeel.prefix/share/wheel_robot'
+    for place in places:
+        place.mkdir(parents=True)
     monkeypatch.setenv('ROS_PACKAGE_PATH', str(tmp_path))
-    assert resources.find_package('their_robot') == tmp_path / 'their_robot'
-
-
-def test_wheels_that_bring_a_prefix_count_as_well(tmp_path, monkeypatch):
-    (tmp_path / 'cmeel.prefix/share/wheel_robot').mkdir(parents=True)
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert resources.find_package('wheel_robot') == tmp_path / 'cmeel.prefix/share/wheel_robot'
+    assert tuple(resources.find_package(place.name) for place in places) == places
 
 
 def test_python_packages_that_keep_their_urdf_beside_the_code_count_as_well(tmp_path, monkeypatch):
@@ -61,24 +58,16 @@ def test_python_packages_that_keep_their_urdf_beside_the_code_count_as_well(tmp_
     assert resources.resolve_uri('package://python_robot/urdf/robot.urdf') == urdf.resolve()
 
 
-def test_a_package_that_is_not_there_is_named_with_the_places(prefix):
-    with pytest.raises(ConfigurationError, match="package 'your_robot' was not found; install"):
-        resources.resolve_uri('package://your_robot/urdf/robot.urdf')
-    with pytest.raises(ConfigurationError, match=f'searched: /nowhere, {prefix}'):
-        resources.find_package('your_robot')
-
-
-def test_a_file_that_is_not_there_is_named_with_the_places(prefix):
-    with pytest.raises(ConfigurationError, match='does not exist .*share/my_robot/urdf/x.urdf'):
-        resources.resolve_uri('package://my_robot/urdf/x.urdf')
-    with pytest.raises(ConfigurationError, match='does not exist'):
-        resources.resolve_uri('/nowhere/at/all.urdf')
-
-
-@pytest.mark.parametrize('uri', ['package://', 'package:///urdf/robot.urdf'])
-def test_a_package_uri_without_package_is_refused(uri):
-    with pytest.raises(ConfigurationError, match='needs the name of a package'):
-        resources.resolve_uri(uri)
+@pytest.mark.parametrize(('uri', 'message'), [
+    ('package://your_robot/urdf/robot.urdf',
+     "package 'your_robot' was not found; install.*searched: /nowhere, {}"),
+    ('package://my_robot/urdf/x.urdf', 'does not exist .*share/my_robot/urdf/x.urdf'),
+    ('/nowhere/at/all.urdf', 'does not exist'), ('{}', 'does not exist'),
+    ('package://', 'needs the name of a package'),
+    ('package:///urdf/robot.urdf', 'needs the name of a package')])
+def test_what_is_not_there_is_named_with_the_places(prefix, uri, message):
+    with pytest.raises(ConfigurationError, match=message.format(prefix)):
+        resources.resolve_uri(uri.format(prefix))
 
 
 def test_plain_paths_and_file_uris(tmp_path, monkeypatch):
@@ -89,8 +78,3 @@ def test_plain_paths_and_file_uris(tmp_path, monkeypatch):
     assert resources.resolve_uri(path.as_uri()) == path.resolve()
     monkeypatch.chdir(tmp_path)
     assert resources.resolve_uri('a robot.urdf') == path.resolve()
-
-
-def test_a_directory_is_not_a_file(tmp_path):
-    with pytest.raises(ConfigurationError, match='does not exist'):
-        resources.resolve_uri(str(tmp_path))

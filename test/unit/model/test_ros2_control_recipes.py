@@ -31,30 +31,14 @@ def is_text_list(values, allowed=None):
             and (allowed is None or set(values) <= allowed))
 
 
-def is_command(values):
-    return is_text_list(values, INTERFACES)
+def is_a(kind):
+    return lambda value: isinstance(value, kind) and value != ''
 
 
-def is_state(values):
-    return is_text_list(values, INTERFACES - {'effort'}) and 'position' in values
-
-
-def is_name(value):
-    return isinstance(value, str) and value != ''
-
-
-def is_flag(value):
-    return isinstance(value, bool)
-
-
-def is_number(value):
-    """ROS refuses an integer where a double is declared."""
-    return isinstance(value, float)
-
-
+# ROS refuses an integer where a double is declared.
 GAINS = dict.fromkeys((
     'p', 'i', 'd', 'ff_velocity_scale', 'u_clamp_max', 'u_clamp_min', 'i_clamp_max',
-    'i_clamp_min', 'tracking_time_constant', 'error_deadband'), is_number)
+    'i_clamp_min', 'tracking_time_constant', 'error_deadband'), is_a(float))
 GAINS['antiwindup_strategy'] = {'back_calculation', 'conditional_integration', 'none'}.__contains__
 
 
@@ -63,27 +47,26 @@ def are_gains(values):
                for joint, gains in values.items())
 
 
-#: What each parameter has to be, as the controllers' parameter files and documentation say.
+SENSOR = {'sensor_name': is_a(str), 'frame_id': is_a(str)}, {'sensor_name', 'frame_id'}
+#: What each parameter has to be, and which are required, as the controllers' parameter files and
+#: documentation say.
 DOCUMENTED = {
-    'joint_trajectory_controller/JointTrajectoryController': {
-        'joints': is_text_list, 'command_joints': is_text_list, 'command_interfaces': is_command,
-        'state_interfaces': is_state, 'allow_partial_joints_goal': is_flag,
-        'interpolate_from_desired_state': is_flag, 'cmd_timeout': is_number,
-        'set_last_command_interface_value_as_state_on_activation': is_flag,
-        'allow_nonzero_velocity_at_trajectory_end': is_flag, 'gains': are_gains},
-    'effort_controllers/JointGroupEffortController': {'joints': is_text_list},
-    'joint_state_broadcaster/JointStateBroadcaster': {
-        'joints': is_text_list, 'interfaces': is_text_list},
-    'force_torque_sensor_broadcaster/ForceTorqueSensorBroadcaster': {
-        'sensor_name': is_name, 'frame_id': is_name},
-    'imu_sensor_broadcaster/IMUSensorBroadcaster': {'sensor_name': is_name, 'frame_id': is_name}}
-REQUIRED = {
-    'joint_trajectory_controller/JointTrajectoryController': {
-        'joints', 'command_interfaces', 'state_interfaces'},
-    'effort_controllers/JointGroupEffortController': {'joints'},
-    'joint_state_broadcaster/JointStateBroadcaster': set(),
-    'force_torque_sensor_broadcaster/ForceTorqueSensorBroadcaster': {'sensor_name', 'frame_id'},
-    'imu_sensor_broadcaster/IMUSensorBroadcaster': {'sensor_name', 'frame_id'}}
+    'joint_trajectory_controller/JointTrajectoryController': ({
+        'joints': is_text_list, 'command_joints': is_text_list,
+        'command_interfaces': lambda values: is_text_list(values, INTERFACES),
+        'state_interfaces': lambda values: 'position' in values and is_text_list(
+            values, INTERFACES - {'effort'}),
+        **dict.fromkeys((
+            'allow_partial_joints_goal', 'interpolate_from_desired_state',
+            'set_last_command_interface_value_as_state_on_activation',
+            'allow_nonzero_velocity_at_trajectory_end'), is_a(bool)),
+        'cmd_timeout': is_a(float), 'gains': are_gains},
+        {'joints', 'command_interfaces', 'state_interfaces'}),
+    'effort_controllers/JointGroupEffortController': ({'joints': is_text_list}, {'joints'}),
+    'joint_state_broadcaster/JointStateBroadcaster': (
+        {'joints': is_text_list, 'interfaces': is_text_list}, set()),
+    'force_torque_sensor_broadcaster/ForceTorqueSensorBroadcaster': SENSOR,
+    'imu_sensor_broadcaster/IMUSensorBroadcaster': SENSOR}
 #: Which state interfaces must be there for which command interfaces.
 COMBINATIONS = {('position',): set(), ('effort',): {'position', 'velocity'},
                 ('position', 'effort'): {'position', 'velocity'}}
@@ -107,8 +90,9 @@ def test_controllers_get_documented_parameters(path):
     recipe = read(path)
     assert isinstance(recipe['controller_manager']['update_rate'], int)
     for name, (kind, values) in controllers(recipe).items():
-        wrong = {key: value for key, value in values.items() if not DOCUMENTED[kind][key](value)}
-        assert not wrong and REQUIRED[kind] <= values.keys(), name
+        is_right, required = DOCUMENTED[kind]
+        wrong = {key: value for key, value in values.items() if not is_right[key](value)}
+        assert not wrong and required <= values.keys(), name
         if 'command_interfaces' in values:
             needed = COMBINATIONS[tuple(values['command_interfaces'])]
             assert needed <= set(values['state_interfaces'])

@@ -90,25 +90,18 @@ def test_the_demo_robot_s_collision_boxes_are_its_configured_polygons(foot):
     assert same(sole_polygon(model, foot), model.config.feet[foot].polygon)
 
 
-def test_what_cannot_be_read_is_refused_with_the_remedy(tmp_path):
+@pytest.mark.parametrize(('shape', 'foot', 'message'), [
+    ('<mesh filename="{}/foot.dae"/>', 'left', 'convert it to STL or OBJ'),
+    ('<mesh filename="nowhere.stl"/>', 'left', 'does not exist'),
+    ('<mesh filename="{}/empty.obj"/>', 'left', 'has no vertices'),
+    ('<box size="1 2"/>', 'left', "must be 3 finite number.s., not '1 2'"),
+    ('<capsule radius="1"/>', 'left', '<capsule> of link .*: valid are box, cyl'),
+    ('<box size="1 1 1"/>', 'right', r'no collision geometry.*feet.right.polygon'),
+    ('<box size="0.2 0 0.1"/>', 'left', 'touches the ground only along'),
+    ('<box size="1 1 1"/>', 'lefd', "unknown foot 'lefd'.*did you mean 'left'")])
+def test_what_gives_no_polygon_is_refused_with_the_remedy(tmp_path, shape, foot, message):
     (tmp_path / 'foot.dae').write_text('<COLLADA/>')
-    with pytest.raises(ConfigurationError, match='convert it to STL or OBJ'):
-        sole_polygon(robot(f'<mesh filename="{tmp_path}/foot.dae"/>'), 'left')
-    with pytest.raises(ConfigurationError, match='does not exist'):
-        sole_polygon(robot('<mesh filename="nowhere.stl"/>'), 'left')
     (tmp_path / 'empty.obj').write_text('')
-    with pytest.raises(ConfigurationError, match='has no vertices'):
-        sole_polygon(robot(f'<mesh filename="{tmp_path}/empty.obj"/>'), 'left')
-    with pytest.raises(RobotDescriptionError, match="must be 3 finite number.s., not '1 2'"):
-        sole_polygon(robot('<box size="1 2"/>'), 'left')
-    with pytest.raises(RobotDescriptionError, match='<capsule> of link .*: valid are box, cyl'):
-        sole_polygon(robot('<capsule radius="1"/>'), 'left')
-
-
-def test_a_foot_without_collision_geometry_or_area_needs_a_polygon():
-    with pytest.raises(ConfigurationError, match=r'no collision geometry.*feet.right.polygon'):
-        sole_polygon(robot('<box size="1 1 1"/>'), 'right')
-    with pytest.raises(ConfigurationError, match='touches the ground only along'):
-        sole_polygon(robot('<box size="0.2 0 0.1"/>'), 'left')
-    with pytest.raises(UnknownNameError, match="unknown foot 'lefd'.*did you mean 'left'"):
-        sole_polygon(robot('<box size="1 1 1"/>'), 'lefd')
+    with pytest.raises((ConfigurationError, RobotDescriptionError, UnknownNameError),
+                       match=message):
+        sole_polygon(robot(shape.format(tmp_path)), foot)
