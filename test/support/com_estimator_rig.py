@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 import itertools
 
 from biped_com_ros.nodes.com_estimator.node import ComEstimator
@@ -28,6 +29,7 @@ from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Bool
 from support.driven_time import run_ready
 from support.messages import imu, joint_state, odometry, parameters, vector
+from support.recorded_robot import RecordedRobot
 from support.ros_rig import NodeRig
 from support.small_robot import MAPPING
 from support.stance_motion import LEFT
@@ -42,6 +44,9 @@ SENSING = {'feet': {name: {**foot, 'wrench_sensors': [f'{name}_ft']}
            'wrench_sensors': {f'{name}_ft': {'frame': f'{name}_foot', 'topic': f'{name}/wrench'}
                               for name in MAPPING['feet']}}
 """What gives the small robot a wrench sensor in each foot."""
+
+DT = 0.004
+"""Between two samples of a recording, s."""
 
 _NAMESPACES = (f'/com_estimator_rig_{i}' for i in itertools.count())
 
@@ -98,12 +103,11 @@ class ComEstimatorRig(NodeRig):
 
     def warm_up(self):
         """Play until every output was published once."""
-        self.until(lambda: self.step() and all(self.got.values()), timeout=20.0)
+        self.until(lambda: self.step() and all(self.got.values()))
         self.clear()
-        self.transforms.clear()
 
     def step(self, dt=0.004, stamp=None):
-        """Advance the motion, send everything, joint states last; returns their stamp."""
+        """Advance the motion, send everything, joint states last; return their stamp."""
         self.t += dt
         self.stamp = stamp = stamp or self.peer.get_clock().now().to_msg()
         self.send_contacts()
@@ -112,7 +116,7 @@ class ComEstimatorRig(NodeRig):
         run_ready(self.executor)
         if 'joints' not in self.silent:
             self.joints.publish(self.joint_state(stamp))
-        self.spin(dt)
+        self.spin(dt or 0.001)
         return stamp
 
     def play(self, steps):
@@ -154,25 +158,19 @@ class ComEstimatorRig(NodeRig):
                            [*velocities[::-1], 9.0])
 
     def clear(self):
-        for messages in self.got.values():
+        for messages in (*self.got.values(), self.transforms):
             messages.clear()
 
-    def health(self, line, level=None, limit=20, text=''):
-        """
-        Play until a line of the diagnostics has the level (or changes twice); returns it.
-
-        `text` waits for a message that begins with it, in at most `limit` reports.
-        """
-        found = []
-        while len(found) < limit:
-            self.statuses.clear()
-            self.until(lambda: self.step() and line in self.statuses)
-            found.append(self.statuses[line])
-            reported, message = found[-1]
-            if message.startswith(text) and (
-                    reported == level if level is not None else len(found) == 2):
+    def health(self, line, level, text=''):
+        """Play until a line of the diagnostics has the level and contains the text."""
+        for _ in range(100):
+            self.play(25)
+            self.node.diagnostics.publish()
+            run_ready(self.executor)
+            reported, message = self.statuses[line]
+            if reported == level and text in message:
                 return message
-        raise AssertionError(f'{line}: {found}')
+        raise AssertionError(f'{line}: {self.statuses[line]}')
 
     def truth(self):
         """Return the robot in the world, the true base twist, and where the world begins."""
@@ -181,9 +179,8 @@ class ComEstimatorRig(NodeRig):
 
     def assert_truth(self, origin, atol=1e-9):
         """Check the newest outputs against the truth; `origin` is that of the world frame."""
-        self.until(lambda: all(self.got[topic] and self.got[topic][-1].header.stamp == self.stamp
-                               for topic in ('com', 'com_velocity', 'link_coms', 'dcm')),
-                   what='all of the last instant')
+        for topic in ('com', 'com_velocity', 'link_coms', 'dcm'):
+            assert self.got[topic][-1].header.stamp == self.stamp, topic
         state, _ = self.truth()
         com = state.com_in_world - origin
         velocity = true_com_velocity(self.motion, self.t)
@@ -196,6 +193,53 @@ class ComEstimatorRig(NodeRig):
         dcm = com + velocity / np.sqrt(9.81 / (com[2] - ground))
         np.testing.assert_allclose(
             vector(self.got['dcm'][-1].point), [*dcm[:2], ground], atol=1e-5)
+
+
+class RecordedEstimator(RecordedRobot):
+    """
+    The node, and the drivers of the biped that publish what was recorded, by the present time.
+
+    Parameters
+    ----------
+    outputs
+        Type of each output to which the peer subscribes besides `com`, by topic.
+    values
+        Parameters of the node.
+
+    Attributes
+    ----------
+    got, played
+        Messages by topic; the sample that was played at each instant, ns.
+
+    """
+
+    def __init__(self, outputs, **values):
+        super().__init__(make_node('biped', next(_NAMESPACES), **{'contact_topics': [], **values}))
+        self.record_statuses('diagnostics')
+        self.got = {topic: self.collect(kind, f'com_estimator/{topic}')
+                    for topic, kind in {'com': PointStamped, **outputs}.items()}
+        self.played = {}
+        self.spin(0.2)  # publishers look for subscribers ten times a second
+
+    def play(self, samples, sign=1.0, silent=(), has_orientation=True):
+        """Publish samples, joint states last, whose feet report forces of this sign."""
+        for sample in samples:
+            self.time.advance(DT)
+            now = self.peer.get_clock().now()
+            stamp, self.played[now.nanoseconds] = now.to_msg(), sample
+            if 'imu' not in silent:
+                self.send_imu(stamp, sample, has_orientation)
+            for i in range(0 if 'feet' in silent else 2):
+                self.send_wrench(stamp, replace(sample, wrenches=sign * sample.wrenches), i)
+            run_ready(self.executor)
+            self.send_joints(stamp, sample)
+            run_ready(self.executor)
+
+    def report(self, line):
+        """Return the message of a line of the diagnostics; '' if there is none."""
+        self.node.diagnostics.publish()
+        run_ready(self.executor)
+        return self.statuses.get(line, (None, ''))[1]
 
 
 def transforms(message):

@@ -49,7 +49,6 @@ def rig(shared_rig):
     shared_rig.node.base.reset()
     shared_rig.play(5)
     shared_rig.clear()
-    shared_rig.transforms.clear()
     return shared_rig
 
 

@@ -15,82 +15,41 @@
 
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Pose, rotation_from_quaternion
-from biped_com_ros.nodes.com_estimator.node import ComEstimator
-from biped_com_ros.sim.interface import LinkError, PlantOptions
+from biped_com_ros.sim.interface import LinkError
 from geometry_msgs.msg import WrenchStamped
 from nav_msgs.msg import Odometry
 import numpy as np
 import pytest
-import rclpy
-from sensor_msgs.msg import Imu, JointState
-from support.com_estimator_rig import make_node
-from support.messages import (
-    imu, joint_state, nanoseconds, odometry, parameters, set_fields, vector, wrench_stamped)
-from support.ros_rig import NodeRig
-from support.zmp_pipeline import Pipeline
+from support.com_estimator_rig import DT, make_node, RecordedEstimator
+from support.messages import nanoseconds, odometry, stamp_of, vector
+from support.recorded_robot import record
 
-SPACE = '/filtered'
+
+def sway(t):
+    ramp = min(max(t - 0.6, 0.0), 1.0)
+    return (0.015 * ramp * np.sin(4.4 * t), 0.025 * ramp * np.sin(6.3 * t), 0.0)
 
 
 @pytest.fixture(scope='module')
 def recording():
-    """Return the model, and the messages' values and the true base of each instant."""
-    return record(PlantOptions(dt=0.004, tendons=False))
+    return record(2.6, sway, since=0.6, dt=DT)[1]
 
 
-def record(options):
-    pipeline = Pipeline('biped', options)
+@pytest.fixture
+def make():
+    """Return a function that makes the node and drivers whose IMU has no orientation."""
+    rigs = []
 
-    def sway(t):
-        ramp = min(max(t - 0.6, 0.0), 1.0)
-        return (0.015 * ramp * np.sin(4.4 * t), 0.025 * ramp * np.sin(6.3 * t), 0.0)
-    rows = []
-    for t, _, truth in pipeline.run(2.6, sway):
-        observation = pipeline.observation
-        if t > 0.6:
-            rows.append((
-                10**9 + round(1e9 * observation.time), observation.joint_positions.copy(),
-                observation.joint_velocities.copy(), observation.angular_velocities[0].copy(),
-                observation.linear_accelerations[0].copy(), pipeline.wrenches.copy(),
-                Pose.from_quaternion(truth.base_quaternion, truth.base_position.copy()),
-                truth.base_twist.copy(), truth.com - truth.base_position))
-    return pipeline.model, rows
-
-
-class DriversWithoutOrientation(NodeRig):
-    """The node and the drivers of a robot whose IMU has no orientation."""
-
-    def __init__(self, **options):
-        super().__init__(node=ComEstimator(
-            namespace=SPACE, cli_args=['--ros-args', '-r', '/diagnostics:=diagnostics'],
-            parameter_overrides=parameters(
-                max_stamp_age=0.0, base_source='filter', **{'fused_com': False, **options})))
-        self.joints = self.publisher(JointState, f'{SPACE}/joint_states')
-        self.imu = self.publisher(Imu, f'{SPACE}/imu')
-        self.feet = [self.publisher(WrenchStamped, f'{SPACE}/wrench_aggregator/{foot}/wrench')
-                     for foot in ('left', 'right')]
-        self.odometry = self.collect(Odometry, f'{SPACE}/com_estimator/odometry')
-        self.spin(0.2)  # publishers look for subscribers ten times a second
-
-    def play(self, model, rows):
-        """Publish the rows, and wait for the node every 20 of them: it is to miss none."""
-        for i, (ns, positions, velocities, gyro, acceleration, feet, *_) in enumerate(rows):
-            stamp = rclpy.time.Time(nanoseconds=ns).to_msg()
-            message = imu(stamp, 'imu_link', (0.0, 0.0, 0.0, 0.0), gyro)
-            message.orientation_covariance[0] = -1.0
-            set_fields(message.linear_acceleration, 'xyz', acceleration)
-            self.imu.publish(message)
-            for publisher, frame, wrench in zip(self.feet, ('l_sole', 'r_sole'), feet):
-                publisher.publish(wrench_stamped(stamp, frame, wrench))
-            self.joints.publish(joint_state(stamp, model.joint_names, positions, velocities))
-            self.spin(0.002)
-            if i % 20 == 0 and self.odometry:
-                self.wait_for(ns)
-        self.wait_for(rows[-1][0])
-
-    def wait_for(self, ns):
-        self.until(lambda: self.odometry and nanoseconds(
-            self.odometry[-1].header.stamp) == ns, what=f'the instant {ns}')
+    def make_rig(*outputs, **values):
+        rigs.append(RecordedEstimator(
+            {'odometry': Odometry, **dict(outputs)},
+            **{'base_source': 'filter', 'fused_com': False, **values}))
+        rigs[-1].until(lambda: all(
+            foot.get_subscription_count() for foot in rigs[-1].wrenches[:2]), what='the node')
+        return rigs[-1]
+    yield make_rig
+    for rig in rigs:
+        rig.close()
 
 
 def pose_of(odometry):
@@ -99,101 +58,75 @@ def pose_of(odometry):
                 vector(odometry.pose.pose.position))
 
 
-def test_odometry_is_right_within_its_covariance(recording):
-    model, rows = recording
-    rig = DriversWithoutOrientation()
-    try:
-        rig.play(model, rows)
-        assert not rig.node.base.problem and not rig.node.base.is_held
-        assert rig.odometry[0].child_frame_id == 'base_link'
-        assert len(rig.odometry) > 0.9 * len(rows)
-        truths = {row[0]: row[6:8] for row in rows}
-        found = {nanoseconds(message.header.stamp): message for message in rig.odometry}
-        first, *_, last = sorted(found)
-        # The filter begins at an origin and heading of its own.
-        to_filter = pose_of(found[first]) @ truths[first][0].inverse()
-        moved = 0.0
-        for ns in sorted(found)[250:]:
-            truth, twist = truths[ns]
-            expected, pose = to_filter @ truth, pose_of(found[ns])
-            covariance = np.reshape(found[ns].pose.covariance, (6, 6))
-            error = pose.position - expected.position
-            moved = max(moved, np.linalg.norm(truth.position - truths[first][0].position))
-            # The origin itself was placed with the attitude of the start, 0.1 rad uncertain.
-            assert np.linalg.norm(error) < 0.004
-            assert (np.linalg.eigvalsh(covariance) > 0.0).all()
-            assert np.sqrt(np.trace(covariance[:3, :3])) < 0.03
-            deviation = np.sqrt(np.diag(np.reshape(found[ns].twist.covariance, (6, 6))))
-            spoken = found[ns].twist.twist
-            missed = np.concatenate((vector(spoken.linear), vector(spoken.angular))) - twist
-            assert (np.abs(missed[:3]) < 4.0 * deviation[:3] + 2e-3).all(), (missed, deviation)
-            assert np.abs(missed[:3]).max() < 0.02
-        assert moved > 0.02
-    finally:
-        rig.close()
+def test_odometry_is_right_within_its_covariance(recording, make):
+    rig = make()
+    rig.play(recording, has_orientation=False)
+    assert not rig.node.base.problem and not rig.node.base.is_held
+    found = rig.got['odometry']
+    assert found[0].child_frame_id == 'base_link' and len(found) > 0.9 * len(recording)
+    samples = [rig.played[nanoseconds(message.header.stamp)] for message in found]
+    # The filter begins at an origin and heading of its own.
+    begin = samples[0].true_base
+    to_filter, moved = pose_of(found[0]) @ begin.inverse(), 0.0
+    for message, sample in zip(found[250:], samples[250:]):
+        error = pose_of(message).position - (to_filter @ sample.true_base).position
+        moved = max(moved, np.linalg.norm(sample.true_base.position - begin.position))
+        # The origin itself was placed with the attitude of the start, 0.1 rad uncertain.
+        assert np.linalg.norm(error) < 0.004
+        covariance = np.reshape(message.pose.covariance, (6, 6))
+        assert (np.linalg.eigvalsh(covariance) > 0.0).all()
+        assert np.sqrt(np.trace(covariance[:3, :3])) < 0.03
+        deviation = np.sqrt(np.diag(np.reshape(message.twist.covariance, (6, 6))))
+        missed = vector(message.twist.twist.linear) - sample.true_twist[:3]
+        assert (np.abs(missed) < 4.0 * deviation[:3] + 2e-3).all(), (missed, deviation)
+        assert np.abs(missed).max() < 0.02
+    assert moved > 0.02
 
 
-def test_odometry_of_a_camera_is_followed(recording):
+def test_odometry_of_a_camera_is_followed(recording, make):
     """It moves away from what legs and IMU say, by 5 cm per second, in a frame of its own."""
-    model, rows = recording
-    rig = DriversWithoutOrientation(
-        filter_odometry_topic='camera/odometry', filter_odometry_deviation=0.001,
-        filter_odometry_delay=0.02)
-    try:
-        camera = rig.publisher(Odometry, f'{SPACE}/camera/odometry')
-        rig.until(camera.get_subscription_count)
-        for row in rows[:300]:
-            rig.play(model, [row])
-            t = 1e-9 * (row[0] - rows[0][0])
-            camera.publish(odometry(
-                rclpy.time.Time(nanoseconds=row[0]).to_msg(), 'camera_odom', 'base_link',
-                row[6].position + (0.0, 0.0, 0.05 * t), row[6].quaternion))
-        first, last = (pose_of(rig.odometry[i]).position[2] - rows[k][6].position[2]
-                       for i, k in ((0, 0), (-1, 299)))
-        assert last - first == pytest.approx(0.05 * 299 * 0.004, abs=0.01)
-    finally:
-        rig.close()
+    rig = make(filter_odometry_topic='camera/odometry', filter_odometry_deviation=0.001,
+               filter_odometry_delay=0.02)
+    camera = rig.publisher(Odometry, 'camera/odometry')
+    for i, sample in enumerate(recording[:300]):
+        rig.play([sample], has_orientation=False)
+        camera.publish(odometry(
+            stamp_of(max(rig.played)), 'camera_odom', 'base_link',
+            sample.true_base.position + (0.0, 0.0, 0.05 * DT * i), sample.true_base.quaternion))
+    found = rig.got['odometry']
+    first, last = (pose_of(found[i]).position[2] - recording[k].true_base.position[2]
+                   for i, k in ((0, 0), (-1, 299)))
+    assert last - first == pytest.approx(0.05 * 299 * DT, abs=0.01)
 
 
-def test_a_hidden_load_is_weighed_and_the_fused_com_is_that_of_the_robot():
+@pytest.mark.thorough
+def test_a_hidden_load_is_weighed_and_the_fused_com_is_that_of_the_robot(make):
     """The kinematic CoM misses it by a centimetre."""
     hidden = 0.4
-    model, rows = record(PlantOptions(dt=0.004, tendons=False, errors={
-        'pelvis': LinkError(hidden, (0.02, -0.02, -0.05))}))
-    rig = DriversWithoutOrientation(fused_com=True, fusion_wrench_delay=0.0)
-    try:
-        fused = rig.collect(Odometry, f'{SPACE}/com_estimator/com_fused')
-        forces = rig.collect(WrenchStamped, f'{SPACE}/com_estimator/external_force')
-        rig.spin(0.2)
-        rig.play(model, rows)
-        rig.spin(0.2)
-        estimate = rig.node.fusion.walking
-        assert estimate.mass == pytest.approx(model.mass + hidden, abs=0.03 * hidden)
-        truths = {row[0]: row for row in rows}
-        bases = {nanoseconds(message.header.stamp): message for message in rig.odometry}
-        checked = 0
-        for message in fused[300:]:
-            ns = nanoseconds(message.header.stamp)
-            if ns not in bases:
-                continue
-            base, row = pose_of(bases[ns]), truths[ns]
-            found = base.rotation.T @ (vector(message.pose.pose.position) - base.position)
-            expected = row[6].rotation.T @ row[8]
-            kinematic = model.state(row[1]).com_in_base
-            assert np.abs(kinematic - expected)[2] > 0.009
-            np.testing.assert_allclose(found[:2], expected[:2], atol=1e-3)
-            covariance = np.reshape(message.pose.covariance, (6, 6))[:3, :3]
-            deviations = np.sqrt(np.diag(covariance))
-            # Two seconds of gentle swaying tell little of the height, and it says so.
-            assert abs(found[2] - expected[2]) < 2.0 * deviations[2]
-            assert (deviations[:2] < 4e-3).all()
-            checked += 1
-        assert checked > 100
-        weight = 9.81 * model.mass
-        assert max(abs(m.wrench.force.x) + abs(m.wrench.force.z) for m in forces[300:]) < (
-            0.02 * weight)
-    finally:
-        rig.close()
+    model, samples = record(2.6, sway, since=0.6, dt=DT, errors={
+        'pelvis': LinkError(hidden, (0.02, -0.02, -0.05))})
+    rig = make(('com_fused', Odometry), ('external_force', WrenchStamped),
+               fused_com=True, fusion_wrench_delay=0.0)
+    rig.play(samples, has_orientation=False)
+    assert rig.node.fusion.walking.mass == pytest.approx(model.mass + hidden, abs=0.03 * hidden)
+    bases = {nanoseconds(message.header.stamp): pose_of(message)
+             for message in rig.got['odometry']}
+    fused = rig.got['com_fused'][300:]
+    assert len(fused) > 100
+    for message in fused:
+        ns = nanoseconds(message.header.stamp)
+        base, sample = bases[ns], rig.played[ns]
+        found = base.rotation.T @ (vector(message.pose.pose.position) - base.position)
+        expected = sample.true_base.rotation.T @ (sample.true_com - sample.true_base.position)
+        kinematic = model.state(sample.positions).com_in_base
+        assert np.abs(kinematic - expected)[2] > 0.009
+        np.testing.assert_allclose(found[:2], expected[:2], atol=1e-3)
+        deviations = np.sqrt(np.diag(np.reshape(message.pose.covariance, (6, 6))[:3, :3]))
+        # Two seconds of gentle swaying tell little of the height, and it says so.
+        assert abs(found[2] - expected[2]) < 2.0 * deviations[2]
+        assert (deviations[:2] < 4e-3).all()
+    assert max(abs(m.wrench.force.x) + abs(m.wrench.force.z)
+               for m in rig.got['external_force'][300:]) < 0.02 * 9.81 * model.mass
 
 
 def test_without_foot_wrenches_the_filter_is_refused(files):

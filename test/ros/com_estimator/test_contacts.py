@@ -13,8 +13,6 @@
 # limitations under the License.
 """Contacts of the feet, and the comparison of the model with their wrenches."""
 
-import time
-
 from biped_com_ros.core.geometry.pose import footprint_position, Pose
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import WrenchStamped
@@ -23,6 +21,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import JointState
 from support.com_estimator_rig import SENSING
+from support.driven_time import run_ready
 from support.messages import joint_state, stamp_of, vector, wrench_stamped
 from support.stance_motion import BOTH, LEFT, NONE, RIGHT
 from visualization_msgs.msg import Marker
@@ -96,31 +95,25 @@ class StampedContacts:
 
     def __init__(self, rig):
         self.rig = rig
-        self.publisher = rig.peer.create_publisher(
-            JointState, 'wrench_aggregator/contacts', 10)
+        self.publisher = rig.publisher(JointState, 'wrench_aggregator/contacts')
         self.first_ns = rig.peer.get_clock().now().nanoseconds
         self.step = 0
         rig.silent.add('contacts')
-        rig.until(lambda: self.publisher.get_subscription_count(), what='the node')
 
     def stamp(self, step):
         return stamp_of(self.first_ns + 4_000_000 * step)
 
-    def publish(self, step, contacts):
-        """Publish which feet are in contact from a step on."""
-        source, = self.rig.node.contacts.inputs
-        count = source.count
-        self.publisher.publish(joint_state(
-            self.stamp(step), ['right', 'left'], contacts[::-1], efforts=[0.0, 0.0]))
-        self.rig.until(lambda: source.count > count, what='the contacts')
+    def publish(self, step, *contacts):
+        """Publish which feet are in contact from a step on, and from those that follow it."""
+        for i, each in enumerate(contacts):
+            self.publisher.publish(joint_state(
+                self.stamp(step + i), ['right', 'left'], each[::-1], efforts=[0.0, 0.0]))
+            run_ready(self.rig.executor)
 
     def play(self, steps):
-        joints = self.rig.node.inputs.joints
-        until = joints.count + steps
         for _ in range(steps):
             self.step += 1
             self.rig.step(stamp=self.stamp(self.step))
-        self.rig.until(lambda: joints.count >= until, what='the joint states')
         self.rig.spin(0.05)
 
 
@@ -133,85 +126,56 @@ def test_contacts_hold_from_their_stamp_on_whenever_they_come(own_rig, late):
     origin = rig.motion.sole_in_world.position.copy()
     change = contacts.step + max(-late, 0) + 1
     if late < 0:  # before what happens then
-        contacts.publish(change, BOTH)
-        contacts.publish(change + 1, RIGHT)
+        contacts.publish(change, BOTH, RIGHT)
         contacts.play(-late)
         rig.assert_truth(origin)
     contacts.play(1)
     rig.motion.step_onto(1, rig.t)
     if late == 0:
-        contacts.publish(change, BOTH)
-        contacts.publish(change + 1, RIGHT)
+        contacts.publish(change, BOTH, RIGHT)
     contacts.play(max(late, 1))
     if late > 0:
         with pytest.raises(AssertionError):
             rig.assert_truth(origin, atol=1e-4)  # the left foot is assumed in contact
-        contacts.publish(change, BOTH)
-        contacts.publish(change + 1, RIGHT)
+        contacts.publish(change, BOTH, RIGHT)
     contacts.play(3)
     rig.assert_truth(origin)
     located = rig.node.last.located
     assert located.contacts_measured and located.stance.in_contact == RIGHT
 
 
-class Feet:
-    """Publishes the mean wrench of a robot at rest, as wrench_aggregator does."""
-
-    def __init__(self, rig):
-        self.rig = rig
-        self.publisher = rig.peer.create_publisher(
-            WrenchStamped, 'wrench_aggregator/resting_wrench', 10)
-        rig.until(lambda: self.publisher.get_subscription_count(), what='the node')
-
-    def publish(self, forward=0.0, weight=1.0):
-        """Publish a wrench `forward` of the true CoM, m, and of so much of the true weight."""
-        rig, motion = self.rig, self.rig.motion
-        stamp = rig.step(dt=0.0)
-        base = motion.base(rig.t)
-        heading = np.arctan2(base.rotation[1, 0], base.rotation[0, 0])
-        com = motion.state(rig.t).in_world(base).com_in_world - motion.sole_in_world.position
-        x, y, _ = Rotation.from_euler('z', heading).inv().apply(com)
-        force = 9.81 * weight * motion.model.mass
-        self.publisher.publish(wrench_stamped(
-            stamp, 'base_footprint', (0.0, 0.0, force, y * force, -(x + forward) * force, 0.0)))
-
-    def check_result(self, line, level, **wrench):
-        """Return the message of a line of the diagnostics once it has this level."""
-        rig, end = self.rig, time.monotonic() + 30.0
-        while time.monotonic() < end:
-            rig.statuses.clear()
-            rig.until(lambda: self.publish(**wrench) or line in rig.statuses)
-            if rig.statuses[line][0] == level:
-                return rig.statuses[line][1]
-        raise AssertionError(f'{line}: {rig.statuses[line]}')
-
-
 def test_the_model_is_compared_with_the_feet(own_rig):
     rig = own_rig(changes=SENSING)
-    rate, rig.motion.rate = rig.motion.rate, np.zeros_like(rig.motion.rate)  # it is at rest
+    publisher = rig.publisher(WrenchStamped, 'wrench_aggregator/resting_wrench')
+    moving, rest = rig.motion.rate, np.zeros_like(rig.motion.rate)
+
+    def compare(line, level, forward=0.0, weight=1.0, rate=rest):
+        """Publish the mean wrench so far ahead of the true CoM, m; return what is reported."""
+        rig.motion.rate = rate
+        rig.play(3)
+        for _ in range(5):
+            stamp, base = rig.step(dt=0.0), rig.motion.base(rig.t)
+            heading = np.arctan2(base.rotation[1, 0], base.rotation[0, 0])
+            com = rig.truth()[0].com_in_world - rig.motion.sole_in_world.position
+            x, y, _ = Rotation.from_euler('z', heading).inv().apply(com)
+            force = 9.81 * weight * rig.motion.model.mass
+            publisher.publish(wrench_stamped(stamp, 'base_footprint', (
+                0.0, 0.0, force, y * force, -(x + forward) * force, 0.0)))
+            rig.spin(0.01)
+        return rig.health(line, level)
+
+    rig.motion.rate = rest
     rig.warm_up()
-    message = rig.health('centre of mass', OK)
-    assert 'has no publisher; start wrench_aggregator' in message
-    feet = Feet(rig)
+    assert 'not compared' in rig.health('centre of mass', OK)
     assert 'not compared' in rig.health('weight', OK)
-    rig.play(3)
-    feet.publish()
-    rig.until(lambda: 'within 0.0 mm (forward' in feet.check_result('centre of mass', OK))
-    assert '(ratio 1.0000)' in feet.check_result('weight', OK)
+    assert 'within 0.0 mm (forward' in compare('centre of mass', OK)
+    assert '(ratio 1.0000)' in compare('weight', OK)
     # By the time that the mean arrives the robot has set off: its CoM is no longer that of rest.
-    rig.motion.rate = rate
-    rig.play(3)
-    feet.publish(forward=0.02)
-    rig.spin(0.2)
-    rig.statuses.clear()
-    rig.until(lambda: 'centre of mass' in rig.statuses)
-    assert rig.statuses['centre of mass'][0] == OK, rig.statuses
-    rig.motion.rate = np.zeros_like(rate)
-    rig.play(3)
-    message = feet.check_result('centre of mass', WARN, forward=0.02)
+    assert 'within 0.0 mm (forward' in compare('centre of mass', OK, 0.02, rate=moving)
+    message = compare('centre of mass', WARN, 0.02)
     assert 'centre of pressure is 20.0 mm (forward +20.0, left' in message
     assert 'tare with the feet in the air' in message and 'calibration.launch.xml' in message
-    message = feet.check_result('weight', WARN, weight=1.1)
+    message = compare('weight', WARN, weight=1.1)
     assert '(ratio 1.100, weight_tolerance 0.03): tare' in message
     assert 'calibration.launch.xml' in message
 

@@ -39,6 +39,7 @@ def calibrated_description(model):
     return with_inertials(model.urdf, {'torso': new})
 
 
+@pytest.mark.thorough
 def test_a_hidden_load_is_reported_with_the_remedy_until_the_masses_are_calibrated():
     model = RobotModel.load('biped')
     rig = NodeRig(node=Simulator(parameter_overrides=parameters(

@@ -36,18 +36,13 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 
 def test_com_velocity_dcm_and_link_coms_are_the_truth(rig):
+    """Every message of joint states gives one of each with its stamp."""
+    stamps = []
     for _ in range(3):
-        stamp = rig.play(20)
+        stamps += [rig.step() for _ in range(20)]
         rig.assert_truth(rig.motion.sole_in_world.position)
     for topic in ('com', 'com_velocity', 'dcm', 'link_coms'):
         assert rig.got[topic][-1].header.frame_id == 'odom'
-        assert rig.got[topic][-1].header.stamp == stamp
-
-
-def test_every_message_of_joint_states_gives_one_of_each_with_its_stamp(rig):
-    stamps = [rig.step() for _ in range(20)]
-    rig.spin(0.05)
-    for topic in ('com', 'com_velocity', 'dcm', 'link_coms'):
         assert [message.header.stamp for message in rig.got[topic]] == stamps
 
 
@@ -67,17 +62,14 @@ def test_changing_feet_makes_no_jump(rig):
 def test_the_orientation_is_carried_on_to_the_joint_states(rig):
     """The IMU is 8 ms behind; its error would be 1e-2, what is left is of third order."""
     rig.play(5)
-    stamp = rig.peer.get_clock().now().to_msg()
-    rig.send_imu(stamp)
-    rig.spin(0.02)
+    rig.send_imu(rig.peer.get_clock().now().to_msg())
+    rig.spin(0.008)
     rig.t += 0.008
-    later = Time(sec=stamp.sec, nanosec=stamp.nanosec + 8_000_000)
-    if later.nanosec >= 1_000_000_000:
-        later = Time(sec=stamp.sec + 1, nanosec=later.nanosec - 1_000_000_000)
+    later = rig.peer.get_clock().now().to_msg()
     rig.joints.publish(rig.joint_state(later))
-    rig.until(lambda: rig.got['com'][-1].header.stamp == later)
-    state, _ = rig.truth()
-    com = state.com_in_world - rig.motion.sole_in_world.position
+    rig.spin(0.001)
+    assert rig.got['com'][-1].header.stamp == later
+    com = rig.truth()[0].com_in_world - rig.motion.sole_in_world.position
     np.testing.assert_allclose(vector(rig.got['com'][-1].point), com, atol=3e-4)
 
 
@@ -183,12 +175,9 @@ def test_rates_of_transforms_and_markers(own_rig):
                   max_stamp_age=0.0)
     stamps = (Time(sec=1 + k // 250, nanosec=k % 250 * 4_000_000) for k in itertools.count())
     rig.until(lambda: rig.step(stamp=next(stamps)) and rig.got['com'] and rig.transforms)
-    rig.transforms.clear()
     rig.clear()
     for _ in range(60):
-        last = rig.step(stamp=next(stamps))
-    rig.until(lambda: rig.got['com'] and rig.got['com'][-1].header.stamp == last)
-    rig.spin(0.05)
+        rig.step(stamp=next(stamps))
     assert len(rig.got['com']) == 60 and len(rig.transforms) == 60 * 4 // 20
     assert {t.child_frame_id for m in rig.transforms for t in m.transforms} == {'com'}
     assert not rig.got['markers']
