@@ -109,6 +109,16 @@ def com_error(true, estimator, theta, poses):
     return np.sqrt(np.mean(squares))
 
 
+def without_torques(captures):
+    """Return the captures of a robot that measures no joint torques."""
+    return [replace(c, torques=np.full_like(c.torques, np.nan)) for c in captures]
+
+
+def instrument_errors(found, model):
+    """Return the estimated errors of the instruments."""
+    return found.instruments.errors(model.joint_names, tuple(model.config.wrench_sensors))
+
+
 def measure(capture, errors, when):
     """Return what instruments with these errors measure, by Rodrigues' formula and levers."""
     wrenches = []

@@ -13,9 +13,11 @@
 # limitations under the License.
 """Equations of rest against MuJoCo's inverse statics and Pinocchio, and what can be known."""
 
+from dataclasses import replace
+
 from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Pose
-from biped_com_ros.core.identification.captures.capture import Capture, MotorConstants, SensorNoise
+from biped_com_ros.core.identification.captures.capture import MotorConstants, SensorNoise
 from biped_com_ros.core.identification.equations.first_moments import (
     parameters_of, StaticsRegressor)
 from biped_com_ros.core.legs.keyframes import HipShift
@@ -69,21 +71,6 @@ def test_com_and_torques_against_pinocchio(robot):
             followers @ expected, abs=1e-9), name
 
 
-def test_a_foot_in_the_air_is_weighed_by_its_own_sensor():
-    """All of the standing foot below its sensor drops out; the other foot's six rows stay."""
-    true = TrueRobot('talos')
-    regressor, names = StaticsRegressor(true.model), true.model.link_names
-    equations = regressor.equations(true.capture(('left',)), true.theta)
-    n, own = len(true.model.joint_names), 4 * names.index('leg_left_6_link')
-    assert not equations.A[:, own:own + 4].any()
-    right = list(true.model.config.wrench_sensors).index('right_foot')
-    rows = [np.flatnonzero(equations.rows == 6 + n + 6 * right + i)[0] for i in range(6)]
-    column = 4 * names.index('leg_right_6_link')
-    assert np.linalg.norm(equations.A[rows, column]) > 9.0
-    both = regressor.equations(true.capture(('left', 'right')), true.theta)
-    assert len(both.rows) == len(equations.rows) - 6
-
-
 def test_noise_covariance_is_that_of_samples():
     """Encoders, inclination, wrenches and torques, with all their correlations."""
     true, noise = TrueRobot('sabian'), SensorNoise(encoder=2e-3, tilt=1e-3)
@@ -92,7 +79,7 @@ def test_noise_covariance_is_that_of_samples():
     exact = true.capture(('left',), None, q)
     expected = regressor.equations(exact, true.theta, noise).covariance
     samples = [regressor.residual(true.capture(('left',), noise, q), true.theta)[1]
-               for _ in range(1500)]
+               for _ in range(1000)]
     L = np.linalg.cholesky(expected)
     white = np.linalg.solve(L, np.array(samples).T)
     values = np.linalg.eigvalsh(np.cov(white))
@@ -101,120 +88,54 @@ def test_noise_covariance_is_that_of_samples():
     assert np.abs(correlation - np.diag(np.diag(correlation))).max() > 0.5
 
 
-@pytest.fixture(scope='module')
-def g1():
-    """Return a robot whose 29 joints all turn and are all measured."""
-    return Poses('g1')
+def rows_of(regressor, q, kind):
+    """Return the rows of a pose on the left foot that hold first moments."""
+    model = regressor.model
+    sole = model.state(q).pose_in_base(model.config.feet['left'].sole).rotation
+    com = sole.T @ regressor.com_matrix(q)
+    rows = {'com': com, 'cop': com[:2], 'cop and torques': np.concatenate(
+        (com[:2], regressor.torque_matrix(q, sole[:, 2]) / 9.81))}[kind]
+    return rows[:, np.arange(rows.shape[1]) % 4 > 0]
 
 
-class Poses:
-    """Random poses of one robot, and the first moments' columns of their equations."""
-
-    def __init__(self, name):
-        self.model = RobotModel.load(name)
-        self.n, self.regressor = len(self.model.joint_names), StaticsRegressor(self.model)
-        self.rng = np.random.default_rng(1)
-        self.hips = HipShift(self.model, self.model.posture('stand'))
-        self._moments = np.arange(4 * len(self.model.link_names)) % 4 > 0
-
-    def free(self):
-        return self.rng.uniform(-0.8, 0.8, self.n)
-
-    def over_both_feet(self):
-        """Both soles level, the left one somewhere else each time, the base anywhere."""
-        rng, q = self.rng, self.free()
-        while True:
-            yaw = Pose.from_rpy((0.0, 0.0, rng.uniform(-0.3, 0.3)), np.zeros(3)).rotation
-            left = Pose(yaw, np.array((*rng.uniform(-0.08, 0.08, 2), 0.0)))
-            turn = Pose.from_rpy(rng.uniform(-0.2, 0.2, 3), np.zeros(3)).rotation
-            try:
-                legs = self.hips.positions(rng.uniform(-0.05, 0.05, 3), turn, {0: left})
-            except InputError:
-                continue
-            q[self.hips.leg_joints] = legs[self.hips.leg_joints]
-            return q
-
-    def com_rows(self, q, foot, axes):
-        sole = self.model.state(q).pose_in_base(self.model.config.feet[foot].sole)
-        rows = sole.rotation.T @ self.regressor.com_matrix(q)
-        return rows[:axes, self._moments]
-
-    def torque_rows(self, q, foot):
-        sole = self.model.state(q).pose_in_base(self.model.config.feet[foot].sole)
-        rows = self.regressor.torque_matrix(q, sole.rotation[:, 2]) / 9.81
-        return rows[:, self._moments]
+@pytest.mark.parametrize(('kind', 'poses', 'rank'), [
+    ('com', 21, 61), ('com', 30, 61), ('com', 20, 60), ('cop', 30, 60), ('cop', 38, 60),
+    ('cop and torques', 2, 60), ('cop and torques', 8, 60)])
+def test_rank_of_poses_on_one_foot(kind, poses, rank):
+    """With n = 29 joints 2 n + 3 by x, y, z; 2 n + 2 by x, y (the paper's k), or with torques."""
+    model, rng = RobotModel.load('g1'), np.random.default_rng(1)
+    regressor, n = StaticsRegressor(model), len(model.joint_names)
+    A = np.concatenate([
+        rows_of(regressor, rng.uniform(-0.8, 0.8, n), kind) for _ in range(poses)])
+    assert np.linalg.matrix_rank(A, tol=1e-9 * np.linalg.norm(A, 2)) == rank
 
 
-def rank(rows):
-    """Rank of stacked rows."""
-    A = np.concatenate(rows)
-    return int(np.linalg.matrix_rank(A, tol=1e-9 * np.linalg.norm(A, 2)))
-
-
-def test_rank_of_com_xyz(g1):
-    """2 n + 3, from ceil((2 n + 3) / 3) poses."""
-    poses = -(-(2 * g1.n + 3) // 3)
-    assert rank([g1.com_rows(g1.free(), 'left', 3) for _ in range(poses)]) == 2 * g1.n + 3
-    assert rank([g1.com_rows(g1.free(), 'left', 3) for _ in range(poses + 9)]) == 2 * g1.n + 3
-    assert rank([g1.com_rows(g1.free(), 'left', 3) for _ in range(poses - 1)]) < 2 * g1.n + 3
-
-
-def test_rank_of_cop_of_one_foot(g1):
-    """2 n + 2, from n + 1 poses: the paper's k."""
-    assert rank([g1.com_rows(g1.free(), 'left', 2) for _ in range(g1.n + 1)]) == 2 * g1.n + 2
-    assert rank([g1.com_rows(g1.free(), 'left', 2) for _ in range(g1.n + 9)]) == 2 * g1.n + 2
-
-
-def test_rank_of_cop_and_torques(g1):
-    """2 n + 2, from two poses."""
-    def rows(q):
-        return np.concatenate((g1.com_rows(q, 'left', 2), g1.torque_rows(q, 'left')))
-
-    assert rank([rows(g1.free()) for _ in range(2)]) == 2 * g1.n + 2
-    assert rank([rows(g1.free()) for _ in range(8)]) == 2 * g1.n + 2
-
-
-def test_rank_of_double_support(g1):
-    """2 n + 1, with feet put down here and there."""
-    rows = [g1.com_rows(g1.over_both_feet(), 'left', 2) for _ in range(80)]
-    assert rank(rows) == 2 * g1.n + 1
-
-
-def test_rank_of_both_single_supports(g1):
-    rows = [g1.com_rows(g1.free(), foot, 2) for foot in ('left', 'right') for _ in range(50)]
-    assert rank(rows) == 2 * g1.n + 3
-
-
-def test_the_hips_turn_over_standing_feet(g1):
+def test_the_hips_turn_over_standing_feet():
     """Soles under a rotated HipShift: they stay where they are with respect to each other."""
-    hips = HipShift(g1.model, g1.model.posture('stand'))
+    model = RobotModel.load('g1')
     turn = Pose.from_rpy((0.1, -0.15, 0.2), np.array((0.02, -0.01, -0.03)))
-    q = hips.positions(turn.position, turn.rotation)
-    for foot in ('left', 'right'):
-        sole = g1.model.config.feet[foot].sole
-        before = g1.model.state(g1.model.posture('stand')).pose_in_base(sole)
-        after = turn @ g1.model.state(q).pose_in_base(sole)
+    stand = model.posture('stand')
+    q = HipShift(model, stand).positions(turn.position, turn.rotation)
+    for foot in model.config.feet.values():
+        before = model.state(stand).pose_in_base(foot.sole)
+        after = turn @ model.state(q).pose_in_base(foot.sole)
         np.testing.assert_allclose(after.position, before.position, atol=1e-6)
         np.testing.assert_allclose(after.rotation, before.rotation, atol=1e-6)
 
 
-def test_bad_captures_are_refused_by_name():
+@pytest.mark.parametrize(('match', 'change'), [
+    ("positions of capture 'seven' must have shape", lambda c: {'positions': c.positions[1:]}),
+    ('are not finite', lambda c: {'up': np.array((0.0, np.nan, 1.0))}),
+    ('unit vector', lambda c: {'up': np.zeros(3)}),
+    ("'right' of capture 'seven' is marked as standing", lambda c: {
+        'in_contact': np.array([True, True]), 'wrenches': c.wrenches * [[1], [0], [1], [1]]}),
+    ('was not measured', lambda c: {'wrenches': np.where(
+        np.arange(24).reshape(4, 6) == 2, np.nan, c.wrenches)})])
+def test_bad_captures_are_refused_by_name(match, change):
     true = TrueRobot('talos')
-    regressor, theta = StaticsRegressor(true.model), true.theta
     good = true.capture(('left',), name='seven')
-
-    def refused(match, **changes):
-        with pytest.raises(InputError, match=match):
-            regressor.equations(Capture(**{**vars(good), **changes}), theta)
-
-    refused("positions of capture 'seven' must have shape", positions=good.positions[1:])
-    refused('are not finite', up=np.array((0.0, np.nan, 1.0)))
-    refused('unit vector', up=np.zeros(3))
-    refused("'right' of capture 'seven' is marked as standing", in_contact=np.array([True, True]),
-            wrenches=good.wrenches * [[1.0], [0.0], [1.0], [1.0]])
-    broken = good.wrenches.copy()
-    broken[0, 2] = np.nan
-    refused('was not measured', wrenches=broken)
+    with pytest.raises(InputError, match=match):
+        StaticsRegressor(true.model).equations(replace(good, **change(good)), true.theta)
 
 
 def test_motor_currents():

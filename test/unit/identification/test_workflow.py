@@ -21,6 +21,7 @@ import re
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.files import make_directory
+from biped_com_ros.core.identification.captures.capture import SensorNoise
 from biped_com_ros.core.identification.captures.capture_log import CaptureLog
 from biped_com_ros.core.identification.captures.stillness import CaptureWindow, StillnessOptions
 from biped_com_ros.core.identification.estimation.estimator import Estimator
@@ -29,7 +30,7 @@ from biped_com_ros.core.identification.output.results import summary, write_resu
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pytest
-from support.statics_data import NOISE, TrueRobot
+from support.statics_data import PERFECT, TrueRobot, without_torques
 
 OPTIONS = StillnessOptions(duration=0.5)
 
@@ -41,7 +42,7 @@ def watch_of(true, capture, samples=60, **changes):
         values = {'positions': capture.positions, 'torques': capture.torques,
                   'wrenches': capture.wrenches + true.rng.normal(size=(len(capture.wrenches), 6)),
                   'up': capture.up}
-        values.update({key: change(i) for key, change in changes.items()})
+        values.update({key: change(capture, i) for key, change in changes.items()})
         watch.add(0.01 * i, **values)
     return watch
 
@@ -58,45 +59,33 @@ def test_a_still_robot_is_averaged_and_its_standing_feet_are_found(standing):
     assert found.name == 'one' and found.torque_variance.max() < 1e-20
 
 
-def test_what_moves_is_not_captured():
+@pytest.mark.parametrize(('samples', 'changes', 'problem'), [
+    (60, {'positions': lambda c, i: c.positions + 0.001 * i * (np.arange(27) == 6)},
+     "joint '{}' moved"),
+    (60, {'wrenches': lambda c, i: c.wrenches + 20.0 * np.sin(i)},
+     r'a force varies by 14\.1 N \(still_force_deviation 6 N\)'),
+    (60, {'up': lambda c, i: c.up + (0.001 * i, 0, 0)},
+     r'the robot tilted by .* deg \(at most 0\.23 deg\)'),
+    (5, {}, 'only 5 readings'), (20, {}, 's of readings')])
+def test_what_moves_is_not_captured(samples, changes, problem):
     true = TrueRobot('sabian')
-    exact = true.capture(('left',))
-    knee = true.model.joint_names.index('l_knee')
-
-    def moving(i):
-        q = exact.positions.copy()
-        q[knee] += 0.001 * i
-        return q
-
-    watch = watch_of(true, exact, positions=moving)
-    with pytest.raises(InputError, match="joint 'l_knee' moved"):
+    watch = watch_of(true, true.capture(('left',)), samples, **changes)
+    with pytest.raises(InputError, match=problem.format(true.model.joint_names[6])):
         watch.capture()
-    swaying = watch_of(true, exact, wrenches=lambda i: exact.wrenches + 20.0 * np.sin(i))
-    varying = r'a force varies by 14\.1 N \(still_force_deviation 6 N\)'
-    with pytest.raises(InputError, match=varying):
-        swaying.capture()
-    with pytest.raises(InputError, match=r'the robot tilted by .* deg \(at most 0\.23 deg\)'):
-        watch_of(true, exact, up=lambda i: exact.up + (0.001 * i, 0, 0)).capture()
-    with pytest.raises(InputError, match='only 5 readings'):
-        watch_of(true, exact, samples=5).capture()
-    with pytest.raises(InputError, match='s of readings'):
-        watch_of(true, exact, samples=20).capture()
     watch.clear()
     with pytest.raises(InputError, match='only 0 readings'):
         watch.capture()
 
 
-def test_a_foot_that_hardly_touches_is_refused():
+@pytest.mark.parametrize(('load', 'problem'), [
+    (-0.2, "'right' carries .* N .* hardly touches"),
+    (np.nan, "foot 'right' has no readings")])
+def test_a_foot_that_hardly_touches_is_refused(load, problem):
     true = TrueRobot('talos')
-    exact = true.capture(('left',))
-    wrenches = exact.wrenches.copy()
-    right = list(true.model.config.wrench_sensors).index('right_foot')
-    wrenches[right, :3] = -0.2 * exact.wrenches[right, :3]
-    with pytest.raises(InputError, match="'right' carries .* N .* hardly touches"):
-        watch_of(true, exact, wrenches=lambda i: wrenches).capture()
-    wrenches[right] = np.nan
-    with pytest.raises(InputError, match="foot 'right' has no readings"):
-        watch_of(true, exact, wrenches=lambda i: wrenches).capture()
+    share = np.ones((len(true.model.config.wrench_sensors), 1))
+    share[list(true.model.config.wrench_sensors).index('right_foot')] = load
+    with pytest.raises(InputError, match=problem):
+        watch_of(true, true.capture(('left',)), wrenches=lambda c, i: share * c.wrenches).capture()
 
 
 def test_captures_survive(tmp_path):
@@ -104,10 +93,7 @@ def test_captures_survive(tmp_path):
     true, path = TrueRobot('sabian'), tmp_path / 'deep' / 'captures.json'
     log = CaptureLog(path, true.model)
     captures = true.captures(6)
-    passive = np.isnan(replace(captures[0], torques=np.full_like(captures[0].torques, np.nan))
-                       .torques)
-    assert passive.all()
-    captures[1] = replace(captures[1], torques=np.full_like(captures[1].torques, np.nan))
+    captures[1], = without_torques(captures[1:2])
     for i, capture in enumerate(captures):
         log.append(capture)
         again = CaptureLog(path, true.model)
@@ -117,28 +103,16 @@ def test_captures_survive(tmp_path):
             np.testing.assert_array_equal(value, getattr(other, key))
     log.append(replace(captures[2], up=captures[3].up))
     assert len(log.captures) == 6  # same name: taken again
-    kept = log.clear()
-    assert kept.exists() and not path.exists() and not log.captures
-    assert len(json.loads(kept.read_text())['captures']) == 6
-    assert not list(path.parent.glob('.*'))
-
-
-def test_captures_of_another_robot_are_refused_and_kept(tmp_path):
-    true, path = TrueRobot('sabian'), tmp_path / 'captures.json'
-    CaptureLog(path, true.model).append(true.capture(('left',), NOISE))
     before = path.read_bytes()
     with pytest.raises(ConfigurationError, match='another robot'):
         CaptureLog(path, RobotModel.load('talos'))
     assert path.read_bytes() == before
-    path.write_text('{"format": 1')
-    with pytest.raises(ConfigurationError, match='move the file away'):
-        CaptureLog(path, true.model)
-    blocked = tmp_path / 'file'
-    blocked.write_text('')
-    with pytest.raises(ConfigurationError, match='cannot be written to.*another directory'):
-        make_directory(blocked / 'results')
+    kept = log.clear()
+    assert kept.exists() and not path.exists() and not log.captures
+    assert len(json.loads(kept.read_text())['captures']) == 6
+    assert not list(path.parent.glob('.*'))
     with pytest.raises(ConfigurationError, match='cannot be written'):
-        CaptureLog(blocked / 'captures.json', true.model).append(true.capture(('left',), NOISE))
+        CaptureLog(kept / 'captures.json', true.model).append(captures[0])
 
 
 class Balance(HTMLParser):
@@ -157,10 +131,16 @@ class Balance(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_results(tmp_path):
+@pytest.fixture(scope='module')
+def solved():
+    """Return a robot, its captures, and the estimate."""
     true = TrueRobot('sabian', seed=3)
     captures = true.captures(15)
-    found = Estimator(true.model).solve(captures)
+    return true, captures, Estimator(true.model, SensorNoise(**PERFECT)).solve(captures)
+
+
+def test_results(solved, tmp_path):
+    true, captures, found = solved
     paths = write_results(tmp_path, true.model, captures, found)
     calibrated = RobotModel(true.model.config, paths['urdf'].read_text())
     np.testing.assert_allclose(calibrated.mass, found.mass, rtol=1e-8)
@@ -173,12 +153,12 @@ def test_results(tmp_path):
     assert page.count('<circle') >= 8 * len(captures) and 'http' not in page.replace(
         'http://www.w3.org/2000/svg', '')
     assert 'poses not used' in summary(found)
+    with pytest.raises(ConfigurationError, match='cannot be written to.*another directory'):
+        make_directory(paths['report'] / 'results')
 
 
-def test_the_report_names_robot_and_date_and_folds_what_is_only_the_urdf():
-    true = TrueRobot('sabian', seed=3)
-    captures = true.captures(8)
-    found = Estimator(true.model).solve(captures)
+def test_the_report_names_robot_and_date_and_folds_what_is_only_the_urdf(solved):
+    true, captures, found = solved
     uninformative = [link.name for link in found.links if link.data_share.max() < PRIOR_SHARE]
     informative = [link.name for link in found.links if link.name not in uninformative]
     if not uninformative:  # all links tell something: one that does not
@@ -203,10 +183,11 @@ def test_the_report_names_robot_and_date_and_folds_what_is_only_the_urdf():
     assert page.count('class="legend"') == 4
 
 
-def test_warnings_and_missing_torques_are_shown():
-    true = TrueRobot('sabian', seed=3)
-    captures = [replace(c, torques=np.full_like(c.torques, np.nan)) for c in true.captures(8)]
-    found = replace(Estimator(true.model).solve(captures), warnings=('a <dead> sensor',))
+def test_warnings_and_missing_torques_are_shown(solved):
+    true, captures, _ = solved
+    captures = without_torques(captures[:8])
+    found = replace(Estimator(true.model, SensorNoise(**PERFECT)).solve(captures),
+                    warnings=('a <dead> sensor',))
     page = html_report(true.model, captures, found)
     assert 'a &lt;dead&gt; sensor' in page and 'Not measured.' in page
     assert summary(found).endswith('a <dead> sensor')
