@@ -13,6 +13,8 @@
 # limitations under the License.
 """Contacts of messages that arrive early, late, without stamps, or no more."""
 
+from types import SimpleNamespace
+
 from biped_com_ros.core.state.contacts import ContactHistory
 import pytest
 
@@ -20,23 +22,15 @@ MS = 1_000_000
 LEFT, RIGHT, BOTH = (True, False), (False, True), (True, True)
 
 
-class Clock:
-    """A monotonic clock that a test sets."""
-
-    now = 100.0
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture
 def clock():
-    return Clock()
+    """Return a monotonic clock that a test sets."""
+    return SimpleNamespace(now=100.0)
 
 
 @pytest.fixture
 def history(clock):
-    return ContactHistory(2, 0.5, clock)
+    return ContactHistory(2, 0.5, lambda: clock.now)
 
 
 def test_contacts_hold_from_their_stamp_until_the_next(history):

@@ -19,10 +19,31 @@ from biped_com_ros.core.model.robot import SharedRobotModel
 from biped_com_ros.core.state.leg_odometry import LegOdometry, twist_from_stance
 from biped_com_ros.core.state.stance import LowestSoles, Stance
 import numpy as np
+from numpy.testing import assert_allclose, assert_array_equal
 import pytest
 from scipy.spatial.transform import Rotation
 from support.stance_motion import BOTH, H, LEFT, NONE, RIGHT, SwayingMotion
 from support.zmp_pipeline import Pipeline
+
+
+class Legs:
+    """A motion and its odometry."""
+
+    def __init__(self, seed=8, motion=None, guess=None):
+        self.motion = motion or SwayingMotion(seed)
+        self.odometry = LegOdometry(self.motion.model, self.motion.imu, *filter(None, [guess]))
+
+    def at(self, t, contacts, *ns):
+        """Update with an instant; return the pose of the base."""
+        state, R_world_imu = self.motion.state(t), self.motion.R_world_imu(t)
+        return self.odometry.update(state, R_world_imu, contacts, *ns)
+
+    @property
+    def soles(self):
+        return self.odometry.stance.soles_in_world
+
+    def twist(self, t):
+        return self.odometry.twist(self.motion.state(t), self.motion.gyro(t))
 
 
 @pytest.fixture(params=[{}, {'imu': 'backpack'}, {'base_rpy': [0.1, -0.2, np.pi]}],
@@ -31,79 +52,63 @@ def motion(request):
     return SwayingMotion(3, **request.param)
 
 
-def test_the_base_moves_as_the_truth_on_one_foot(motion):
-    estimator = LegOdometry(motion.model, motion.imu)
-    offset = None
-    for t in np.linspace(0.0, 2.0, 40):
-        estimate = estimator.update(motion.state(t), motion.R_world_imu(t), LEFT)
-        truth = motion.base(t)
-        np.testing.assert_allclose(estimate.rotation, truth.rotation, atol=1e-12)
-        offset = truth.position - estimate.position if offset is None else offset
-        np.testing.assert_allclose(estimate.position + offset, truth.position, atol=1e-12)
-    # The first anchor, hence the nailed sole, is the origin.
-    np.testing.assert_allclose(offset, motion.sole_in_world.position, atol=1e-12)
-    np.testing.assert_allclose(estimator.stance.soles_in_world[0], 0.0, atol=1e-12)
-    assert estimator.stance.in_contact == LEFT
-    assert not estimator.is_airborne
-
-
-def test_changing_feet_keeps_following_the_truth(motion):
+def test_the_base_moves_as_the_truth_on_one_foot_and_on_the_other(motion):
     """Left, both at once for one instant, right; errors must not creep in at any switch."""
-    estimator = LegOdometry(motion.model, motion.imu)
-    start = motion.sole_in_world.position.copy()
-    for t in np.linspace(0.0, 1.0, 20):
-        estimator.update(motion.state(t), motion.R_world_imu(t), LEFT)
+    legs, start = Legs(motion=motion), motion.sole_in_world.position.copy()
+
+    def follow(times, contacts):
+        for t in times:
+            estimate, truth = legs.at(t, contacts), motion.base(t)
+            assert_allclose(estimate.rotation, truth.rotation, atol=1e-12)
+            # The first anchor, hence the nailed sole, is the origin.
+            assert_allclose(estimate.position + start, truth.position, atol=1e-12)
+    follow(np.linspace(0.0, 1.0, 20), LEFT)
+    assert_allclose(legs.soles[0], 0.0, atol=1e-12)
+    assert legs.odometry.stance.in_contact == LEFT and not legs.odometry.is_airborne
     motion.step_onto(1, 1.0)
-    for t in np.linspace(1.0, 2.5, 20):
-        contacts = BOTH if t == 1.0 else RIGHT
-        estimate = estimator.update(motion.state(t), motion.R_world_imu(t), contacts)
-        np.testing.assert_allclose(estimate.position + start, motion.base(t).position, atol=1e-12)
-        np.testing.assert_allclose(estimate.rotation, motion.base(t).rotation, atol=1e-12)
+    follow([1.0], BOTH)
+    follow(np.linspace(1.0, 2.5, 20)[1:], RIGHT)
 
 
 def test_two_that_share_the_states_of_a_robot_keep_their_own_stance():
     motion = SwayingMotion(7)
     motion.model = SharedRobotModel(motion.model.config, motion.model.urdf)
-    together = [LegOdometry(motion.model, motion.imu) for _ in range(2)]
-    alone = [LegOdometry(motion.model, motion.imu) for _ in range(2)]
+    together, alone = ([LegOdometry(motion.model, motion.imu) for _ in range(2)] for _ in range(2))
     for t in np.linspace(0.0, 1.0, 20):
-        R_world_imu = motion.R_world_imu(t)
+        state, R_world_imu = motion.state(t), motion.R_world_imu(t)
         shared = R_world_imu.copy()
         shared.setflags(write=False)
-        state = motion.state(t)
         for one, other, contacts in zip(together, alone, (LEFT, BOTH if t < 0.5 else RIGHT)):
             base, expected = (one.update(state, shared, contacts),
                               other.update(state, R_world_imu, contacts))
-            np.testing.assert_array_equal(base.position, expected.position)
-            np.testing.assert_array_equal(base.rotation, expected.rotation)
-            np.testing.assert_array_equal(one.sole_placements, other.sole_placements)
+            assert_array_equal(base.position, expected.position)
+            assert_array_equal(base.rotation, expected.rotation)
+            assert_array_equal(one.sole_placements, other.sole_placements)
     assert np.abs(together[0].sole_placements - together[1].sole_placements).max() > 0.01
 
 
 def walk(late_by, revised=True):
     """Left, right, left, on motion whose truth is known; changes arrive some instants late."""
-    motion = SwayingMotion(4)
-    estimator = LegOdometry(motion.model, motion.imu)
-    times, changes = np.linspace(0.0, 1.2, 121), {0: LEFT, 40: RIGHT, 80: LEFT}
+    legs, changes = Legs(4), {0: LEFT, 40: RIGHT, 80: LEFT}
     known, pending, errors = {0: LEFT}, [], []
 
     def contacts_at(ns):
         return known[max(since for since in known if since <= ns)]
 
-    start = motion.sole_in_world.position.copy()
-    for ns, t in enumerate(times):
+    start = legs.motion.sole_in_world.position.copy()
+    for ns, t in enumerate(np.linspace(0.0, 1.2, 121)):
         if ns and ns in changes:
             # Both feet rest at the instant of the change itself.
-            motion.step_onto(int(changes[ns] == RIGHT), t)
+            legs.motion.step_onto(int(changes[ns] == RIGHT), t)
             pending += [(since + late_by, since, contacts)
                         for since, contacts in ((ns, BOTH), (ns + 1, changes[ns]))]
         for arrives, since, contacts in pending:
             if arrives == ns:
                 known[since] = contacts
                 if revised:
-                    estimator.revise(since, contacts_at)
-        estimate = estimator.update(motion.state(t), motion.R_world_imu(t), contacts_at(ns), ns)
-        errors.append(np.linalg.norm(estimate.position + start - motion.base(t).position))
+                    legs.odometry.revise(since, contacts_at)
+        position = legs.at(t, contacts_at(ns), ns).position
+        errors.append(np.linalg.norm(position + start - legs.motion.base(t).position))
     return errors
 
 
@@ -125,54 +130,48 @@ def test_without_going_back_late_contacts_leave_an_error():
     (NONE, LEFT), (BOTH, NONE, BOTH)])
 def test_the_base_never_jumps_at_a_switch_even_when_feet_have_slipped(sequence):
     """Every contact pattern while only the left sole really is at rest, so that anchors differ."""
-    motion, estimator = SwayingMotion(5), None
-    estimator = LegOdometry(motion.model, 'imu_link')
-    t = 0.0
+    legs, t = Legs(5), 0.0
     for contacts in sequence:
         for _ in range(20):
-            before = estimator.update(motion.state(t), motion.R_world_imu(t), contacts)
+            before, last = legs.at(t, contacts), t
             t += 0.01
-        # The same instant seen with the old and the new contacts.
-        last = t - 0.01
+        # The same instant with the old and the new contacts.
         following = sequence[(sequence.index(contacts) + 1) % len(sequence)]
-        after = estimator.update(motion.state(last), motion.R_world_imu(last), following)
+        after = legs.at(last, following)
         known = 2 if contacts == NONE else 3  # in the air nothing measures the height
-        np.testing.assert_allclose(after.position[:known], before.position[:known], atol=1e-12)
+        assert_allclose(after.position[:known], before.position[:known], atol=1e-12)
 
 
 @pytest.mark.parametrize('stood, stands', [
     (BOTH, BOTH), (BOTH, LEFT), (BOTH, RIGHT), (LEFT, LEFT), (RIGHT, RIGHT)])
 def test_a_robot_that_was_in_the_air_lands_where_its_soles_last_stood(stood, stands):
     """Whatever the legs did meanwhile, and on whatever steps the feet stood."""
-    motion = SwayingMotion(12)
-    estimator = LegOdometry(motion.model, 'imu_link')
-    estimator.update(motion.state(0.0), motion.R_world_imu(0.0), stood)
-    estimator.update(motion.state(0.1), motion.R_world_imu(0.1), stood)
-    steps = estimator.stance.soles_in_world[:, 2].copy()
+    legs = Legs(12)
+    for t in (0.0, 0.1):
+        legs.at(t, stood)
+    steps = legs.soles[:, 2].copy()
     for t in (0.1, 0.5, 0.9):
-        held = estimator.update(motion.state(t), motion.R_world_imu(t), NONE)
-    landed = estimator.update(motion.state(0.9), motion.R_world_imu(0.9), stands)
-    touching = np.array(stands)
-    off = (estimator.stance.soles_in_world[:, 2] - steps)[touching]
+        held = legs.at(t, NONE)
+    landed = legs.at(0.9, stands)
+    off = (legs.soles[:, 2] - steps)[np.array(stands)]
     assert off.mean() == pytest.approx(0.0, abs=1e-12)
     assert abs(landed.position[2] - held.position[2]) > 0.01
-    np.testing.assert_allclose(landed.position[:2], held.position[:2], atol=1e-12)
+    assert_allclose(landed.position[:2], held.position[:2], atol=1e-12)
 
 
 def test_a_landing_that_arrives_late_gives_the_same():
-    motion, heights = SwayingMotion(12), []
-    for late in (False, True):
-        estimator = LegOdometry(motion.model, 'imu_link')
+    soles = []
+    for landed in (400, 450):
+        legs = Legs(12)
         for ms in range(0, 500, 10):
-            t = 1e-3 * ms
-            contacts = NONE if 100 <= ms < (450 if late else 400) else BOTH
-            estimator.update(motion.state(t), motion.R_world_imu(t), contacts, ms)
-            if late and ms == 450:
-                estimator.revise(400, lambda at: BOTH)
-        heights.append(estimator.stance.soles_in_world.copy())
-    np.testing.assert_allclose(*heights, atol=1e-12)
+            legs.at(1e-3 * ms, NONE if 100 <= ms < landed else BOTH, ms)
+            if ms == 450 == landed:
+                legs.odometry.revise(400, lambda at: BOTH)
+        soles.append(legs.soles.copy())
+    assert_allclose(*soles, atol=1e-12)
 
 
+@pytest.mark.thorough
 def test_a_hoisted_robot_that_bends_its_knees_is_put_down_on_the_same_floor():
     pipeline = Pipeline()
 
@@ -180,7 +179,7 @@ def test_a_hoisted_robot_that_bends_its_knees_is_put_down_on_the_same_floor():
         for _ in pipeline.run(seconds, lambda t: (0.0, 0.0, height)):
             pass
         return pipeline.base.position - pipeline.plant.truth().base_position
-    np.testing.assert_allclose(run(0.2, 0.0), 0.0, atol=1e-4)
+    assert_allclose(run(0.2, 0.0), 0.0, atol=1e-4)
     pipeline.plant.hoist.lift()
     assert run(2.1, 0.0)[2] < -0.09  # nothing measures how high it hangs
     run(0.3, -0.015)
@@ -192,126 +191,88 @@ def test_a_hoisted_robot_that_bends_its_knees_is_put_down_on_the_same_floor():
 
 
 def test_two_feet_share_the_base_evenly():
-    motion = SwayingMotion(6)
-    estimator = LegOdometry(motion.model, 'imu_link')
-    estimator.update(motion.state(0.0), motion.R_world_imu(0.0), BOTH)
-    both = estimator.update(motion.state(0.3), motion.R_world_imu(0.3), BOTH)
-    ones = []
-    for contacts in (LEFT, RIGHT):
-        one = LegOdometry(motion.model, 'imu_link')
-        one.update(motion.state(0.0), motion.R_world_imu(0.0), BOTH)
-        one.update(motion.state(0.0), motion.R_world_imu(0.0), contacts)
-        ones.append(one.update(motion.state(0.3), motion.R_world_imu(0.3), contacts).position)
-    assert np.linalg.norm(ones[0] - ones[1]) > 0.01
-    np.testing.assert_allclose(both.position, np.mean(ones, axis=0), atol=1e-12)
+    both, left, right = Legs(6), Legs(6), Legs(6)
+    positions = []
+    for legs, contacts in ((both, BOTH), (left, LEFT), (right, RIGHT)):
+        legs.at(0.0, BOTH)
+        legs.at(0.0, contacts)
+        positions.append(legs.at(0.3, contacts).position)
+    assert np.linalg.norm(positions[1] - positions[2]) > 0.01
+    assert_allclose(positions[0], np.mean(positions[1:], axis=0), atol=1e-12)
 
 
 def test_the_world_begins_below_the_feet_with_the_heading_of_the_imu():
-    motion = SwayingMotion(7)
-    estimator = LegOdometry(motion.model, 'imu_link')
-    pose = estimator.update(motion.state(0.0), motion.R_world_imu(0.0), BOTH)
-    soles = estimator.stance.soles_in_world
-    np.testing.assert_allclose(soles.mean(axis=0)[:2], 0.0, atol=1e-12)
-    assert soles[:, 2].min() == pytest.approx(0.0, abs=1e-12)
-    assert estimator.stance.ground_height == pytest.approx(0.0, abs=1e-12)
-    assert yaw_of(pose.rotation) == pytest.approx(yaw_of(motion.base(0.0).rotation))
+    legs = Legs(7)
+    pose = legs.at(0.0, BOTH)
+    assert_allclose(legs.soles.mean(axis=0)[:2], 0.0, atol=1e-12)
+    assert legs.soles[:, 2].min() == pytest.approx(0.0, abs=1e-12)
+    assert legs.odometry.stance.ground_height == pytest.approx(0.0, abs=1e-12)
+    assert yaw_of(pose.rotation) == pytest.approx(yaw_of(legs.motion.base(0.0).rotation))
 
 
-def test_in_the_air_the_position_is_marked_airborne():
-    motion = SwayingMotion(8)
-    estimator = LegOdometry(motion.model, 'imu_link')
-    stood = estimator.update(motion.state(0.0), motion.R_world_imu(0.0), LEFT)
-    flying = estimator.update(motion.state(0.4), motion.R_world_imu(0.4), NONE)
-    assert estimator.is_airborne
+def test_in_the_air_the_position_is_held_and_marked_airborne():
+    legs = Legs()
+    assert np.isfinite(legs.at(0.0, NONE).position).all() and legs.odometry.is_airborne
+    assert legs.soles[:, 2].min() == pytest.approx(0.0, abs=1e-12), 'before the first contact'
+    legs.odometry.reset()
+    stood, flying = legs.at(0.0, LEFT), legs.at(0.4, NONE)
+    assert legs.odometry.is_airborne
     # It moved until the sample of the lift-off, and not afterwards.
-    later = estimator.update(motion.state(0.8), motion.R_world_imu(0.8), NONE)
+    later = legs.at(0.8, NONE)
     assert np.linalg.norm(flying.position - stood.position) > 0.01
-    np.testing.assert_array_equal(later.position, flying.position)
-    np.testing.assert_allclose(later.rotation, motion.base(0.8).rotation, atol=1e-12)
-    assert estimator.twist(motion.state(0.8), motion.gyro(0.8)) is None
-    estimator.update(motion.state(0.8), motion.R_world_imu(0.8), LEFT)
-    assert not estimator.is_airborne
-
-
-def test_before_the_first_contact_the_feet_are_above_the_origin():
-    motion = SwayingMotion(8)
-    estimator = LegOdometry(motion.model, 'imu_link')
-    pose = estimator.update(motion.state(0.0), motion.R_world_imu(0.0), NONE)
-    assert estimator.is_airborne
-    assert np.isfinite(pose.position).all()
-    assert estimator.stance.soles_in_world[:, 2].min() == pytest.approx(0.0, abs=1e-12)
+    assert_array_equal(later.position, flying.position)
+    assert_allclose(later.rotation, legs.motion.base(0.8).rotation, atol=1e-12)
+    assert legs.twist(0.8) is None and twist_from_stance(legs.motion.state(0.0), NONE) is None
+    legs.at(0.8, LEFT)
+    assert not legs.odometry.is_airborne
 
 
 @pytest.mark.parametrize('t', [0.0, 0.7, 1.4])
 def test_the_twist_is_the_derivative_of_the_pose(motion, t):
-    estimator = LegOdometry(motion.model, motion.imu)
-    estimator.update(motion.state(t), motion.R_world_imu(t), LEFT)
-    expected = motion.base_twist(t)
+    legs, expected = Legs(motion=motion), motion.base_twist(t)
+    legs.at(t, LEFT)
     assert np.abs(expected).min() > 1e-3
-    np.testing.assert_allclose(
-        estimator.twist(motion.state(t), motion.gyro(t)), expected, atol=1e-6)
-    np.testing.assert_allclose(twist_from_stance(motion.state(t), LEFT), expected, atol=1e-6)
+    assert_allclose(legs.twist(t), expected, atol=1e-6)
+    assert_allclose(twist_from_stance(motion.state(t), LEFT), expected, atol=1e-6)
 
 
 def test_the_twist_follows_the_mean_of_both_feet():
-    motion = SwayingMotion(9)
-    estimator = LegOdometry(motion.model, 'imu_link')
-    positions = []
-    for t in (0.5, 0.5 - H, 0.5 + H):
-        positions.append(
-            estimator.update(motion.state(t), motion.R_world_imu(t), BOTH).position)
-    numeric = motion.base(0.5).rotation.T @ (positions[2] - positions[1]) / (2.0 * H)
-    twist = estimator.twist(motion.state(0.5), motion.gyro(0.5))
-    np.testing.assert_allclose(twist.linear, numeric, atol=1e-6)
-
-
-def test_no_stance_no_twist():
-    assert twist_from_stance(SwayingMotion(9).state(0.0), NONE) is None
+    legs = Legs(9)
+    _, before, after = (legs.at(t, BOTH).position for t in (0.5, 0.5 - H, 0.5 + H))
+    numeric = legs.motion.base(0.5).rotation.T @ (after - before) / (2.0 * H)
+    assert_allclose(legs.twist(0.5).linear, numeric, atol=1e-6)
 
 
 def test_reset_begins_at_the_origin_again():
-    motion = SwayingMotion(10)
-    estimator = LegOdometry(motion.model, 'imu_link')
-    first = estimator.update(motion.state(0.0), motion.R_world_imu(0.0), LEFT)
-    estimator.update(motion.state(0.5), motion.R_world_imu(0.5), RIGHT)
-    estimator.reset()
-    again = estimator.update(motion.state(0.0), motion.R_world_imu(0.0), LEFT)
-    np.testing.assert_array_equal(again.position, first.position)
+    legs = Legs(10)
+    first = legs.at(0.0, LEFT).position
+    legs.at(0.5, RIGHT)
+    legs.odometry.reset()
+    assert_array_equal(legs.at(0.0, LEFT).position, first)
 
 
 def test_unmeasured_contacts_are_those_of_the_lowest_soles():
-    motion = SwayingMotion(11)
-    estimator = LegOdometry(motion.model, 'imu_link', LowestSoles(0.01))
+    legs = Legs(11, guess=LowestSoles(0.01))
     # The left sole is nailed; turn the world so that the right one is far above or far below.
-    down = motion.state(0.0).placements_in_base(motion.model.soles)[:, 3]
+    state = legs.motion.state(0.0)
+    down = state.placements_in_base(legs.motion.model.soles)[:, 3]
     lean = Rotation.align_vectors([[0.0, 0.0, 1.0]], [down[1] - down[0]])[0].as_matrix()
-    R_base_imu = motion.state(0.0).pose_in_base('imu_link').rotation
-    estimator.update(motion.state(0.0), lean @ R_base_imu)
-    assert estimator.stance.in_contact == LEFT
-    estimator.update(motion.state(0.0), np.diag([1.0, -1.0, -1.0]) @ lean @ R_base_imu)
-    assert estimator.stance.in_contact == RIGHT
+    for turn, expected in ((np.eye(3), LEFT), (np.diag([1.0, -1.0, -1.0]), RIGHT)):
+        legs.odometry.update(state, turn @ lean @ state.pose_in_base('imu_link').rotation)
+        assert legs.odometry.stance.in_contact == expected
 
 
-def test_the_lowest_soles_have_hysteresis():
+def test_the_lowest_soles_have_hysteresis_and_the_lowest_that_touches_is_the_ground():
     guess = LowestSoles(0.01)
-
-    def at(height):
-        return guess.update(np.array([[0.0, 0.1, -1.0], [0.0, -0.1, -1.0 + height]]))
-    assert at(0.015) == LEFT
-    assert at(0.009) == BOTH
-    assert at(0.015) == BOTH
-    assert at(0.021) == LEFT
-    assert at(-0.5) == RIGHT
-
-
-def test_the_ground_is_the_lowest_sole_that_touches():
+    for height, expected in ((0.015, LEFT), (0.009, BOTH), (0.015, BOTH), (0.021, LEFT),
+                             (-0.5, RIGHT)):
+        soles = np.array([[0.0, 0.1, -1.0], [0.0, -0.1, -1.0 + height]])
+        assert guess.update(soles) == expected
     soles = np.array([[0.0, 0.1, 0.03], [0.0, -0.1, -0.2]])
-    assert Stance(soles, LEFT).ground_height == 0.03
-    assert Stance(soles, BOTH).ground_height == -0.2
-    assert Stance(soles, NONE).ground_height == -0.2
+    for contacts, ground in ((LEFT, 0.03), (BOTH, -0.2), (NONE, -0.2)):
+        assert Stance(soles, contacts).ground_height == ground
 
 
 def test_contacts_for_other_feet_are_refused():
-    motion = SwayingMotion(12)
     with pytest.raises(InputError, match=r'2 values, one per foot \(left, right\), not 3'):
-        LegOdometry(motion.model, 'imu_link').update(motion.state(0.0), np.eye(3), (True,) * 3)
+        Legs().at(0.0, (True,) * 3)
