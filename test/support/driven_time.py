@@ -33,9 +33,17 @@ class DrivenTime:
     Drives the steady time of this process and the clocks of nodes made while it is in use.
 
     Clocks with ``use_sim_time`` are left to ``/clock``. Time begins as that of the computer.
+
+    Attributes
+    ----------
+    executors
+        Those that run while time passes: all rigs of a file, since the EventsExecutor makes up
+        for each period in which it did not run.
+
     """
 
     def __enter__(self):
+        self.executors = set()
         self._steady = Clock(clock_type=ClockType.ROS_TIME)
         self._steady._set_ros_time_is_active(True)
         self._elapsed, self._starts = 0, [(self._steady, None, time.monotonic_ns())]
@@ -62,6 +70,11 @@ class DrivenTime:
         self._elapsed += round(1e9 * seconds)
         self._set_all()
 
+    def run_ready(self):
+        """Run what is ready everywhere."""
+        for executor in tuple(self.executors):
+            run_ready(executor)
+
     def _set_all(self):
         for clock, source, start in self._starts:
             if source is None or not source.ros_time_is_active:
@@ -76,10 +89,13 @@ class RealTime:
     """The time of the computer, in place of one that is driven: the same rigs serve with it."""
 
     def __enter__(self):
+        self.executors = set()
         return self
 
     def __exit__(self, *_):
         pass
+
+    run_ready = DrivenTime.run_ready
 
     def advance(self, seconds):
         """Wait."""

@@ -33,6 +33,8 @@ class ServedNodes:
     ----------
     time
         Drives the clocks of the nodes; the fixture `driven_time` sets it.
+    step_time
+        Time between two rounds of callbacks, s.
     executor, node, peer
         The executor, the node under test, and a node that plays the rest of the robot; a
         subclass creates them.
@@ -40,6 +42,7 @@ class ServedNodes:
     """
 
     time = None
+    step_time = STEP
 
     def until(self, condition, timeout=30.0, what='condition'):
         """
@@ -56,15 +59,16 @@ class ServedNodes:
 
     def wait(self):
         """Let some time pass, while something is waited for."""
-        self.spin(STEP)
+        self.spin(self.step_time)
 
     def spin(self, seconds):
         """Run callbacks while so much time passes."""
-        run_ready(self.executor)
-        steps = max(round(seconds / STEP), 1)
+        self.time.executors.add(self.executor)
+        self.time.run_ready()
+        steps = max(round(seconds / self.step_time), 1)
         for _ in range(steps):
             self.time.advance(seconds / steps)
-            run_ready(self.executor)
+            self.time.run_ready()
 
     def call(self, client, request):
         """Call a service and return its response."""
@@ -82,6 +86,7 @@ class ServedNodes:
 
     def close(self):
         """Destroy everything."""
+        self.time.executors.discard(self.executor)
         self.executor.shutdown()
         self.node.destroy_node()
         self.peer.destroy_node()

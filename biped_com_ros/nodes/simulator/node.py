@@ -33,7 +33,7 @@ from biped_com_ros.nodes.simulator.bag_recorder import BagRecorder
 from biped_com_ros.nodes.simulator.commands import CommandInputs
 from biped_com_ros.nodes.simulator.outputs import ClockOutput, SensorOutputs, TruthOutputs
 from biped_com_ros.nodes.simulator.parameters import SimulatorParameters
-from biped_com_ros.ros.node.clock import steady_clock
+from biped_com_ros.ros.node.clock import steady_clock, steady_time
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
 from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.robot_node import RobotNode
@@ -87,7 +87,8 @@ class Simulator(RobotNode[SimulatorParameters]):
         self._plant.faults.replace(params.faults)
         self._setpoints = Setpoints(self._plant, model.actuated_joint_names)
         self._time_of_reset, self._divergences = 0.0, 0
-        self.pacer = Pacer(self._plant.dt, params.real_time_factor, params.command_timeout)
+        self.pacer = Pacer(
+            self._plant.dt, params.real_time_factor, params.command_timeout, clock=steady_time)
         self.commands = CommandInputs(
             self, self._setpoints, self.now, self.pacer, self._on_command)
         self._make_outputs(model)
