@@ -108,6 +108,7 @@ def test_a_tilted_floor_and_a_turned_sole_are_found():
     assert (K.SOLE_HEIGHT, 'left', 'z') not in found
 
 
+@pytest.mark.thorough
 def test_intervals_of_floor_soles_and_joint_offsets_hold():
     z = []
     for seed in (1, 2):
