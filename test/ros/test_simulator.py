@@ -125,15 +125,17 @@ class TestStandingRobot:
 
     def test_all_sensors_have_the_same_stamps(self, standing):
         rig = standing
-        topics = {'imu': Imu, 'left_foot/wrench': WrenchStamped, 'right_foot/wrench': WrenchStamped,
-                  'odom': Odometry, 'simulator/truth/com': PointStamped,
+        topics = {'imu': Imu, 'odom': Odometry,
+                  'left_foot/wrench': WrenchStamped, 'right_foot/wrench': WrenchStamped,
+                  'simulator/truth/com': PointStamped,
                   'simulator/truth/com_velocity': Vector3Stamped,
                   'simulator/truth/zmp': PointStamped, 'simulator/truth/link_coms': PoseArray}
         got = {topic: rig.collect(kind, topic) for topic, kind in topics.items()}
         rig.joints.clear()
         rig.until(lambda: all(len(messages) > 100 for messages in got.values()))
         stamps = {ns(message.header.stamp) for message in rig.joints}
-        frames = {'imu': 'imu_link', 'left_foot/wrench': 'left_ft', 'right_foot/wrench': 'right_ft'}
+        frames = {'imu': 'imu_link', 'left_foot/wrench': 'left_ft',
+                  'right_foot/wrench': 'right_ft'}
         for topic, messages in got.items():
             own = [ns(message.header.stamp) for message in messages]
             assert stamps.issuperset(own), topic
