@@ -177,6 +177,7 @@ def _along(heading):
     return np.array((math.cos(angle), math.sin(angle), 0.0))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize('tilt', [0.0, -25.0, -45.0])
 @pytest.mark.parametrize('heading', [0.0, 25.0])
 def test_a_robot_with_its_hand_on_a_rail_tips_where_the_region_ends(tilt, heading):

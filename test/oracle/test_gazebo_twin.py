@@ -25,6 +25,7 @@ import numpy as np
 import pytest
 from support.gazebo_twin import (
     damping_in, gazebo_files, GazeboTwin, start_posture, TwinTrajectory, with_damping)
+from support.levels import thorough_but
 
 ROBOTS = ('biped', 'talos', 'g1')
 #: Where each robot's arms go, from the posture in which it stands.
@@ -81,7 +82,7 @@ def moved(twin, start, end, duration, count=50):
                           np.zeros((count, len(start))))
 
 
-@pytest.mark.parametrize('robot', ROBOTS)
+@pytest.mark.parametrize('robot', thorough_but(*ROBOTS))
 def test_the_twin_is_what_gazebo_gets(files, robot):
     files, nominal = files(robot), RobotModel.load(robot)
     twin = GazeboTwin(files)
@@ -104,7 +105,7 @@ def test_the_damping_is_for_gazebo_only(files):
     assert damping['l_knee'] == pytest.approx(0.04) and damping['torso_x'] == 0.0
 
 
-@pytest.mark.parametrize('robot', ROBOTS)
+@pytest.mark.parametrize('robot', thorough_but(*ROBOTS))
 def test_updates_are_stable_in_all_postures(files, robot):
     twin, rng = GazeboTwin(files(robot)), np.random.default_rng(1)
     for posture in (twin.stand, *(twin.stand + rng.uniform(-0.4, 0.4, (10, len(twin.stand))))):
@@ -125,8 +126,9 @@ def test_damping_by_the_controller_is_not_stable_without_rotor_inertia(files):
     assert twin.largest_tilt > 45.0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize('hidden', ['none', 'masses'])
-@pytest.mark.parametrize('robot', ROBOTS)
+@pytest.mark.parametrize('robot', thorough_but(*ROBOTS))
 def test_it_stands_for_10_s_and_lifts_its_arms(files, robot, hidden):
     twin, model = GazeboTwin(files(robot, hidden=hidden, seed=3)), RobotModel.load(robot)
     twin.put_down(twin.stand)
@@ -145,6 +147,7 @@ def test_it_stands_for_10_s_and_lifts_its_arms(files, robot, hidden):
     assert np.abs(twin.data.qvel).max() < 5e-3
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize('robot', ['icub', 'romeo', 'sabian', 'three_link', 'bioloid_legs'])
 def test_other_robots_stand_as_well(files, robot):
     twin = GazeboTwin(files(robot, hidden='masses', seed=3))
@@ -156,7 +159,7 @@ def test_other_robots_stand_as_well(files, robot):
     assert twin.data.ncon == corners(robot)
 
 
-@pytest.mark.parametrize('robot', ROBOTS)
+@pytest.mark.parametrize('robot', thorough_but(*ROBOTS))
 def test_hidden_masses_are_those_of_the_simulator(files, robot):
     """The same seed gives the same robot in Gazebo and in the package's own simulator."""
     config, nominal = load_robot_config(robot), RobotModel.load(robot)
@@ -184,6 +187,7 @@ def test_a_push_decays(files):
     assert twin.largest_tilt < 5.0 and np.abs(twin.data.qvel).max() < 1e-2
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize('rate', [100.0, 500.0])
 def test_it_steps_with_the_efforts_of_gravity_compensation(files, rate):
     model, twin = RobotModel.load('biped'), GazeboTwin(files())

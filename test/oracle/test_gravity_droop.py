@@ -23,6 +23,7 @@ import sys
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pytest
+from support.levels import thorough_but
 
 EXAMPLE = Path(__file__).resolve().parents[2] / 'examples' / 'gravity_droop.py'
 
@@ -38,7 +39,7 @@ def example():
     del sys.modules[spec.name]
 
 
-@pytest.mark.parametrize('robot', ('biped', 'talos', 'g1', 'icub'))
+@pytest.mark.parametrize('robot', thorough_but('g1', 'biped', 'talos', 'icub'))
 def test_droop_is_at_least_500_times_smaller_with_feedforward(example, robot):
     without = example.droop(robot, None)
     held = example.droop(robot, RobotModel.load(robot))
@@ -48,6 +49,7 @@ def test_droop_is_at_least_500_times_smaller_with_feedforward(example, robot):
     assert held.leg_deg < without.leg_deg / 500.0
 
 
+@pytest.mark.thorough
 def test_a_calibrated_model_leaves_far_less_than_the_urdf(example):
     """With noisy sensors; the wrists' light last links are identified least well."""
     model, options = RobotModel.load('biped'), example.HIDDEN
@@ -58,6 +60,7 @@ def test_a_calibrated_model_leaves_far_less_than_the_urdf(example):
     assert calibrated.hand_mm < 0.2 * urdf.hand_mm
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize('robot', ('biped', 'talos'))
 def test_weight_goes_to_one_foot_and_back_with_continuous_torques(example, robot):
     """At 500 Hz and without a rate limit: only the shares limit the steps."""
@@ -71,6 +74,7 @@ def test_weight_goes_to_one_foot_and_back_with_continuous_torques(example, robot
     assert np.ptp(rest, axis=0).max() < 0.5
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize('robot, newtons', [('g1', 40.0), ('talos', 100.0)])
 def test_by_measured_wrenches_a_push_leaves_no_more_internal_forces_than_by_statics(
         example, robot, newtons):

@@ -20,13 +20,14 @@ from biped_com_ros.core.wrench.aggregation import AggregationSettings
 from biped_com_ros.sim.interface import PlantOptions
 import numpy as np
 import pytest
+from support.levels import thorough_but
 from support.zmp_pipeline import Pipeline
 
 OPTIONS = PlantOptions(tendons=False)
 
 
-@pytest.mark.parametrize('robot', [
-    'biped', 'sabian', 'talos', 'romeo', 'bioloid_legs', 'g1', 'icub'])
+@pytest.mark.parametrize('robot', thorough_but(
+    'biped', 'sabian', 'talos', 'romeo', 'bioloid_legs', 'g1', 'icub'))
 def test_a_robot_that_stands_has_positive_margins(robot):
     """Its feet touch at the corners of its polygons, which can only push."""
     pipeline = Pipeline(robot, OPTIONS)
@@ -48,7 +49,7 @@ def true_margin(pipeline, truth):
     return margin(convex_hull(np.array(corners)[:, :2].tolist()), truth.zmp[:2].tolist()).distance
 
 
-@pytest.mark.parametrize('cutoff, worst', [(0.0, -0.003), (50.0, -0.010)])
+@pytest.mark.parametrize('cutoff, worst', thorough_but((0.0, -0.003), (50.0, -0.010)))
 def test_a_robot_that_tips_has_none_and_what_is_below_zero_is_measured_so(cutoff, worst):
     """The true ZMP is on the edge; behind the low-pass, moments follow its jumps 4 ms later."""
     pipeline = Pipeline('biped', OPTIONS, aggregation=AggregationSettings(low_pass_cutoff=cutoff))

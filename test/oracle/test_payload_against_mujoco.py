@@ -23,6 +23,7 @@ from support.carrying_robot import CarryingRobot, NOISE
 FRICTION = DriveOptions(joint_friction=0.02)
 
 
+@pytest.mark.thorough
 def test_talos_takes_two_kilograms_and_sets_them_down():
     """
     Known in less than a second, and gone in less than a second, without sensors in the hand.
@@ -59,7 +60,8 @@ def test_talos_takes_two_kilograms_and_sets_them_down():
 
 
 @pytest.mark.parametrize('sensors, mass, tolerance, name', [
-    (('feet', 'efforts'), 0.5, 0.05, 'g1'), (('efforts',), 2.0, 0.3, 'g1'),
+    pytest.param(('feet', 'efforts'), 0.5, 0.05, 'g1', marks=pytest.mark.thorough),
+    pytest.param(('efforts',), 2.0, 0.3, 'g1', marks=pytest.mark.thorough),
     (('feet',), 1.0, 0.05, 'biped')])
 def test_with_friction_and_noise_it_is_detected_and_removed_again(sensors, mass, tolerance, name):
     robot = CarryingRobot(name, measured=sensors, drives=FRICTION, seed=1, sensors=NOISE)
@@ -76,6 +78,7 @@ def test_with_friction_and_noise_it_is_detected_and_removed_again(sensors, mass,
     assert robot.payload is None
 
 
+@pytest.mark.thorough
 def test_a_light_payload_is_not_lost_in_what_is_learnt():
     """At the limit of the evidence it takes longer than what it does not explain allows."""
     robot = CarryingRobot('talos', measured=('feet', 'efforts'), drives=FRICTION, seed=2,
@@ -87,6 +90,7 @@ def test_a_light_payload_is_not_lost_in_what_is_learnt():
     assert robot.payload.mass == pytest.approx(0.5, abs=0.05)
 
 
+@pytest.mark.thorough
 def test_arms_that_move_are_no_payload():
     """With wrong masses, friction and noise."""
     robot = CarryingRobot('biped', measured=('feet', 'efforts'), seed=5, com_sigma=0.01,

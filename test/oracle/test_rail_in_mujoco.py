@@ -83,6 +83,7 @@ def model():
     return RobotModel.load('biped')
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize('sign', (1.0, -1.0))
 def test_a_robot_that_holds_a_rail_tips_where_the_region_ends(model, sign):
     """Within 5 mm; the hand holds it for 20 mm or more after it would have tipped without."""

@@ -26,6 +26,7 @@ from biped_com_ros.sim.plant import Plant
 import numpy as np
 import pinocchio as pin
 import pytest
+from support.levels import thorough_but
 import yaml
 
 REAL = yaml.safe_load((package_share() / 'config' / 'hidden' / 'real.yaml').read_text())
@@ -64,7 +65,7 @@ class ImperfectStandingRobot:
             up_frame=config.imu.frame, torques=observation.joint_efforts.copy())
 
 
-@pytest.mark.parametrize(('name', 'seed'), [('biped', 0), ('talos', 1), ('g1', 0)])
+@pytest.mark.parametrize('name, seed', thorough_but(('biped', 0), ('talos', 1), ('g1', 0)))
 def test_a_push_or_a_rope_is_no_fault_and_a_turn_is(name, seed):
     robot = ImperfectStandingRobot(name, seed)
     for push in PUSHES:

@@ -117,6 +117,7 @@ def test_hidden_masses_above_the_ankles_do_not_matter():
     np.testing.assert_allclose(found.com_in_base, (com_a, com_b), atol=1e-4)
 
 
+@pytest.mark.thorough
 def test_noise_is_as_predicted():
     """The errors of many draws of the readings' noise have the stated standard deviations."""
     stage = TiltStage(sensors=SensorOptions(force_noise=FORCE, torque_noise=MOMENT), seed=1)

@@ -24,6 +24,7 @@ from biped_com_ros.sim.interface import DriveOptions, SensorOptions
 import numpy as np
 import pytest
 from support.gripping_robot import GrippingRobot
+from support.levels import thorough_but
 
 NOISE = SensorOptions(
     encoder_noise=2e-4, velocity_noise=0.01, effort_noise=0.05, force_noise=0.1,
@@ -58,7 +59,7 @@ def holding(robot, pull):
     return robot.taken()
 
 
-@pytest.mark.parametrize('feet', [None, 'virtual'])
+@pytest.mark.parametrize('feet', thorough_but(None, 'virtual'))
 def test_a_hand_that_holds_on_with_a_robot_as_modelled(feet):
     robot = GrippingRobot(feet=feet)
     found = holding(robot, PULLS[0])
@@ -78,6 +79,7 @@ def test_a_hand_that_holds_on_with_a_robot_as_modelled(feet):
     assert not robot.taken()[4].any()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize('feet', [None, 'virtual'])
 def test_errors_are_as_large_as_stated_with_hidden_masses_and_friction(feet):
     """95 % intervals hold 90 to 99 % of the components; the force is known to a few percent."""
@@ -97,6 +99,7 @@ def test_errors_are_as_large_as_stated_with_hidden_masses_and_friction(feet):
     assert np.mean(errors, axis=0)[:, 2].max() < (0.03 if feet is None else 0.08)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize('name, feet', [
     ('biped', None), ('biped', 'virtual'), ('talos', None), ('g1', None), ('g1', 'virtual')])
 def test_arms_that_move_and_pushes_are_no_contact(name, feet):
@@ -119,6 +122,7 @@ def test_arms_that_move_and_pushes_are_no_contact(name, feet):
     assert not found[3].any() and not found[4].any()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize('feet', [None, 'virtual'])
 def test_knees_that_bend_fast_are_no_contact_of_the_hands(feet):
     robot = GrippingRobot(feet=feet, seed=3, **HIDDEN)

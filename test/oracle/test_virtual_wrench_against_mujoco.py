@@ -29,6 +29,7 @@ from biped_com_ros.sim.interface import PlantOptions, SensorOptions
 from biped_com_ros.sim.plant import Plant
 import numpy as np
 import pytest
+from support.levels import thorough_but
 
 NOISE = SensorOptions(encoder_noise=2e-4, velocity_noise=0.01, effort_noise=0.1,
                       gyro_noise=0.002, accelerometer_noise=0.03)
@@ -79,7 +80,7 @@ class VirtualFeetRobot:
         return (np.array(column) for column in zip(*found[round(settling / self.plant.dt):]))
 
 
-@pytest.mark.parametrize('name', ['biped', 'talos', 'g1_as_sold'])
+@pytest.mark.parametrize('name', thorough_but('biped', 'talos', 'g1_as_sold'))
 def test_at_rest_joint_torques_give_what_the_feet_carry(name):
     robot = VirtualFeetRobot(name)
     wrenches, _, truth = robot.play(1.5, 1.2)
@@ -98,6 +99,7 @@ def test_a_standing_g1_with_noisy_sensors():
     assert np.mean(np.abs(wrenches - truth) < 1.96 * deviations) > 0.9
 
 
+@pytest.mark.thorough
 def test_bending_the_knees_fast():
     """Forces that change by a third of the weight are followed, as statics cannot."""
     robot = VirtualFeetRobot('biped')

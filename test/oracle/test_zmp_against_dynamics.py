@@ -113,6 +113,7 @@ def test_on_any_plane_the_moment_there_is_along_the_normal(model, seed):
     np.testing.assert_allclose(np.cross(plane.normal, moment), 0.0, atol=1e-7)
 
 
+@pytest.mark.thorough
 def test_the_table_of_simplifications(capsys, monkeypatch):
     """The example's own exact ZMP is another derivation; (8) as corrected has no error."""
     path = Path(__file__).resolve().parents[2] / 'examples' / 'zmp_methods.py'

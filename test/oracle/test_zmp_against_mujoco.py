@@ -17,12 +17,13 @@ from biped_com_ros.core.stability.levels import Level
 from biped_com_ros.sim.interface import PlantOptions
 import numpy as np
 import pytest
+from support.levels import thorough_but
 from support.zmp_pipeline import Pipeline
 
 OPTIONS = PlantOptions(tendons=False)
 
 
-@pytest.fixture(params=['biped', 'talos'])
+@pytest.fixture(params=thorough_but('biped', 'talos'))
 def pipeline(request):
     return Pipeline(request.param, OPTIONS)
 
@@ -40,6 +41,7 @@ def test_standing(pipeline):
     assert pipeline.monitor.watch.level == Level.STABLE
 
 
+@pytest.mark.thorough
 def test_swaying_at_1_hz(pipeline):
     """Measured within 3 mm of the truth; the model's within 3 mm of the measured one."""
     soles = pipeline.model.state(pipeline.model.posture()).soles_in_world
@@ -78,6 +80,7 @@ def test_a_push_lowers_the_margin_and_the_fall_is_reported():
     assert times[0] > 0.2 and 0.0 in times, 'the time to the edge runs out'
 
 
+@pytest.mark.thorough
 def test_a_small_push_is_no_fall():
     pipeline = Pipeline('biped', OPTIONS)
     worst, least = Level.STABLE, np.inf

@@ -15,24 +15,119 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 import os
+from pathlib import Path
+import re
 import signal
 import subprocess
 import sys
+import time
+import uuid
+
+import yaml
+
+LIMIT = 300.0
+"""For starting, running and ending on a busy machine, s."""
+
+MARK = 'BIPED_COM_ROS_TEST_RUN'
+"""Environment variable by which the processes of a launch are found."""
 
 
-@contextmanager
-def launched(*arguments):
-    """Run a launch file without ``ros2 launch``; end it hard if it does not end in 10 s."""
-    process = subprocess.Popen(
-        [sys.executable, '-m', 'biped_com_ros.launch_runner.launch', *arguments],
-        start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        yield process
-    finally:
-        os.killpg(process.pid, signal.SIGINT)
-        try:
-            process.wait(10.0)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
+class Launched:
+    """
+    A process of ``run_launch``, its output in a file.
+
+    Parameters
+    ----------
+    directory
+        For output and logs.
+    words
+        Of the command line.
+    prefix
+        A further prefix of installed packages.
+    stdout
+        File descriptor that gets the output instead.
+
+    """
+
+    def __init__(self, directory: Path, *words: str, prefix: str = '',
+                 stdout: int | None = None) -> None:
+        self.mark = uuid.uuid4().hex
+        self._file = directory / f'output-{self.mark}.txt'
+        environment = {**os.environ, MARK: self.mark, 'COLUMNS': '100',
+                       'ROS_LOG_DIR': str(directory / 'log'),
+                       'AMENT_PREFIX_PATH': os.pathsep.join(filter(None, [
+                           prefix, os.environ.get('AMENT_PREFIX_PATH', '')]))}
+        with self._file.open('w') as output:
+            self.process = subprocess.Popen(
+                [sys.executable, '-m', 'biped_com_ros.launch_runner.launch', *words],
+                stdin=subprocess.DEVNULL, stdout=stdout or output, stderr=subprocess.STDOUT,
+                env=environment, start_new_session=True)
+
+    @property
+    def output(self) -> str:
+        return self._file.read_text()
+
+    @property
+    def is_running(self) -> bool:
+        return self.process.poll() is None
+
+    def pids(self) -> list[int]:
+        return [int(pid) for pid in re.findall(r'process started with pid \[(\d+)\]', self.output)]
+
+    def commands(self) -> list[str]:
+        """Return the command lines of its processes that live, by their environment."""
+        found = []
+        for path in Path('/proc').glob('[0-9]*/environ'):
+            try:
+                if f'{MARK}={self.mark}'.encode() in path.read_bytes():
+                    found.append((path.parent / 'cmdline').read_text().replace('\0', ' '))
+            except OSError:
+                pass
+        return found
+
+    def interrupt(self) -> tuple[int, float]:
+        """Send SIGINT; return the exit code and the seconds until the end."""
+        start = time.monotonic()
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(LIMIT), time.monotonic() - start
+
+    def end(self) -> None:
+        """End it if the test did not, hard if it does not react."""
+        if self.is_running:
+            self.process.send_signal(signal.SIGINT)
+            try:
+                self.process.wait(60.0)
+            except subprocess.TimeoutExpired:
+                os.killpg(self.process.pid, signal.SIGKILL)
+                self.process.wait()
+
+
+def wait_for(condition: Callable[[], object], log: Callable[[], str]) -> None:
+    """Wait until a condition holds; show the end of a log if it does not."""
+    end = time.monotonic() + LIMIT
+    while not condition():
+        assert time.monotonic() < end, log()[-3000:]
+        time.sleep(0.1)
+
+
+def changed_parameters(source: Path, directory: Path, /, **values: object) -> Path:
+    """Return a copy of a parameter file of one node with other values."""
+    document = yaml.safe_load(source.read_text())
+    section, = document.values()
+    section['ros__parameters'].update(values)
+    file = directory / source.name
+    file.write_text(yaml.safe_dump(document))
+    return file
+
+
+def busyness() -> float:
+    """Return how many processes wait for each core, at least 1: ends take so much longer."""
+    return max(1.0, os.getloadavg()[0] / len(os.sched_getaffinity(0)))
+
+
+def foreground(chapters: str, robot: str = 'biped') -> Sequence[str]:
+    """Return the words that `make demo` launches with, but for the page."""
+    return ('--foreground', 'demo', 'demo.launch.xml', 'viewer:=false', f'robot:={robot}',
+            f'chapters:={chapters}')

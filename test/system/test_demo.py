@@ -12,184 +12,173 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-The whole, as a user starts it: simulator, estimators and demo, each a process, over DDS.
+The demo as a user starts it: simulator, nodes and demo, each a process, over DDS.
 
 What the estimators publish is compared with the simulator's truth here, by code of its own.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 import os
-from pathlib import Path
 import pty
 import re
 import select
-import signal
 import threading
 import time
-import uuid
 
+from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.core.model.resources import package_share
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.ros.node.executor import make_executor
+from biped_com_ros.demo.story import chosen_chapters
 from biped_com_ros.sim.interface import PlantOptions
 from biped_com_ros.sim.plant import Plant
 from geometry_msgs.msg import PointStamped, WrenchStamped
 import numpy as np
 import pytest
-import rclpy
-from rclpy.node import Node
-from rclpy.qos import QoSProfile, ReliabilityPolicy
-from rclpy.serialization import deserialize_message
-from rclpy.task import Future
 from scipy.spatial.transform import Rotation
 from std_msgs.msg import Float64MultiArray
-from support.demo_run import demo, LIMIT, MARK, run
+from support.launched import busyness, foreground, LIMIT
+from support.levels import thorough_but
+from support.observer import common, stamp, vectors
 from tf2_msgs.msg import TFMessage
 import yaml
 
 GRAVITY = 9.81
-ERROR = re.compile(r'CoM off by [\d.]+ mm \(x ([-+][\d.]+), y ([-+][\d.]+), z ([-+][\d.]+)\)')
-WEIGHT = re.compile(r'by the URDF: ([-+][\d.]+) %')
+#: The one of the day, besides the biped; the variable has all of them tested.
+OTHERS = ('talos', 'g1', 'icub', 'romeo', 'g1_as_sold')
+EVERY_ROBOT = 'BIPED_COM_ROS_ALL_ROBOTS'
+#: The variable that has the chapter in slow motion tested.
+EVERY_CHAPTER = 'BIPED_COM_ROS_ALL_CHAPTERS'
+pytestmark = pytest.mark.timeout(2 * LIMIT)
 
 
-class TopicRecorder:
-    """Keeps every message of some topics, undecoded, by topic."""
+def found(pattern: str, output: str) -> tuple[float, ...]:
+    """Return the numbers that a line of the output has."""
+    match = re.search(pattern, output)
+    assert match is not None, output[-3000:]
+    return tuple(map(float, match.groups()))
 
-    TOPICS = {
-        'com_estimator/com': PointStamped, 'simulator/truth/com': PointStamped,
-        'simulator/truth/zmp': PointStamped, 'simulator/truth/contacts': Float64MultiArray,
-        'wrench_aggregator/wrench': WrenchStamped, 'tf': TFMessage}
 
-    def __init__(self):
-        rclpy.init()
-        self.node, self._executor = Node('recorder'), make_executor()
-        self._raw = defaultdict(list)
-        qos = QoSProfile(depth=2000, reliability=ReliabilityPolicy.BEST_EFFORT)
-        for topic, kind in self.TOPICS.items():
-            self.node.create_subscription(
-                kind, topic, self._raw[topic].append, qos, raw=True)
-        self._executor.add_node(self.node)
-        self._is_open = True
-        self._thread = threading.Thread(target=self._spin, daemon=True)
-        self._thread.start()
+class Measured:
+    """What the estimators and the simulator publish, by stamp."""
 
-    def _spin(self):
-        while self._is_open:
-            self._executor.spin_until_future_complete(Future(), 0.2)
+    def __init__(self, observer):
+        keep = observer.keep
+        self._com = keep(PointStamped, 'com_estimator/com')
+        self._truth = keep(PointStamped, 'simulator/truth/com')
+        self._zmp = keep(PointStamped, 'simulator/truth/zmp')
+        self._contacts = keep(Float64MultiArray, 'simulator/truth/contacts')
+        self._wrenches = keep(WrenchStamped, 'wrench_aggregator/wrench')
+        self._transforms = keep(TFMessage, 'tf')
 
-    def close(self):
-        self._is_open = False
-        self._thread.join(5.0)
-        self._executor.shutdown()
-        self.node.destroy_node()
-        rclpy.shutdown()
+    def coms(self, settle=1.5):
+        """Return estimates and truth, (N, 3), and when, after the start has settled."""
+        estimates, truth = vectors(self._com), vectors(self._truth)
+        begin = min(estimates) + settle * 1e9
+        return common(estimates, truth, {s: s for s in truth}, after=begin)
 
-    def messages(self, topic):
-        return [deserialize_message(raw, self.TOPICS[topic]) for raw in self._raw[topic]]
+    def forces(self):
+        """Return the vertical force of the feet by stamp."""
+        return {stamp(m): m.wrench.force.z for m in self._wrenches}
 
-    def points(self, topic):
-        """Return points by stamp, ns."""
-        return {_ns(m.header.stamp): np.array([m.point.x, m.point.y, m.point.z])
-                for m in self.messages(topic)}
+    def weights(self):
+        """Return what touches the floor carries, over time."""
+        weights = [sum(message.data) for message in self._contacts]
+        return np.array(weights[len(weights) // 2:])
 
-    def wrenches(self):
-        return {_ns(m.header.stamp): np.array([getattr(part, axis) for part in
-                                               (m.wrench.force, m.wrench.torque)
-                                               for axis in 'xyz'])
-                for m in self.messages('wrench_aggregator/wrench')}
+    def cop_errors(self):
+        """Return how far the CoP of the total wrench is from the true ZMP, (2,), by stamp."""
+        footprints, zmp = self._footprints(), vectors(self._zmp)
+        errors = {}
+        for message in self._wrenches:
+            when, force, torque = stamp(message), message.wrench.force, message.wrench.torque
+            if when in footprints and when in zmp:
+                R, p = footprints[when]
+                cop = p + R.apply([-torque.y / force.z, torque.x / force.z, 0.0])
+                errors[when] = (cop - zmp[when])[:2]
+        return errors
 
-    def footprints(self):
-        """Return (R, p) of base_footprint in odom by stamp, ns, from TF."""
-        poses = defaultdict(dict)
-        for message in self.messages('tf'):
-            for t in message.transforms:
-                q, p = t.transform.rotation, t.transform.translation
-                poses[_ns(t.header.stamp)][t.header.frame_id, t.child_frame_id] = (
-                    Rotation.from_quat([q.x, q.y, q.z, q.w]), np.array([p.x, p.y, p.z]))
-        found = {}
-        for stamp, tree in poses.items():
+    def _footprints(self):
+        """Return (R, p) of base_footprint in odom by stamp, from TF."""
+        poses = {}
+        for t in (t for message in self._transforms for t in message.transforms):
+            q, p = t.transform.rotation, t.transform.translation
+            when = t.header.stamp.sec * 10**9 + t.header.stamp.nanosec
+            poses.setdefault(when, {})[t.header.frame_id, t.child_frame_id] = (
+                Rotation.from_quat([q.x, q.y, q.z, q.w]), np.array([p.x, p.y, p.z]))
+        footprints = {}
+        for when, tree in poses.items():
             if {('odom', 'base_link'), ('base_link', 'base_footprint')} <= tree.keys():
-                R1, p1 = tree['odom', 'base_link']
-                R2, p2 = tree['base_link', 'base_footprint']
-                found[stamp] = (R1 * R2, p1 + R1.apply(p2))
-        return found
+                (R1, p1), (R2, p2) = (tree['odom', 'base_link'],
+                                      tree['base_link', 'base_footprint'])
+                footprints[when] = R1 * R2, p1 + R1.apply(p2)
+        return footprints
 
 
-def _ns(stamp):
-    return stamp.sec * 10**9 + stamp.nanosec
+def at_rest(stamps, coms):
+    """Return the stamps around which the CoM has moved by less than 50 um for half a second."""
+    first, last = (np.searchsorted(stamps, stamps + side) for side in (-3e8, 2e8))
+    moved = [np.ptp(coms[i:max(j, i + 1)], axis=0).max() for i, j in zip(first, last)]
+    return set(stamps[np.array(moved) < 5e-5].tolist())
 
 
-@pytest.fixture
-def recorder():
-    recorder = TopicRecorder()
-    yield recorder
-    recorder.close()
-
-
-def left_behind(mark):
-    """Return the processes that carry the mark in their environment."""
-    found = []
-    for path in Path('/proc').glob('[0-9]*/environ'):
-        try:
-            if f'{MARK}={mark}'.encode() in path.read_bytes():
-                found.append((path.parent / 'cmdline').read_text().replace('\0', ' '))
-        except OSError:
-            pass
-    return found
-
-
-def measured(recorder, settle=1.5):
-    """Return, after the start has settled, arrays of what belongs to the same stamps."""
-    com, truth = recorder.points('com_estimator/com'), recorder.points('simulator/truth/com')
-    wrench, zmp = recorder.wrenches(), recorder.points('simulator/truth/zmp')
-    footprints = recorder.footprints()
-    begin = min(com) + settle * 1e9
-    com_errors = np.array([com[s] - truth[s] for s in com if s in truth and s > begin])
-    forces = np.array([w[2] for s, w in wrench.items() if s > begin])
-    cop_errors = []
-    for stamp in (s for s in wrench if s > begin and s in zmp and s in footprints):
-        w, (R, p) = wrench[stamp], footprints[stamp]
-        cop = p + R.apply([-w[4] / w[2], w[3] / w[2], 0.0])
-        cop_errors.append(cop[:2] - zmp[stamp][:2])
-    contacts = recorder.messages('simulator/truth/contacts')
-    weights = np.array([sum(m.data) for m in contacts[len(contacts) // 2:]])
-    return com_errors, forces, np.array(cop_errors), weights
-
-
-@pytest.mark.timeout(LIMIT + 20)
-@pytest.mark.parametrize('robot', ['biped', 'talos'])
-def test_standing_exact_robot_is_measured_right(robot, recorder):
-    output = run(f'robot:={robot}', 'hidden:=none', 'chapters:=none', 'duration:=6.0')
-    com_errors, forces, cop_errors, weights = measured(recorder)
-    assert len(com_errors) > 300 and len(forces) > 300 and len(cop_errors) > 30
+@pytest.mark.parametrize('robot, chapters, end', thorough_but(
+    ('biped', 'measure,gravity', 'once:=true'), ('talos', 'measure', 'duration:=24.0')))
+def test_an_exact_robot_is_measured_right_at_rest_and_in_motion(
+        launch, observer, brisk, robot, chapters, end):
+    measured = Measured(observer)
+    launch(*foreground(chapters, robot), *brisk, 'hidden:=none', end)
+    output = observer.until_over()
+    estimates, truth, stamps = measured.coms()
+    errors = np.linalg.norm(estimates - truth, axis=1)
+    assert errors.max() < 3e-3
+    assert np.ptp(truth[:, 1]) > 0.01, 'it did not sway'
+    assert np.ptp(truth[:, 2]) < 0.2 * truth[:, 2].mean(), 'it fell'
+    rest = at_rest(stamps, truth)
+    assert errors[[s in rest for s in stamps.tolist()]].max() < 0.5e-3
+    forces = np.array([force for s, force in measured.forces().items() if s in rest])
+    cop_errors = np.array([error for s, error in measured.cop_errors().items() if s in rest])
+    assert len(rest) > 100 and len(forces) > 100 and len(cop_errors) > 30
     weight = GRAVITY * RobotModel.load(robot).mass
-    assert np.linalg.norm(com_errors, axis=1).max() < 0.5e-3
     assert forces.mean() == pytest.approx(weight, rel=1e-3)
-    assert weights.mean() == pytest.approx(weight, rel=1e-3)
+    assert np.median(measured.weights()) == pytest.approx(weight, rel=1e-3)
     assert np.linalg.norm(cop_errors.mean(axis=0)) < 0.5e-3
-    assert 'the URDF describes this robot' in output
+    assert 'lifts its arms' in output and 'the URDF describes this robot' in output
+    assert found(r'weight above the foot sensors .* ([-+][\d.]+) %', output)[0] == pytest.approx(
+        0.0, abs=0.1)
+    if 'gravity' in chapters:
+        check_gravity(output)
 
 
-@pytest.mark.timeout(LIMIT + 20)
-@pytest.mark.parametrize('robot', ['biped', 'talos'])
-def test_hidden_error_is_shown_as_it_is(robot, recorder):
-    output = run(f'robot:={robot}', 'hidden:=masses', 'seed:=3', 'chapters:=none',
-                 'duration:=6.0')
-    com_errors, _, _, weights = measured(recorder)
+def check_gravity(output):
+    """Feedforward removes the sag, and torques are continuous while the weight is shifted."""
+    without, held = found(r'largest error of a hand +([\d.]+) mm +([\d.]+) mm', output)
+    assert without > 1.0 and held < without / 500.0
+    assert found(r'weight left on the lifted foot +([\d.]+) %', output) == (0.0,)
+    step, = found(r'largest jump of a torque in 2 ms +([\d.]+) % of its limit', output)
+    assert 0.0 < step < 0.5
+
+
+@pytest.mark.thorough
+def test_hidden_errors_are_shown_as_they_are(launch, observer, brisk):
+    robot, measured = 'talos', Measured(observer)
+    launch(*foreground('none', robot), *brisk, 'hidden:=masses', 'seed:=3', 'duration:=6.0')
+    output = observer.until_over()
+    estimates, truth, _ = measured.coms()
     summary = output[output.index('Over '):]
-    shown = 1e-3 * np.array([float(text) for text in ERROR.search(summary).groups()])
-    error = com_errors.mean(axis=0)
+    shown = found(r'CoM off by [\d.]+ mm \(x ([-+][\d.]+), y ([-+][\d.]+), z ([-+][\d.]+)\)',
+                  summary)
+    error = (estimates - truth).mean(axis=0)
     assert np.linalg.norm(error) > 1e-3, 'the error of this seed is too small for the test'
-    np.testing.assert_allclose(shown, error, atol=5e-5)
+    np.testing.assert_allclose(1e-3 * np.array(shown), error, atol=5e-5)
     model = RobotModel.load(robot)
     weight = GRAVITY * model.mass
     below = GRAVITY * model.link_masses[links_below_sensors(model)].sum()
-    share = (weights.mean() - GRAVITY * unseen_mass(model, seed=3) - below) / (
+    share = (measured.weights().mean() - GRAVITY * unseen_mass(model, seed=3) - below) / (
         weight - below) - 1.0
     assert abs(share) > 2e-3, 'the mass error of this seed is too small for the test'
-    assert float(WEIGHT.search(summary).group(1)) == pytest.approx(100.0 * share, abs=0.1)
+    assert found(r'by the URDF: ([-+][\d.]+) %', summary)[0] == pytest.approx(
+        100.0 * share, abs=0.1)
     assert 'calibrate it' in summary
 
 
@@ -210,35 +199,108 @@ def unseen_mass(model, seed):
     return errors[links_below_sensors(model)].sum()
 
 
-@pytest.mark.timeout(LIMIT + 20)
-@pytest.mark.parametrize('robot', ['biped', 'talos'])
-def test_moving_robot_stays_on_its_feet_and_is_followed(robot, recorder):
-    output = run(f'robot:={robot}', 'hidden:=none', 'chapters:=measure',
-                 'duration:=12.0')
-    com_errors, _, _, _ = measured(recorder)
-    truth = np.array(list(recorder.points('simulator/truth/com').values()))
-    assert 'lifts its arms' in output
-    assert np.ptp(truth[:, 1]) > 0.01, 'it did not sway'
-    assert np.ptp(truth[:, 2]) < 0.2 * truth[:, 2].mean(), 'it fell'
-    assert np.linalg.norm(com_errors, axis=1).max() < 3e-3
+def is_due(robot):
+    """Return whether a robot is always tested, or is the one of the day."""
+    return robot == 'biped' or os.environ.get(EVERY_ROBOT) or robot == OTHERS[
+        int(time.time() / 86400.0) % len(OTHERS)]
 
 
-@pytest.mark.timeout(LIMIT + 20)
-def test_interrupt_ends_everything_within_three_seconds():
-    mark = uuid.uuid4().hex
+@pytest.mark.thorough
+@pytest.mark.parametrize('robot', ('biped', *OTHERS))
+def test_all_chapters_that_fit_the_robot_succeed(launch, observer, brisk, robot):
+    if not is_due(robot):
+        pytest.skip(f'another robot is due today; {EVERY_ROBOT}=1 tests all')
+    try:
+        model = RobotModel.load(robot)
+    except BipedComError as error:
+        pytest.skip(str(error))
+    launched = launch(*foreground('all', robot), *brisk, 'hidden:=masses', 'once:=true')
+    # It walks at a pace that a busy machine keeps: its trajectories must not be late.
+    for chapter, pace in (('(steps)', 0.6), ('(push)', 2.0)):
+        observer.until(lambda chapter=chapter: chapter in launched.output, chapter)
+        observer.set_parameters('simulator', real_time_factor=pace)
+    output = observer.until_over()
+    summary = output[output.rindex('\nmeasure: '):]
+    for chapter in chosen_chapters('all'):
+        reason = chapter.missing_for(model)
+        expected = f'skipped: {reason}' if reason else 'shown'
+        assert f'\n{chapter.name}: {expected}' in summary, output[-3000:]
+    if '\ncalibration: shown' in summary:
+        calibrated, = found(r'centre of mass off by +[0-9.]+ mm +([0-9.]+) mm', output)
+        published, = found(r'published by com_estimator +([0-9.]+) mm', output)
+        assert published == pytest.approx(calibrated, abs=0.5), output[-3000:]
+    if robot == 'biped':
+        check_walks(output)
+        check_pushes(output)
+
+
+def check_walks(output):
+    rows = re.findall(r'(\d) of (\d) \w+ steps? +([\d.]+) mm +(\d+) mm', output)
+    assert [(done, planned) for done, planned, *_ in rows] == [('1', '1'), ('6', '6')]
+    for _, _, error, margin in rows:
+        assert float(error) < 10.0 and float(margin) > 5.0
+
+
+def check_pushes(output):
+    """The margin falls, it is warned of, and the fall is announced."""
+    rows = [(float(force), float(margin), then) for force, margin, then in re.findall(
+        r'push of ([\d.]+) N +(-?\d+) mm +(.+)', output)]
+    assert len(rows) >= 3, output[-2000:]
+    forces, margins, ends = zip(*rows)
+    assert forces == tuple(sorted(forces))
+    assert margins[0] > 0.0 > min(margins), 'the margin falls, at last below zero'
+    assert all('stable' in end or 'marginal' in end or 'recovered' in end for end in ends[:-1])
+    assert 'fallen: ' in ends[-1] and 'the base leans by' in ends[-1]
+    warned = re.search(r'(marginal: the ZMP is [\d.]+ mm from the edge|stability lost: )', output)
+    fallen = re.search(r'zmp_monitor.*fallen: |fallen: ', output)
+    assert warned and fallen and warned.start() < fallen.start()
+
+
+@pytest.mark.thorough
+def test_hands_on_a_rail_hold_a_robot_that_falls_without_them(launch, observer, brisk):
+    """Hands without sensors."""
+    rail = package_share() / 'config' / 'demo' / 'rail.yaml'
+    launch(*foreground('rail', str(rail)), *brisk, 'hidden:=none', 'once:=true')
+    output = observer.until_over()
+    rows = {how: (int(margin), rest) for how, margin, rest in re.findall(
+        r'CoM 18 mm beyond the toes, (\w+ \w+) .*?(-?\d+) mm +(.+)', output)}
+    assert set(rows) == {'without hands', 'hands on'}, output[-2000:]
+    margin, rest = rows['without hands']
+    assert margin < 0 and 'fallen: ' in rest
+    margin, rest = rows['hands on']
+    left, right = (float(force) for force in re.findall(r'([\d.]+) N', rest))
+    # By moments about the toes: about 5 N each, of which the weight's lever needs 0.5.
+    assert margin > 20 and min(left, right) > 2.0 and max(left, right) < 8.0
+    assert rest.endswith('stays stable') and '\nrail: shown' in output
+
+
+@pytest.mark.skipif(not os.environ.get(EVERY_CHAPTER),
+                    reason=f'takes minutes; {EVERY_CHAPTER}=1 tests it')
+@pytest.mark.thorough
+def test_feedback_halves_the_error_on_a_slope_and_the_floor_is_level_afterwards(launch, observer):
+    launch(*foreground('slope,measure'), 'hidden:=none', 'once:=true')
+    output = observer.until_over()
+    rows = {how: (int(steps), float(error)) for how, steps, error in re.findall(
+        r'6\.0 deg down, (\S+) feedback +(\d) of 6 +([\d.]+) mm +-?\d+ mm', output)}
+    assert set(rows) == {'without', 'with'}, output[-2000:]
+    assert rows['without'][0] == rows['with'][0] == 6
+    assert rows['with'][1] < 0.5 * rows['without'][1]
+    assert '\nslope: shown' in output and '\nmeasure: shown' in output
+
+
+@pytest.mark.thorough
+def test_interrupt_ends_everything_within_three_seconds(launch):
+    """Of a quiet computer, and what a terminal shows until then."""
     terminal, inside = pty.openpty()
-    with demo(stdout=inside, mark=mark) as process:
-        os.close(inside)
-        text = _read_until(terminal, 'sways to the left')
-        assert 'error of the CoM' in text and 'real masses differ' in text
-        assert len(left_behind(mark)) >= 4
-        begun = time.monotonic()
-        process.send_signal(signal.SIGINT)
-        rest = threading.Thread(target=_drain, args=(terminal,), daemon=True)
-        rest.start()
-        assert process.wait(10.0) == 0
-        assert time.monotonic() - begun < 3.0
-    assert left_behind(mark) == []
+    launched = launch(*foreground('all'), stdout=inside)
+    os.close(inside)
+    text = _read_until(terminal, 'sways to the left')
+    assert 'error of the CoM' in text and 'real masses differ' in text
+    assert len(launched.commands()) >= 4
+    threading.Thread(target=_drain, args=(terminal,), daemon=True).start()
+    code, seconds = launched.interrupt()
+    assert code == 0 and seconds < 3.0 * busyness()
+    assert launched.commands() == []
 
 
 def _read_until(terminal, words):

@@ -20,7 +20,6 @@ import dataclasses
 import importlib
 from pathlib import Path
 import sys
-import time
 from typing import Any
 from xml.etree import ElementTree
 
@@ -28,12 +27,12 @@ from biped_com_ros.core.model.resources import package_share
 from biped_com_ros.launch_runner.actions import declared_arguments, load, Planner
 from biped_com_ros.launch_runner.context import Context
 from biped_com_ros.launch_runner.parameters import is_parameter_document, ParameterFiles
+from biped_com_ros.ros.topics.qos import LATCHED
 import pytest
-from support.launch_process import Launched
+from std_msgs.msg import String
+from support.launched import busyness, Launched, LIMIT
 from support.planned import given_parameters, install_gazebo, planned
 import yaml
-
-rclpy = pytest.importorskip('rclpy')
 
 SHARE = package_share()
 LAUNCH_FILES = sorted((SHARE / 'launch').glob('*.xml'))
@@ -42,34 +41,32 @@ ROBOT_FILES = {'rail.yaml'}
 PARAMETER_FILES = sorted(file for directory in ('.', 'demo', 'hidden')
                          for file in (SHARE / 'config' / directory).glob('*.yaml')
                          if file.name not in ROBOT_FILES)
-# What a configuration sets differently from the node's default on purpose: (file, parameter).
-DELIBERATE: set[tuple[str, str]] = set()
 
 
-def names(files: list[Path]) -> list[str]:
-    return [file.name for file in files]
+#: Those that start nodes of this package.
+OF_NODES = [file for file in LAUNCH_FILES if file.name != 'view.launch.xml']
+
+
+def each(files: list[Path]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize('file', files, ids=lambda file: file.name)
 
 
 # ---------------------------------------------------------------------------- launch files
 
 def test_there_are_the_launch_files_that_the_readme_promises() -> None:
-    assert names(LAUNCH_FILES) == ['bringup.launch.xml', 'calibration.launch.xml',
-                                   'demo.launch.xml', 'gait.launch.xml',
-                                   'gait_simulation.launch.xml', 'gazebo.launch.xml',
-                                   'gazebo_gravity.launch.xml',
-                                   'gravity_compensation.launch.xml',
-                                   'gravity_simulation.launch.xml', 'lowstate.launch.xml',
-                                   'payload.launch.xml', 'simulation.launch.xml',
-                                   'torso.launch.xml',
-                                   'torso_demo.launch.xml', 'two_pose.launch.xml',
-                                   'view.launch.xml', 'viewer.launch.xml']
+    assert ' '.join(file.name.removesuffix('.launch.xml') for file in LAUNCH_FILES) == (
+        'bringup calibration demo gait gait_simulation gazebo gazebo_gravity gravity_compensation '
+        'gravity_simulation lowstate payload simulation torso torso_demo two_pose view viewer')
 
 
-@pytest.mark.parametrize('file', LAUNCH_FILES, ids=names(LAUNCH_FILES))
-def test_every_argument_is_described_and_optional(file: Path) -> None:
+@each(LAUNCH_FILES)
+def test_arguments_are_described_and_optional_and_our_nodes_have_enclaves(file: Path) -> None:
     for argument in declared_arguments(load(file), Context({})):
         assert argument.description, argument.name
         assert argument.default is not None, argument.name
+    for node in ElementTree.parse(file).iter('node'):
+        if node.get('pkg') == 'biped_com_ros':
+            assert '--enclave /biped_com_ros/' in node.get('ros_args', ''), node.get('exec')
 
 
 def test_bringup_composes_by_default(tmp_path: Path) -> None:
@@ -116,24 +113,22 @@ def node_name(plan: Any) -> str:
     return str(renamed[0] if renamed else plan.name.rpartition('-')[0])
 
 
-@pytest.mark.parametrize('file', [file for file in names(LAUNCH_FILES)
-                                  if not file.startswith('view.')])
+@each(OF_NODES)
 def test_only_what_commands_nothing_is_respawned_by_default(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str) -> None:
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
     """An argument of one included file must not reach another one with another meaning."""
     directory = install_gazebo(tmp_path, monkeypatch)
-    found = respawned(directory, file)
+    found = respawned(directory, file.name)
     assert all(found.get(name, True) for name in ('suite', 'gazebo_truth'))
     assert not [name for name in COMMANDING & found.keys() if found[name]]
     assert not found.get('simulator', False)  # its end ends the launch
-    every = respawned(directory, file, respawn='all')
-    optional = {'torso_controller'} if file in OPTIONAL_TORSO else set()
+    every = respawned(directory, file.name, respawn='all')
+    optional = {'torso_controller'} if file.name in OPTIONAL_TORSO else set()
     assert all(every[name] != (name in optional) for name in COMMANDING & every.keys())
-    assert not any(respawned(directory, file, respawn='none').values())
+    assert not any(respawned(directory, file.name, respawn='none').values())
 
 
-@pytest.mark.parametrize('file', [path for path in LAUNCH_FILES if path.name != 'view.launch.xml'],
-                         ids=lambda path: path.name)
+@each(OF_NODES)
 def test_every_launch_file_of_nodes_declares_respawn_and_passes_it_on(file: Path) -> None:
     root = ElementTree.parse(file).getroot()
     assert {arg.get('name'): arg.get('default') for arg in root.findall('arg')}[
@@ -143,13 +138,6 @@ def test_every_launch_file_of_nodes_declares_respawn_and_passes_it_on(file: Path
         passed = {arg.get('name'): arg.get('value') for arg in include.iter('arg')}
         if included.endswith('.launch.xml') and included != 'view.launch.xml':
             assert passed.get('respawn') == '$(var respawn)', included
-
-
-@pytest.mark.parametrize('file', LAUNCH_FILES, ids=names(LAUNCH_FILES))
-def test_every_node_of_ours_has_an_enclave(file: Path) -> None:
-    for node in ElementTree.parse(file).iter('node'):
-        if node.get('pkg') == 'biped_com_ros':
-            assert '--enclave /biped_com_ros/' in node.get('ros_args', ''), node.get('exec')
 
 
 def test_the_suite_ends_the_launch_unless_it_is_respawned(tmp_path: Path) -> None:
@@ -224,41 +212,31 @@ def defaults(node: str) -> dict[str, Any]:
             else field.default_factory() for field in dataclasses.fields(dataclass_of(node))}
 
 
-@pytest.mark.parametrize('file', PARAMETER_FILES, ids=names(PARAMETER_FILES))
-def test_every_key_of_a_parameter_file_is_declared(file: Path) -> None:
-    for node, values in sections(file).items():
-        unknown = values.keys() - defaults(node).keys()
-        assert not unknown, f'{file.name}: {node} does not have {sorted(unknown)}'
-
-
 def plain(value: Any) -> Any:
     """Value as files write it; [''] is an empty list of strings with a known type."""
     value = list(value) if isinstance(value, tuple) else value
     return [] if value == [''] else value
 
 
-@pytest.mark.parametrize('file', PARAMETER_FILES, ids=names(PARAMETER_FILES))
-def test_values_have_the_declared_type(file: Path) -> None:
+@each(PARAMETER_FILES)
+def test_every_key_of_a_parameter_file_is_declared_and_has_its_type(file: Path) -> None:
     for node, values in sections(file).items():
+        declared = defaults(node)
+        unknown = values.keys() - declared.keys()
+        assert not unknown, f'{file.name}: {node} does not have {sorted(unknown)}'
         for name, value in values.items():
-            default = plain(defaults(node)[name])
+            default = plain(declared[name])
             assert type(value) is type(default), f'{file.name}: {name}'
             if default and isinstance(default, list):
                 assert {type(item) for item in value} <= {type(item) for item in default}
 
 
-NODE_FILES = [file for file in PARAMETER_FILES if file.parent.name == 'config']
-
-
-@pytest.mark.parametrize('file', NODE_FILES, ids=names(NODE_FILES))
+@each([file for file in PARAMETER_FILES if file.parent.name == 'config'])
 def test_a_nodes_file_shows_every_parameter_with_its_default(file: Path) -> None:
     (node, values), = sections(file).items()
     assert node == file.stem
-    assert values.keys() == defaults(node).keys()
-    different = {name for name, value in values.items()
-                 if plain(value) != plain(defaults(node)[name])}
-    different -= {name for name in different if (file.name, name) in DELIBERATE}
-    assert not different, f'{file.name} differs from the defaults in {sorted(different)}'
+    assert {name: plain(value) for name, value in values.items()} == {
+        name: plain(value) for name, value in defaults(node).items()}
 
 
 # --------------------------------------------------------------------- nodes that are started
@@ -301,9 +279,17 @@ TALKER_LAUNCH = """<launch>
 </launch>"""
 
 
+def assert_ended(launched: Launched) -> None:
+    """Interrupt it: all ends cleanly, within three seconds of a quiet computer."""
+    code, seconds = launched.interrupt()
+    assert code == 0 and seconds < 3.0 * busyness(), launched.output
+    for noise in ('still running', 'Traceback', 'FATAL', 'ERROR] [', 'WARN'):
+        assert noise not in launched.output.partition('shutting down')[2], launched.output
+    assert not any(Path(f'/proc/{pid}').exists() for pid in launched.pids())
+
+
 def test_names_remappings_and_parameters_reach_a_real_node(
-        tmp_path: Path, launch: Callable[..., Launched], listener: Any) -> None:
-    from std_msgs.msg import String
+        tmp_path: Path, launch: Callable[..., Launched], observer: Any) -> None:
     directory = tmp_path / 'prefix' / 'lib' / 'fake'
     directory.mkdir(parents=True)
     (directory / 'talker').write_text(f'#!{sys.executable}\n{TALKER}')
@@ -314,91 +300,68 @@ def test_names_remappings_and_parameters_reach_a_real_node(
     (tmp_path / 'talker.launch.xml').write_text(TALKER_LAUNCH)
     launched = launch(str(tmp_path / 'talker.launch.xml'), 'word:=007',
                       prefix=str(tmp_path / 'prefix'))
-    name, parameters = eval(listener(String, '/robot1/sub/chat', launched).data)
+    name, parameters = eval(observer.first(String, '/robot1/sub/chat').data)
     assert name == '/robot1/sub/speaker'
     assert parameters == {
         'word': '007', 'number': 3, 'ratio': 1.0, 'flag': True, 'group.deep': 'x',
         'items': ['a', 'b'], 'from_file': 4, 'overridden': 2}
-    code, duration = launched.interrupt()
-    assert code == 0 and duration < 3.0, launched.output
-    assert not any(Path(f'/proc/{pid}').exists() for pid in launched.pids())
+    assert_ended(launched)
 
 
-@pytest.mark.parametrize('composed', ['true', 'false'])
+@pytest.mark.thorough
+@pytest.mark.parametrize('composed, processes', [('true', 4), ('false', 6)])
 def test_the_whole_runs_in_a_namespace_and_ends_at_ctrl_c(
-        launch: Callable[..., Launched], listener: Any, composed: str) -> None:
+        launch: Callable[..., Launched], observer: Any, composed: str, processes: int) -> None:
     from geometry_msgs.msg import PointStamped, WrenchStamped
-    from std_msgs.msg import String
+    from tf2_msgs.msg import TFMessage
     launched = launch('simulation.launch.xml', 'namespace:=r1', f'composed:={composed}')
-    assert '<robot' in listener(String, '/r1/robot_description', launched).data
-    weight = listener(WrenchStamped, '/r1/wrench_aggregator/wrench', launched)
+    assert '<robot' in observer.first(String, '/r1/robot_description', LATCHED).data
+    weight = observer.first(WrenchStamped, '/r1/wrench_aggregator/wrench')
     assert weight.wrench.force.z > 20.0
-    com = listener(PointStamped, '/r1/com_estimator/com', launched)
-    truth = listener(PointStamped, '/r1/simulator/truth/com', launched)
+    com = observer.first(PointStamped, '/r1/com_estimator/com')
+    truth = observer.first(PointStamped, '/r1/simulator/truth/com')
     assert com.header.frame_id == truth.header.frame_id == 'odom'
     assert abs(com.point.z - truth.point.z) < 0.02
-    assert len(launched.pids()) == (4 if composed == 'true' else 6)
-    listener.state('/r1/gravity_compensation', 'unconfigured', launched)
-    listener.state('/r1/torso_controller', 'active', launched)
-    code, duration = launched.interrupt()
-    assert duration < 3.0, launched.output
-    assert code == 0, launched.output
-    for noise in ('still running', 'Traceback', 'FATAL', 'ERROR] [', 'WARN'):
-        assert noise not in launched.output.partition('shutting down')[2], launched.output
-    assert not any(Path(f'/proc/{pid}').exists() for pid in launched.pids())
+    assert observer.first(TFMessage, '/r1/tf').transforms[0].header.frame_id
+    assert len(launched.pids()) == processes
+    observer.until_state('/r1/gravity_compensation', 'unconfigured')
+    observer.until_state('/r1/torso_controller', 'active')
+    assert_ended(launched)
 
 
-def test_frames_of_a_namespaced_robot_are_its_own(
-        launch: Callable[..., Launched], listener: Any) -> None:
-    tf2_msgs = pytest.importorskip('tf2_msgs.msg')
-    launched = launch('simulation.launch.xml', 'namespace:=r2')
-    message = listener(tf2_msgs.TFMessage, '/r2/tf', launched)
-    assert message.transforms[0].header.frame_id
-
-
+@pytest.mark.thorough
 def test_a_robot_without_tendons_needs_no_torso_controller(
-        launch: Callable[..., Launched], listener: Any) -> None:
+        launch: Callable[..., Launched], observer: Any) -> None:
     launched = launch('bringup.launch.xml', 'robot:=talos', 'namespace:=r3')
-    listener.state('/r3/gravity_compensation', 'unconfigured', launched)
-    deadline = time.monotonic() + 30.0
-    while "not started: robot 'talos' has no tendon-driven torso" not in launched.output:
-        assert time.monotonic() < deadline, launched.output
-        time.sleep(0.1)
+    observer.until_state('/r3/gravity_compensation', 'unconfigured')
+    observer.until(lambda: "not started: robot 'talos' has no tendon-driven torso"
+                   in launched.output, 'the reason')
     code, _ = launched.interrupt()
     assert code == 0, launched.output
 
 
+@pytest.mark.thorough
 def test_a_description_that_does_not_exist_ends_the_launch(
         launch: Callable[..., Launched]) -> None:
     launched = launch('simulation.launch.xml', 'robot:=biped', 'urdf:=/nowhere.urdf')
-    assert launched.process.wait(timeout=30) == 1
+    assert launched.process.wait(LIMIT) == 1
     assert '/nowhere.urdf' in launched.output
     assert 'shutting down: simulator-1 has ended' in launched.output
 
 
-@pytest.mark.parametrize('robot, error', [
-    ('bipedd', "unknown robot 'bipedd'; did you mean 'biped'?"),
-    ('nowhere.yaml', "robot file 'nowhere.yaml' cannot be read"),
-    ('{broken}', 'broken.yaml')])
-def test_a_wrong_robot_is_reported_once_before_anything_starts(
-        robot: str, error: str, launch: Callable[..., Launched], tmp_path: Path) -> None:
-    """Each of seven nodes reported it, and the page had an address before it ended, too."""
-    broken = tmp_path / 'broken.yaml'
-    broken.write_text('base_lnk: pelvis\n')
-    launched = launch('demo.launch.xml', f'robot:={robot.format(broken=broken)}')
-    assert launched.process.wait(timeout=30) == 2
-    line, = launched.output.splitlines()
-    assert line.startswith('run_launch: ') and error in line
-
-
 @pytest.mark.parametrize('argument, error', [
+    ('robot:=bipedd', "unknown robot 'bipedd'; did you mean 'biped'?"),
+    ('robot:=nowhere.yaml', "robot file 'nowhere.yaml' cannot be read"),
+    ('robot:={broken}', 'broken.yaml'),
     ('chapters:=measure,pusch', "unknown chapter 'pusch'"),
     ('rate:=fast', "argument 'rate': 'fast' is not a number")])
-def test_a_wrong_chapter_or_number_is_reported_before_anything_starts(
-        argument: str, error: str, launch: Callable[..., Launched]) -> None:
-    """The nodes reported it after 7 to 14 s."""
-    launched = launch('demo.launch.xml', argument)
-    assert launched.process.wait(timeout=30) == 2
+def test_a_wrong_argument_is_reported_once_before_anything_starts(
+        argument: str, error: str, launch: Callable[..., Launched], tmp_path: Path) -> None:
+    """Each of seven nodes reported it after 7 to 14 s, and the page had an address before."""
+    broken = tmp_path / 'broken.yaml'
+    broken.write_text('base_lnk: pelvis\n')
+    launched = launch('demo.launch.xml', argument.format(broken=broken))
+    assert launched.process.wait(LIMIT) == 2
     line, = launched.output.splitlines()
     assert line.startswith('run_launch: ') and error in line
 

@@ -1,0 +1,24 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What `make test` runs of many similar cases."""
+
+from typing import Any
+
+import pytest
+
+
+def thorough_but(first: Any, *others: Any) -> list[Any]:
+    """Return parameters of a test: all but the first are left to `make test-all`."""
+    return [first, *(pytest.param(*(other if isinstance(other, tuple) else (other,)),
+                                  marks=pytest.mark.thorough) for other in others)]
