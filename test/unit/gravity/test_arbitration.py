@@ -49,20 +49,18 @@ class ArbitrationScene:
 
 
 @pytest.mark.parametrize('is_at_zero', [True, False])
-def test_nothing_wrong_permits_everything(is_at_zero):
-    scene = ArbitrationScene(is_at_zero)
-    assert scene.step() == ('', '')
-    assert scene.arbiter.is_applied and not scene.arbiter.is_blocked
-
-
-@pytest.mark.parametrize('is_at_zero', [True, False])
-def test_a_controller_with_other_joints_never_gets_a_message(is_at_zero):
+def test_a_controller_with_other_joints_and_a_killed_node_refuse_everything(is_at_zero):
     scene = ArbitrationScene(is_at_zero)
     scene.controller.problem = WRONG
     assert scene.step() == (WRONG, WRONG)
     assert scene.arbiter.is_blocked
     scene.controller.applies_commands = False
     assert not scene.arbiter.is_blocked
+    scene.controller.problem, scene.predecessor.is_pending = '', True
+    assert scene.step() == (PENDING, PENDING)  # its efforts are continued first
+    scene.predecessor.is_pending, scene.controller.applies_commands = False, True
+    assert scene.step() == ('', '')
+    assert scene.arbiter.is_applied and not scene.arbiter.is_blocked
 
 
 def test_what_is_not_known_yet_delays_the_begin_and_interrupts_nothing():
@@ -128,22 +126,9 @@ def test_a_controller_that_applies_nothing_begins_at_zero():
     assert scene.step() == (RESTARTING, RESTARTING) and scene.controller.begun == 0
     scene.efforts.is_at_zero = True
     assert scene.step() == ('', '') and scene.controller.begun == 1
-
-
-def test_a_controller_that_comes_after_the_inhibition_was_computed_gets_nothing():
-    scene = ArbitrationScene()
     assert scene.arbiter.inhibition() == ''
-    scene.controller.must_restart = True
+    scene.controller.must_restart = True  # it comes after the inhibition was computed
     assert scene.arbiter.refusal() == RESTARTING
-
-
-@pytest.mark.parametrize('is_at_zero', [True, False])
-def test_efforts_of_a_killed_node_are_continued_first(is_at_zero):
-    scene = ArbitrationScene(is_at_zero)
-    scene.predecessor.is_pending = True
-    assert scene.step() == (PENDING, PENDING)
-    scene.predecessor.is_pending = False
-    assert scene.step() == ('', '')
 
 
 def test_whatever_refuses_a_message_also_inhibits_the_next_efforts():

@@ -15,8 +15,11 @@
 
 from __future__ import annotations
 
+import math
+
 from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
 from biped_com_ros.core.geometry.polygon import distances_inside, half_planes
+from biped_com_ros.core.gravity.attitude import UprightCheck
 from biped_com_ros.core.gravity.compensation import (
     CompensationSettings, GravityCompensator, support_problem)
 from biped_com_ros.core.gravity.model import ContactSolution
@@ -35,6 +38,24 @@ def model():
     return RobotModel.load('talos')
 
 
+@pytest.fixture(scope='module')
+def state(model):
+    """Return it in its posture."""
+    return model.state(model.posture())
+
+
+@pytest.fixture
+def compensator(model):
+    return GravityCompensator(model)
+
+
+@pytest.fixture
+def standing(compensator, state):
+    """Return a compensator that has had the wrenches of a robot on both feet at 0 s."""
+    efforts(compensator, state, UP, 0, standing_wrenches(compensator))
+    return compensator
+
+
 def standing_wrenches(compensator, left=0.5):
     """Vertical forces that share the weight."""
     wrenches = np.zeros((2, 6))
@@ -49,19 +70,15 @@ def efforts(compensator, state, up, stamp_ns, wrenches=()):
     return compensator.efforts(compensator.gravity_model.load(state, up), stamp_ns)
 
 
-def test_auto_follows_the_forces(model):
-    compensator = GravityCompensator(model)
-    state = model.state(model.posture())
+def test_auto_follows_the_forces(compensator, state):
     found = efforts(compensator, state, UP, 0, standing_wrenches(compensator, 0.52))
     load = compensator.gravity_model.load(state, UP)
     np.testing.assert_allclose(found, load.on_contacts(np.array([0.52, 0.48])).efforts, atol=1e-9)
     assert compensator.mode == 'left, right'
 
 
-def test_planned_shares_replace_the_measured_ones_until_they_expire(model):
+def test_planned_shares_replace_the_measured_ones_until_they_expire(compensator, state):
     """A landing foot measures no force yet, and has to be loaded all the same."""
-    compensator = GravityCompensator(model)
-    state = model.state(model.posture())
     wrenches = standing_wrenches(compensator, 0.5)
     load = compensator.gravity_model.load(state, UP)
     efforts(compensator, state, UP, 0, wrenches)
@@ -75,18 +92,10 @@ def test_planned_shares_replace_the_measured_ones_until_they_expire(model):
         efforts(compensator, state, UP, 200_000_000, 0.0 * wrenches)
 
 
-@pytest.mark.parametrize('shares', ([0.5, 0.6], [1.5, -0.5], [np.nan, 1.0]))
-def test_planned_shares_that_are_invalid_are_refused(model, shares):
-    with pytest.raises(InputError, match='planned shares'):
-        GravityCompensator(model).plan_shares(np.array(shares), 0)
-
-
-def test_forces_count_along_gravity_not_along_the_sole(model):
+def test_forces_count_along_gravity_not_along_the_sole(model, state):
     """On a slope the force along the sole's normal is less than the load."""
-    settings = CompensationSettings(cop_tolerance=1.0)
-    compensator, up = GravityCompensator(model, settings), np.array([0.2, 0.0, 1.0])
-    up /= np.linalg.norm(up)
-    state = model.state(model.posture())
+    compensator = GravityCompensator(model, CompensationSettings(cop_tolerance=1.0))
+    up = np.array([0.2, 0.0, 1.0]) / np.linalg.norm([0.2, 0.0, 1.0])
     R_sole_base = state.placements_in_base(model.soles)[:, :3]
     wrenches = np.zeros((2, 6))
     wrenches[:, :3] = compensator.gravity_model.weight * np.array(
@@ -95,8 +104,7 @@ def test_forces_count_along_gravity_not_along_the_sole(model):
     np.testing.assert_allclose(compensator.sharing.values, [0.3, 0.7], atol=1e-9)
 
 
-def test_fixed_and_named_supports(model):
-    state = model.state(model.posture())
+def test_fixed_and_named_supports(state, model):
     fixed = GravityCompensator(model, CompensationSettings(support='fixed'))
     load = fixed.gravity_model.load(state, UP)
     np.testing.assert_allclose(efforts(fixed, state, UP, 0), load.fixed_base_efforts())
@@ -109,9 +117,8 @@ def test_fixed_and_named_supports(model):
     np.testing.assert_allclose(efforts(both, state, UP, 0), efforts(every, state, UP, 0))
 
 
-def test_gains_and_groups(model):
+def test_gains_and_groups(state, model):
     compensator = GravityCompensator(model, CompensationSettings(support='all'))
-    state = model.state(model.posture())
     whole = efforts(compensator, state, UP, 0)
     gains = np.ones(len(model.joint_names))
     gains[3] = 0.25
@@ -150,37 +157,34 @@ def test_supports_whose_centre_of_pressure_leaves_the_sole_are_refused(model):
     assert results == {True, False}
 
 
-def test_a_contact_that_would_have_to_pull_is_refused(model):
-    compensator = GravityCompensator(model)
-    load = compensator.gravity_model.load(model.state(model.posture()), UP)
+def test_reasons(compensator, state, model):
+    standing, weight = standing_wrenches(compensator), compensator.gravity_model.weight
+    for number, (one, up, wrenches, error, words) in enumerate((
+            (compensator, UP, np.zeros((2, 6)), InputError, 'in the air'),
+            (compensator, -UP, standing, InputError, 'tilted'),
+            (GravityCompensator(model), UP, (), ConfigurationError,
+             'needs the measured wrenches'),
+            (compensator, UP, 9.81 * standing, InputError, 'not plausible; check the units'))):
+        compensator.reset()
+        with pytest.raises(error, match=words):
+            efforts(one, state, up, number, wrenches)
+    compensator.reset()
+    efforts(compensator, state, UP, 5, standing)
+    with pytest.raises(UnknownNameError, match='tail'):
+        compensator.configure(CompensationSettings(support='tail'))
+    assert compensator.settings.support == 'auto'
+    for shares in ([0.5, 0.6], [1.5, -0.5], [np.nan, 1.0]):
+        with pytest.raises(InputError, match='planned shares'):
+            compensator.plan_shares(np.array(shares), 0)
+    load = compensator.gravity_model.load(state, UP)
     pulled = [wrench.tolist() for wrench in load.on_contacts([0.5, 0.5]).wrenches]
-    weight = compensator.gravity_model.weight
     pulled[1][2] -= weight
     assert "balance requires contact 'right' to pull with" in support_problem(
         ContactSolution(load, [0.5, 0.5], pulled), 1.0)
 
 
-def test_reasons(model):
-    compensator = GravityCompensator(model)
-    state = model.state(model.posture())
-    with pytest.raises(InputError, match='in the air'):
-        efforts(compensator, state, UP, 0, np.zeros((2, 6)))
-    with pytest.raises(InputError, match='tilted'):
-        efforts(compensator, state, -UP, 1, standing_wrenches(compensator))
-    with pytest.raises(ConfigurationError, match='needs the measured wrenches'):
-        efforts(GravityCompensator(model), state, UP, 0)
-    with pytest.raises(UnknownNameError, match='tail'):
-        GravityCompensator(model, CompensationSettings(support='tail'))
-    compensator.reset()
-    with pytest.raises(InputError, match='not plausible; check the units'):
-        efforts(compensator, state, UP, 2, 9.81 * standing_wrenches(compensator))
-    compensator.reset()
-    efforts(compensator, state, UP, 2, standing_wrenches(compensator))
-
-
 @pytest.mark.parametrize('value', (np.nan, np.inf, -np.inf))
-def test_wrenches_that_are_not_finite_are_refused_and_do_not_last(model, value):
-    compensator, state = GravityCompensator(model), model.state(model.posture())
+def test_wrenches_that_are_not_finite_are_refused_and_do_not_last(compensator, state, value):
     good = standing_wrenches(compensator)
     expected = efforts(compensator, state, UP, 0, good)
     bad = good.copy()
@@ -190,8 +194,7 @@ def test_wrenches_that_are_not_finite_are_refused_and_do_not_last(model, value):
     np.testing.assert_allclose(efforts(compensator, state, UP, 4_000_000, good), expected)
 
 
-def test_a_reset_clears_the_plan_and_a_jump_of_the_attitude(model):
-    compensator, state = GravityCompensator(model), model.state(model.posture())
+def test_a_reset_clears_the_plan_and_a_jump_of_the_attitude(compensator, state):
     efforts(compensator, state, UP, 10_000_000_000, standing_wrenches(compensator))
     compensator.plan_shares(np.array([0.6, 0.4]), 10_200_000_000)
     with pytest.raises(InputError, match='jumped'):
@@ -199,18 +202,6 @@ def test_a_reset_clears_the_plan_and_a_jump_of_the_attitude(model):
     compensator.reset()  # the clock was set back
     efforts(compensator, state, UP, 1_000_000_000, standing_wrenches(compensator))
     assert compensator.sharing.values == pytest.approx([0.5, 0.5])
-
-
-def test_invalid_settings_leave_the_old_ones(model):
-    compensator = GravityCompensator(model)
-    with pytest.raises(UnknownNameError):
-        compensator.configure(CompensationSettings(support='tail'))
-    assert compensator.settings.support == 'auto'
-
-
-def numbers(compensator, left):
-    """Return the wrenches of both feet as plain numbers."""
-    return standing_wrenches(compensator, left).tolist()
 
 
 def test_shares_follow_when_all_feet_are_measured_at_an_instant(model):
@@ -221,7 +212,7 @@ def test_shares_follow_when_all_feet_are_measured_at_an_instant(model):
         efforts(one, state, UP, 0, standing_wrenches(one))
     load = early.gravity_model.load(state, UP)
     for i in range(1, 40):
-        left, right = numbers(early, 0.7)
+        left, right = standing_wrenches(early, 0.7).tolist()
         early.update_wrench(0, left, i * step)
         before = early.sharing.values
         early.update_wrench(1, right, i * step)
@@ -232,45 +223,38 @@ def test_shares_follow_when_all_feet_are_measured_at_an_instant(model):
     assert 0.6 < early.sharing.values[0] < 0.69  # rate limited, and under way
 
 
-def test_wrenches_of_different_times_count_at_the_next_posture(model):
-    compensator, state = GravityCompensator(model), model.state(model.posture())
-    efforts(compensator, state, UP, 0, standing_wrenches(compensator))
-    load, (left, right) = compensator.gravity_model.load(state, UP), numbers(compensator, 0.51)
-    compensator.update_wrench(0, left, 1_000_000)
-    compensator.update_wrench(1, right, 1_500_000)
-    assert compensator.sharing.values == pytest.approx([0.5, 0.5])
-    compensator.efforts(load, 10_000_000)
-    assert compensator.sharing.values == pytest.approx([0.51, 0.49], abs=0.01)
+def test_wrenches_of_different_times_count_at_the_next_posture(standing, state):
+    load = standing.gravity_model.load(state, UP)
+    left, right = standing_wrenches(standing, 0.51).tolist()
+    standing.update_wrench(0, left, 1_000_000)
+    standing.update_wrench(1, right, 1_500_000)
+    assert standing.sharing.values == pytest.approx([0.5, 0.5])
+    standing.efforts(load, 10_000_000)
+    assert standing.sharing.values == pytest.approx([0.51, 0.49], abs=0.01)
 
 
-def test_joints_that_are_a_little_behind_the_feet_are_no_step_back_in_time(model):
+def test_joints_that_are_a_little_behind_the_feet_are_no_step_back_in_time(standing, state):
     """Else shares would jump to their targets without the rate limit."""
-    compensator, state = GravityCompensator(model), model.state(model.posture())
-    efforts(compensator, state, UP, 0, standing_wrenches(compensator))
-    load = compensator.gravity_model.load(state, UP)
-    for contact, wrench in enumerate(numbers(compensator, 0.8)):
-        compensator.update_wrench(contact, wrench, 4_000_000)
-    share, _ = compensator.sharing.values
-    assert 0.5 < share < 0.52 and not compensator.sharing.settled
-    compensator.efforts(load, 3_000_000)
-    assert compensator.sharing.values[0] == share
-    compensator.efforts(load, 5_000_000)
-    assert share < compensator.sharing.values[0] < 0.52
+    load = standing.gravity_model.load(state, UP)
+    for contact, wrench in enumerate(standing_wrenches(standing, 0.8).tolist()):
+        standing.update_wrench(contact, wrench, 4_000_000)
+    share, _ = standing.sharing.values
+    assert 0.5 < share < 0.52 and not standing.sharing.settled
+    standing.efforts(load, 3_000_000)
+    assert standing.sharing.values[0] == share
+    standing.efforts(load, 5_000_000)
+    assert share < standing.sharing.values[0] < 0.52
 
 
-def test_axes_of_an_old_posture_are_not_used(model):
+def test_axes_of_an_old_posture_are_not_used(standing, state):
     """The robot may have moved since the last posture."""
-    compensator, state = GravityCompensator(model), model.state(model.posture())
-    efforts(compensator, state, UP, 0, standing_wrenches(compensator))
-    for contact, wrench in enumerate(numbers(compensator, 0.8)):
-        compensator.update_wrench(contact, wrench, 200_000_000)
-    assert compensator.sharing.values == pytest.approx([0.5, 0.5])
+    for contact, wrench in enumerate(standing_wrenches(standing, 0.8).tolist()):
+        standing.update_wrench(contact, wrench, 200_000_000)
+    assert standing.sharing.values == pytest.approx([0.5, 0.5])
 
 
-def test_a_foot_sensor_that_stops_is_not_used(model):
+def test_a_foot_sensor_that_stops_is_not_used(compensator, state, model):
     """It reads 0 N with fresh stamps, the other half of the weight: the weight is missing."""
-    compensator = GravityCompensator(model)
-    state = model.state(model.posture())
     standing, ms = standing_wrenches(compensator), 1_000_000
     before = efforts(compensator, state, UP, 0, standing)
     dead = standing.copy()
@@ -302,3 +286,26 @@ def test_forces_are_compared_with_calibrated_masses():
     for i in range(50):
         assert efforts(compensator, state, UP, 20_000_000 * i, wrenches).any()
     assert not compensator.balance.doubtful
+
+
+# ---- plausible attitudes
+
+
+def up(tilt):
+    """Return the vertical in a base that leans forward."""
+    return [float(np.sin(tilt)), 0.0, float(np.cos(tilt))]
+
+
+@pytest.mark.parametrize('tilts, words', (
+    (((0.9, 0, True), (3.1, 0, False)), 'tilted by 178 deg'),
+    (((0.0, 0, True), (0.01, 2, True), (0.3, 4, False), (0.3, 400, False), (0.3, 600, True)), ''),
+    (((0.01, 2, True), (0.3, 4, False)), 'jumped by 16.6 deg'),
+    (((math.nan, 0, False), (0.0, 2, True)), ''),
+    (tuple((0.5 * math.sin(0.03 * k), 2 * k, True) for k in range(500)), '')))
+def test_an_attitude_upside_down_or_that_jumps_is_not_plausible_until_it_settles(tilts, words):
+    check = UprightCheck(1.0, 10.0, 0.5)
+    for tilt, ms, is_plausible in tilts:
+        if abs(tilt) > 3.0:
+            check.reset()
+        assert check.update(up(tilt), 1_000_000 * ms) is is_plausible
+    assert words in check.problem

@@ -24,23 +24,18 @@ import numpy as np
 import pytest
 
 WEIGHT = 900.0
+FIRM = [450.0, 450.0]
 STEP_NS = 2_000_000  # 500 Hz
 
 
-def ramp(start, end, seconds):
-    """Vertical force of the right foot over time, N."""
-    return np.linspace(start, end, round(seconds * 500))
+@pytest.fixture
+def sharing():
+    return LoadSharing(2, WEIGHT)
 
 
-def test_follows_forces_where_both_feet_stand_firmly():
-    sharing = LoadSharing(2, WEIGHT)
-    np.testing.assert_allclose(sharing.update([600.0, 300.0], 0), [2.0 / 3.0, 1.0 / 3.0])
-    assert all(sharing.values)
-
-
-def test_is_exactly_zero_before_lift_off():
-    sharing, at_zero = LoadSharing(2, WEIGHT), None
-    for i, force in enumerate(ramp(450.0, 0.0, 1.0)):
+def test_is_exactly_zero_before_lift_off(sharing):
+    at_zero = None
+    for i, force in enumerate(np.linspace(450.0, 0.0, 500)):  # of the right foot, in 1 s
         shares = sharing.update([WEIGHT - force, force], i * STEP_NS)
         assert sum(shares) == pytest.approx(1.0, abs=1e-12)
         if at_zero is None and shares[1] == 0.0:
@@ -49,11 +44,10 @@ def test_is_exactly_zero_before_lift_off():
     assert sharing.values[0] > 0.0 == sharing.values[1]
 
 
-def test_a_foot_that_is_pulled_a_little_has_no_negative_zero():
-    sharing = LoadSharing(2, WEIGHT)
+def test_a_foot_that_is_pulled_a_little_has_no_negative_zero(sharing):
     assert not np.signbit(sharing.update([900.0, -0.1], 0)).any()
     for step in range(1, 1000):
-        shares = sharing.update([450.0, 450.0] if step < 100 else [900.0, -0.1], step * STEP_NS)
+        shares = sharing.update(FIRM if step < 100 else [900.0, -0.1], step * STEP_NS)
         assert not np.signbit(shares).any()
     assert sharing.values[0] > 0.0 == sharing.values[1]
 
@@ -94,8 +88,7 @@ def test_efforts_are_continuous_from_double_to_single_support_and_back(robot):
     assert 0.0 < worst < 0.005
 
 
-def test_in_the_air_shares_are_held_and_come_back_smoothly():
-    sharing = LoadSharing(2, WEIGHT)
+def test_in_the_air_shares_are_held_and_come_back_smoothly(sharing):
     sharing.update([800.0, 100.0], 0)
     held = list(sharing.values)
     sharing.update([10.0, 5.0], STEP_NS)
@@ -103,29 +96,20 @@ def test_in_the_air_shares_are_held_and_come_back_smoothly():
     np.testing.assert_array_equal(sharing.values, held)
     sharing.update([200.0, 200.0], 2 * STEP_NS)  # 0.44: between `air` and `ground`
     assert sharing.in_air
-    sharing.update([450.0, 450.0], 3 * STEP_NS)
+    sharing.update(FIRM, 3 * STEP_NS)
     assert not sharing.in_air
     assert np.abs(np.subtract(sharing.values, held)).max() <= 2.0 * 0.002 + 1e-12
 
 
-def test_starts_in_the_air_and_takes_the_first_stance_at_once():
-    sharing = LoadSharing(2, WEIGHT)
-    assert sharing.in_air and not any(sharing.update([0.0, 0.0], 0))
-    np.testing.assert_allclose(sharing.update([450.0, 450.0], STEP_NS), 0.5)
-
-
-def test_starts_anew_after_a_clock_jump():
-    sharing = LoadSharing(2, WEIGHT)
-    sharing.update([900.0, 0.0], 10 * STEP_NS)
-    np.testing.assert_allclose(sharing.update([450.0, 450.0], 0), 0.5)
-
-
-@pytest.mark.parametrize('force', (float('nan'), float('inf'), float('-inf')))
-def test_forces_that_are_not_finite_are_not_used(force):
-    sharing = LoadSharing(2, WEIGHT)
-    assert not any(sharing.update([450.0, force], 0)) and sharing.in_air
-    np.testing.assert_allclose(sharing.update([450.0, 450.0], STEP_NS), 0.5)
-    np.testing.assert_allclose(sharing.update([450.0, force], 2 * STEP_NS), 0.5)
+@pytest.mark.parametrize('forces', (
+    [0.0, 0.0], *([450.0, force] for force in (float('nan'), float('inf'), float('-inf')))))
+def test_the_first_stance_is_taken_at_once_and_forces_that_are_not_finite_not(sharing, forces):
+    assert sharing.in_air and not any(sharing.update(forces, 0)) and sharing.in_air
+    np.testing.assert_allclose(sharing.update(FIRM, STEP_NS), 0.5)
+    if np.any(forces):
+        np.testing.assert_allclose(sharing.update(forces, 2 * STEP_NS), 0.5)
+    # After a step back of the clock it starts anew.
+    np.testing.assert_allclose(sharing.update([600.0, 300.0], 0), [2.0 / 3.0, 1.0 / 3.0])
 
 
 @pytest.mark.parametrize(('values', 'message'), (
@@ -150,6 +134,8 @@ def test_a_foot_that_may_be_in_the_air_gets_no_share():
     assert uncertain.update(forces, 0, [0.05 * WEIGHT, 0.05 * WEIGHT]) == [1.0, 0.0]
 
 
-def test_uncertain_forces_of_feet_that_stand_firmly_are_shared_as_they_are():
-    sharing, deviations = LoadSharing(2, WEIGHT), [0.05 * WEIGHT] * 2
-    np.testing.assert_allclose(sharing.update([600.0, 300.0], 0, deviations), [2 / 3, 1 / 3])
+@pytest.mark.parametrize('deviations', ((), ([0.05 * WEIGHT] * 2,)))
+def test_forces_of_feet_that_stand_firmly_are_shared_as_they_are(sharing, deviations):
+    found = sharing.update([600.0, 300.0], 0, *deviations)
+    np.testing.assert_allclose(found, [2 / 3, 1 / 3])
+    assert all(sharing.values)

@@ -40,12 +40,15 @@ def gravity(request):
     return GravityModel(RobotModel.load(request.param))
 
 
-def tilted(gravity, roll, pitch, positions=None):
+@pytest.fixture(scope='module')
+def talos():
+    return GravityModel(RobotModel.load('talos'))
+
+
+def tilted(gravity, roll, pitch):
     """Return the load of a robot whose base leans."""
-    model = gravity.model
     up = np.array([np.sin(pitch), np.sin(roll), 1.0])
-    positions = model.posture() if positions is None else positions
-    return gravity.load(model.state(positions), up / np.linalg.norm(up))
+    return gravity.load(gravity.model.state(gravity.model.posture()), up / np.linalg.norm(up))
 
 
 def centroid(corners):
@@ -111,42 +114,40 @@ def test_keeps_all_limits_where_the_closed_form_does_not(gravity):
     assert 'sole' in kinds
 
 
-def test_effort_limits_are_kept_by_other_internal_forces():
-    gravity = GravityModel(RobotModel.load('talos'))
-    load = tilted(gravity, 0.0, 0.02)
+def test_effort_limits_are_kept_by_other_internal_forces(talos):
+    load = tilted(talos, 0.0, 0.02)
     shares = np.array([0.3, 0.7])
     free = load.on_contacts(shares)
-    used = np.max(np.abs(free.efforts) / gravity.effort_limits)
+    used = np.max(np.abs(free.efforts) / talos.effort_limits)
     limits = SupportLimits(effort_fraction=0.9 * used)
-    support = load.on_contacts(shares, BoundedNorm(gravity, limits))
+    support = load.on_contacts(shares, BoundedNorm(talos, limits))
     assert_kept(support, limits)
     assert np.abs(support.efforts - free.efforts).max() > 0.1
 
 
-def test_is_the_optimum():
+def test_is_the_optimum(talos):
     """A general solver, given the same limits, finds nothing cheaper."""
-    gravity = GravityModel(RobotModel.load('talos'))
     limits = SupportLimits(torsional_friction=0.01, sole_margin=0.02, effort_fraction=np.inf)
-    bounded, shares = BoundedNorm(gravity, limits), np.array([0.1, 0.9])
-    load = tilted(gravity, 0.01, 0.03)
+    bounded, shares = BoundedNorm(talos, limits), np.array([0.1, 0.9])
+    load = tilted(talos, 0.01, 0.03)
     support = load.on_contacts(shares, bounded)
     assert bounded.iterations > 0
     metric = np.tile([1.0, 1.0, 1.0, 100.0, 100.0, 100.0], 2) / np.repeat(shares, 6)
-    metric /= gravity.weight ** 2
-    rows = np.kron(np.eye(2), contact_rows(gravity.contacts[0], limits))
+    metric /= talos.weight ** 2
+    rows = np.kron(np.eye(2), contact_rows(talos.contacts[0], limits))
     grasp = np.hstack([grasp_of(row) for row in load.placements])
     total = grasp @ support.wrenches_at_centres.ravel()
     found = minimize(
         lambda f: f @ (metric * f), load.on_contacts(shares).wrenches_at_centres.ravel(),
         jac=lambda f: 2.0 * metric * f, method='SLSQP', options={'ftol': 1e-14, 'maxiter': 500},
         constraints=[
-            {'type': 'eq', 'fun': lambda f: (grasp @ f - total) / gravity.weight,
-             'jac': lambda f: grasp / gravity.weight},
-            {'type': 'ineq', 'fun': lambda f: rows @ f / gravity.weight,
-             'jac': lambda f: rows / gravity.weight}])
+            {'type': 'eq', 'fun': lambda f: (grasp @ f - total) / talos.weight,
+             'jac': lambda f: grasp / talos.weight},
+            {'type': 'ineq', 'fun': lambda f: rows @ f / talos.weight,
+             'jac': lambda f: rows / talos.weight}])
     assert found.success
     np.testing.assert_allclose(
-        support.wrenches_at_centres.ravel(), found.x, atol=1e-3 * gravity.weight)
+        support.wrenches_at_centres.ravel(), found.x, atol=1e-3 * talos.weight)
     cost = support.wrenches_at_centres.ravel() @ (metric * support.wrenches_at_centres.ravel())
     assert cost == pytest.approx(found.fun, rel=1e-6)
 
@@ -158,37 +159,34 @@ def grasp_of(row):
     return np.block([[row[:3].T, np.zeros((3, 3))], [lever @ row[:3].T, row[:3].T]])
 
 
-def test_a_single_foot_has_one_solution_or_none():
-    gravity = GravityModel(RobotModel.load('talos'))
-    bounded, one = BoundedNorm(gravity), np.array([1.0, 0.0])
-    load = tilted(gravity, 0.0, 0.0)
+def test_a_single_foot_has_one_solution_or_none(talos):
+    bounded, one = BoundedNorm(talos), np.array([1.0, 0.0])
+    load = tilted(talos, 0.0, 0.0)
     with pytest.raises(InputError, match='cannot balance'):
         load.on_contacts(one, bounded)  # the CoM is between the feet
     # The solver starts anew after a problem without solution.
     np.testing.assert_allclose(load.on_contacts(EVEN, bounded).residual, 0.0, atol=1e-9)
-    over = tilted(gravity, -0.1, 0.0)
+    over = tilted(talos, -0.1, 0.0)
     np.testing.assert_allclose(
         over.on_contacts(one, bounded).efforts, over.on_contacts(one).efforts, atol=1e-9)
 
 
-def test_is_continuous_while_limits_are_active():
-    gravity = GravityModel(RobotModel.load('talos'))
+def test_is_continuous_while_limits_are_active(talos):
     limits = SupportLimits(torsional_friction=0.005, sole_margin=0.03, effort_fraction=np.inf)
-    bounded, before, worst, solved = BoundedNorm(gravity, limits), None, 0.0, 0
-    load = tilted(gravity, 0.01, 0.03)
+    bounded, before, worst, solved = BoundedNorm(talos, limits), None, 0.0, 0
+    load = tilted(talos, 0.01, 0.03)
     for share in np.linspace(0.3, 0.05, 600):
         efforts = load.on_contacts(np.array([share, 1.0 - share]), bounded).efforts
         solved += bounded.iterations > 0
         if before is not None:
-            worst = max(worst, np.max(np.abs(efforts - before) / gravity.effort_limits))
+            worst = max(worst, np.max(np.abs(efforts - before) / talos.effort_limits))
         before = efforts
     assert solved > 300
     assert worst < 0.005
 
 
-def test_hands_push_inside_their_cone_without_torque():
-    model = RobotModel.load('talos')
-    gravity = GravityModel(model, contacts=('left', 'right', 'left_hand'))
+def test_hands_push_inside_their_cone_without_torque(talos):
+    gravity = GravityModel(talos.model, contacts=('left', 'right', 'left_hand'))
     limits = SupportLimits(sole_margin=0.03)
     bounded = BoundedNorm(gravity, limits)
     support = tilted(gravity, 0.0, 0.03).on_contacts(np.array([0.45, 0.45, 0.1]), bounded)
@@ -228,11 +226,10 @@ def test_a_margin_that_leaves_no_sole_is_refused():
         contact_rows(ContactPoint('left', SQUARE, 0.1), SupportLimits(sole_margin=0.06))
 
 
-def test_solver_is_imported_when_used_and_named_if_missing(monkeypatch):
+def test_solver_is_imported_when_used_and_named_if_missing(talos, monkeypatch):
     subprocess.run([sys.executable, '-c', 'import sys, biped_com_ros.core.gravity.support_qp; '
                     'assert "proxsuite" not in sys.modules'], check=True)
     monkeypatch.setitem(sys.modules, 'proxsuite', None)
-    gravity = GravityModel(RobotModel.load('talos'))
-    bounded = BoundedNorm(gravity, SupportLimits(sole_margin=0.03))
+    bounded = BoundedNorm(talos, SupportLimits(sole_margin=0.03))
     with pytest.raises(ConfigurationError, match='pip install proxsuite'):
-        tilted(gravity, 0.0, 0.03).on_contacts(np.array([0.1, 0.9]), bounded)
+        tilted(talos, 0.0, 0.03).on_contacts(np.array([0.1, 0.9]), bounded)

@@ -23,17 +23,21 @@ from collections import Counter
 import itertools
 import math
 
+from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import quaternion_from_rotation
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.torso.body import TorsoBody
 from biped_com_ros.core.torso.constant_curvature import make_shape
-from biped_com_ros.core.torso.controller import MAX_UPDATE_STEP, TendonController
-from biped_com_ros.core.torso.cycle import ControlCycle, MIN_IN_STEP
+from biped_com_ros.core.torso.controller import MAX_UPDATE_STEP, Measurement, TendonController
+from biped_com_ros.core.torso.cycle import (
+    ControlCycle, MessageGroups, MIN_IN_STEP, StepTimer, TargetInput)
 from biped_com_ros.core.torso.options import ControllerOptions, TendonDrive
+from hypothesis import given, strategies as st
 import numpy as np
 import pytest
 
-PERIOD = 2_000_000
+MS = 1_000_000
+PERIOD = 2 * MS
 START = 1_700_000_000_000_000_000
 LOWER, UPPER, TENDONS = 'imu', 'torso_imu', 'tendon_states'
 ORDERS = list(itertools.permutations((LOWER, UPPER, TENDONS)))
@@ -174,12 +178,10 @@ def test_a_sensor_that_misses_a_cycle_is_waited_for_until_the_next_one(robot, or
 
 @pytest.mark.parametrize('stopped', [LOWER, TENDONS])
 def test_a_sensor_that_stops_is_not_waited_for(robot, stopped):
-    order = LOWER, UPPER, TENDONS
-    robot.cycles(order, 1, SETTLED)
-    robot.cycles(order, SETTLED + 1, 100, without={stopped})
+    robot.cycles((LOWER, UPPER, TENDONS), 1, SETTLED)
+    robot.cycles((LOWER, UPPER, TENDONS), SETTLED + 1, 100, without={stopped})
     assert len(robot.lengths) == SETTLED + 100
-    words = robot.cycle.problem
-    assert ('open loop' in words) == (stopped == LOWER), words
+    assert ('open loop' in robot.cycle.problem) == (stopped == LOWER), robot.cycle.problem
 
 
 @pytest.mark.parametrize('shifts', [{TENDONS: PERIOD // 3}, {LOWER: -PERIOD // 2},
@@ -249,3 +251,195 @@ def test_tensions_that_fall_count_by_the_time_between_them(robot):
             assert bool(controller.slack.slack) == (k > 25)
     assert math.isclose(controller.slack_prevention.level, min(
         3.0 / 0.02 * 29 * PERIOD * 1e-9, 0.5 * (60.0 - 12.0)), rel_tol=1e-6)
+
+
+# ---- which messages are waited for
+
+SHIFTS = 0, PERIOD, PERIOD // 3, -PERIOD
+
+
+class Replay:
+    """
+    Adds messages, and acts as a control cycle does: a group is done when no sensor is missing.
+
+    Attributes
+    ----------
+    done
+        Stamps of groups, each with the stamp of the message with which it was done.
+
+    """
+
+    def __init__(self):
+        self.groups, self.done = MessageGroups(2), []
+
+    def add(self, sensor, ns):
+        groups = self.groups
+        if sensor == UPPER:
+            if groups.missing:
+                self.done.append((groups.ns, UPPER))
+            if not groups.start_group(ns):
+                self.done.append((ns, UPPER))
+        elif groups.add(sensor, ns) and not groups.missing:
+            self.done.append((groups.ns, sensor))
+
+
+@pytest.mark.parametrize('order', list(itertools.permutations((0, 1, UPPER))), ids=str)
+def test_in_step_the_last_one_does_it(order):
+    replay, count = Replay(), 3 * MIN_IN_STEP
+    for k in range(1, count + 1):
+        for sensor in order:
+            replay.add(sensor, k * PERIOD)
+    assert [ns for ns, _ in replay.done] == [k * PERIOD for k in range(1, count + 1)]
+    assert {sensor for _, sensor in replay.done[:MIN_IN_STEP]} == {UPPER}
+    assert {sensor for _, sensor in replay.done[MIN_IN_STEP:]} == {order[-1]}
+    assert replay.groups.is_in_step(0) and replay.groups.is_in_step(1)
+
+
+@given(st.lists(st.tuples(st.sampled_from((0, 1, UPPER, UPPER)), st.integers(0, 3)),
+                max_size=300), st.integers(0, 30))
+def test_every_group_is_done_once_and_before_the_next(steps, regular):
+    """Whatever comes, in whatever order, with whatever stamps; after a regular start."""
+    replay, now, opened = Replay(), 0, []
+    for sensor in (0, 1, UPPER) * regular:
+        now += PERIOD if not sensor else 0
+        replay.add(sensor, now)
+        if sensor == UPPER:
+            opened.append(now)
+    for sensor, ahead in steps:
+        if sensor == UPPER:
+            now += PERIOD
+            opened.append(now)
+        replay.add(sensor, now if sensor == UPPER else now + SHIFTS[ahead])
+    done = [ns for ns, _ in replay.done]
+    if replay.groups.missing:
+        assert opened[-1] == replay.groups.ns
+        opened.pop()
+    assert done == opened
+
+
+@pytest.mark.parametrize('every, shift', [(2, 0), (5, 0), (1, PERIOD // 3), (1, -PERIOD)])
+def test_other_rates_and_stamps_are_never_waited_for(every, shift):
+    groups = MessageGroups(1)
+    for k in range(1, 200):
+        assert not groups.start_group(k * PERIOD)
+        if not k % every:
+            groups.add(0, k * PERIOD + shift)
+        assert not groups.is_in_step(0)
+
+
+@pytest.mark.parametrize('comes_late', [True, False])
+def test_a_sensor_that_misses_a_group_is_not_waited_for_until_it_is_in_step(comes_late):
+    groups, waited = MessageGroups(1), []
+    for k in range(1, 4 * MIN_IN_STEP):
+        waited.append(bool(groups.start_group(k * PERIOD)))
+        if k == 2 * MIN_IN_STEP + 1 and comes_late:
+            groups.add(0, (k - 1) * PERIOD)  # after the guide has gone on
+        if k != 2 * MIN_IN_STEP:
+            assert groups.add(0, k * PERIOD) == waited[-1]
+    missed = 2 * MIN_IN_STEP
+    assert waited[MIN_IN_STEP:missed] == [True] * MIN_IN_STEP
+    assert waited[missed:missed + MIN_IN_STEP] == [False] * MIN_IN_STEP
+    assert all(waited[missed + MIN_IN_STEP + 1:])
+    k += 1
+    assert groups.start_group(k * PERIOD) and groups.missing
+    assert not groups.add(0, (k - 1) * PERIOD) and groups.missing
+    assert groups.add(0, (k + 1) * PERIOD) and not groups.missing  # by a later stamp
+    groups.reset()
+    assert not groups.is_in_step(0)
+
+
+# ---- time between updates
+
+@given(st.lists(st.tuples(st.integers(1, 30), st.lists(st.integers(0, 40), max_size=4)),
+                min_size=1, max_size=50))
+def test_looking_at_a_clock_that_is_behind_lets_no_time_pass(steps):
+    """Steps are ms to the next stamp, and how far behind it a clock is when it is asked, ms."""
+    elapsed, now, total = StepTimer(), START, 0.0
+    elapsed.advance(now)
+    for step, behind in steps:
+        now += step * MS
+        total += elapsed.advance(now)
+        for late in behind:
+            assert elapsed.time_since(now - late * MS) == pytest.approx(-1e-3 * late)
+    assert total == pytest.approx(1e-9 * (now - START))
+
+
+def test_a_stamp_that_is_not_later_is_no_update_and_the_time_to_the_next_one_counts():
+    elapsed = StepTimer()
+    elapsed.advance(START)
+    assert elapsed.advance(START) == elapsed.advance(START - 900 * MS) == 0.0
+    assert elapsed.advance(START + 2 * MS) == pytest.approx(0.002)
+    for _ in range(2):
+        assert elapsed.time_since(START + 152 * MS) == pytest.approx(0.15)
+    assert elapsed.advance(START + 152 * MS) == pytest.approx(0.15)
+
+
+@pytest.mark.parametrize('first', [StepTimer.time_since, StepTimer.advance])
+def test_time_goes_on_after_the_clock_was_set_back(first):
+    elapsed = StepTimer()
+    elapsed.advance(START)
+    assert first(elapsed, 7 * MS) == 0.0
+    assert elapsed.advance(9 * MS) == pytest.approx(0.002)
+
+
+# ---- targets
+
+FAR, NEAR = make_shape(0.2, 0.5), make_shape(0.05, 0.5)
+
+
+@pytest.fixture
+def target(body):
+    target = TargetInput(TendonController(body.statics, body.max_bend))
+    target.timeouts = {'joy': 0.5}
+    target.enable(True)
+    return target
+
+
+def move(target, seconds):
+    for _ in range(round(seconds / 0.002)):
+        target.controller.update(0.002, Measurement())
+
+
+def test_a_source_that_stops_holds_the_torso(target):
+    assert target.set_target('joy', FAR, START)
+    move(target, 0.1)
+    assert not target.check(START + 500 * MS)
+    np.testing.assert_array_equal(target.controller.target, FAR)
+    assert target.check(START + 700 * MS) == 'no message from joy for 0.7 s: holding'
+    held = target.controller.target
+    assert 0.0 < np.hypot(*held[:2]) < 0.2
+    move(target, 0.05)
+    assert target.check(START + 800 * MS)
+    np.testing.assert_array_equal(target.controller.target, held)  # held once
+    assert target.set_target('joy', NEAR, START + 900 * MS) and not target.check(START + 900 * MS)
+    np.testing.assert_array_equal(target.controller.target, NEAR)
+
+
+def test_a_clock_that_is_set_back_restarts_the_timeout(target):
+    target.set_target('~/target', FAR, START)  # which has none
+    assert not target.check(START + 100_000 * MS)
+    np.testing.assert_array_equal(target.controller.target, FAR)
+    target.set_target('joy', FAR, START)
+    assert not target.check(7 * MS) and not target.check(400 * MS)
+    assert 'for 0.6 s' in target.check(607 * MS)
+
+
+def test_frozen_or_disabled_it_accepts_no_targets(target):
+    target.set_target('joy', FAR, START)
+    target.freeze(True)
+    assert np.hypot(*target.controller.target[:2]) < 1e-12  # it has not moved yet
+    assert not target.set_target('joy', FAR, START)
+    target.freeze(False)
+    assert target.set_target('joy', NEAR, START)
+    target.enable(False)
+    assert not target.set_target('joy', FAR, START) and not target.source
+    assert not target.check(START + 10_000 * MS)
+    np.testing.assert_array_equal(target.controller.target, NEAR)
+
+
+def test_targets_that_are_not_finite_are_refused(target):
+    target.set_target('joy', NEAR, START)
+    with pytest.raises(InputError, match='four finite numbers'):
+        target.set_target('~/target', np.full(4, math.nan), START)
+    assert target.source == 'joy'
+    np.testing.assert_array_equal(target.controller.target, NEAR)

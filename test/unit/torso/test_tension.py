@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 import contextlib
+from functools import partial
 import math
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
@@ -150,10 +151,16 @@ def test_the_closure_map():
                 columns(statics.backbone, shape), moment, LIMITS)
 
 
-@pytest.mark.parametrize('low, high', [(-1.0, 5.0), (5.0, 5.0), (0.0, math.inf), (math.nan, 1.0)])
-def test_limits_of_tension_make_sense(low, high):
-    with pytest.raises(ConfigurationError, match='a tendon does not push'):
-        TensionLimits(lowest=low, highest=high)
+@pytest.mark.parametrize('make, words', [
+    *((partial(TensionLimits, lowest=low, highest=high), 'a tendon does not push')
+      for low, high in ((-1.0, 5.0), (5.0, 5.0), (0.0, math.inf), (math.nan, 1.0))),
+    *((partial(Workspace, Backbone(0.129, 0.034, EVEN), *workspace), None) for workspace in (
+        (0.0,), (-0.1,), (4.0,), (0.2, (0.1, 0.0)), (0.2, (-0.2, 0.0)), (math.nan,))),
+    *((partial(Joystick, *joystick), 'joystick')
+      for joystick in ((0.0, 0.1), (0.2, 1.0), (0.2, -0.1)))])
+def test_settings_make_sense(make, words):
+    with pytest.raises(ConfigurationError, match=words):
+        make()
 
 
 def test_table_2():
@@ -189,25 +196,11 @@ def test_targets_are_taken_into_the_workspace():
             workspace.clamp(bad)
 
 
-@pytest.mark.parametrize('max_bend, elongations', [
-    (0.0, (0.0, 0.0)), (-0.1, (0.0, 0.0)), (4.0, (0.0, 0.0)), (0.2, (0.1, 0.0)),
-    (0.2, (-0.2, 0.0)), (math.nan, (0.0, 0.0))])
-def test_workspaces_that_make_no_sense(max_bend, elongations):
-    with pytest.raises(ConfigurationError):
-        Workspace(backbone(EVEN), max_bend, elongations)
-
-
 @pytest.mark.parametrize('forward, left, expected', [
     (0.0, 0.0, (0.0, 0.0)), (0.05, 0.0, (0.0, 0.0)), (1.0, 0.0, (0.2, 0.0)),
     (0.0, -1.0, (0.0, -0.2)), (0.55, 0.0, (0.1, 0.0)),
     (1.0, 1.0, (0.2 / math.sqrt(2), 0.2 / math.sqrt(2)))])
 def test_the_joystick(forward, left, expected):
     np.testing.assert_allclose(Joystick(0.2, 0.1).bend(forward, left), expected, atol=1e-12)
-
-
-def test_joysticks_that_make_no_sense():
     with pytest.raises(InputError, match='finite'):
         Joystick(0.2).bend(math.nan, 0.0)
-    for arguments in ((0.0, 0.1), (0.2, 1.0), (0.2, -0.1)):
-        with pytest.raises(ConfigurationError, match='joystick'):
-            Joystick(*arguments)
