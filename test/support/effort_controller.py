@@ -44,7 +44,7 @@ from std_msgs.msg import Float64MultiArray
 
 class EffortController:
     """
-    The controller, inactive.
+    The controller, which applies no effort when it is activated, and to which none may be a jump.
 
     Parameters
     ----------
@@ -52,6 +52,8 @@ class EffortController:
         The robot with the node under test.
     joints, name, interface
         Parameter of the controller, its name, and what its commands are.
+    is_active
+        Whether it is active and announces nothing; else it is inactive, and the node knows that.
 
     Attributes
     ----------
@@ -63,32 +65,36 @@ class EffortController:
 
     """
 
-    def __init__(self, rig, joints, name='effort_controller', interface='effort'):
-        self.rig, self.joints, self.applied, self.is_active = rig, joints, [], False
+    def __init__(self, rig, joints, name='effort_controller', interface='effort',
+                 is_active=False):
+        self.rig, self.applied, self.is_active = rig, [], is_active
         self.efforts = np.zeros(len(joints))
         self.node = Node(name, namespace=rig.namespace)
-        self.node.declare_parameter('joints', joints)
+        self.node.declare_parameter('joints', list(joints))
         self.node.declare_parameter('interface_name', interface)
         self._events = self.node.create_publisher(
             TransitionEvent, f'{name}/transition_event', 10)
         self.node.create_subscription(
-            Float64MultiArray, 'gravity_compensation/commands', self._on_commands, 10)
-        rig.play(3.0)  # one that is found sooner may be active already
-        rig.commands = []  # what it applies is checked, not what others get meanwhile
+            Float64MultiArray, 'gravity_compensation/commands', self._on_commands, 1000)
+        self._limits = rig.gravity_model.effort_limits[rig.model.joint_index(joints)]
+        rig.has_controller = True
+        if not is_active:
+            rig.settle()
         rig.executor.add_node(self.node)
-        rig.until(lambda: self._events.get_subscription_count() > 0, 'the watch')
-        rig.play(0.1)  # it is activated by a service of its own
+        if not is_active:
+            rig.until(lambda: self._events.get_subscription_count() > 0, 'the watch')
+            rig.step()
 
     def switch(self, on):
         """Activate or deactivate it."""
         self._announce(State.TRANSITION_STATE_ACTIVATING if on
                        else State.TRANSITION_STATE_DEACTIVATING)
         if self.is_active and not on:
-            self.efforts = np.zeros(len(self.joints))
+            self.efforts = np.zeros(len(self.efforts))
             self.applied.append(self.efforts)
         self.is_active = on
         self._announce(State.PRIMARY_STATE_ACTIVE if on else State.PRIMARY_STATE_INACTIVE)
-        self.rig.play(0.2)  # until the event has arrived
+        self.rig.step()
 
     def _announce(self, state):
         self._events.publish(TransitionEvent(goal_state=State(id=state)))
@@ -99,19 +105,27 @@ class EffortController:
         if not np.isfinite(command).all():
             return
         if self.is_active:
+            self.rig.check(self._limits, command, self.efforts)
             self.efforts = command
         self.applied.append(command if self.is_active else None)
 
-    def wait_for_efforts(self):
-        """Play until it applies what balances gravity."""
+    @property
+    def got_nothing(self):
+        """Whether it never applied a command."""
+        return all(efforts is None for efforts in self.applied)
+
+    def activate(self):
+        """Activate it, and play until it applies what balances gravity."""
+        self.switch(on=True)
         self.rig.until(lambda: self.applied and self.applied[-1] is not None
                        and self.rig.is_balanced(), 'efforts')
+        return self
 
     def unload(self):
         """End it."""
         self.rig.executor.remove_node(self.node)
         self.node.destroy_node()
-        self.rig.play(0.3)  # until the executor has released it
+        self.rig.step()
 
 
 class ControllerManager:

@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 import itertools
 
 from biped_com_ros.core.geometry.pose import Pose
@@ -36,6 +37,9 @@ COUNTER = itertools.count()
 CLAMP, RATE, MAX_STEP = 0.8, 10.0, 0.01
 FAST = {'effort_clamp': CLAMP, 'effort_rate': RATE, 'start_time': 0.2, 'stop_time': 0.2,
         'hold_time': 0.1, 'input_timeout': 0.1, 'settle_time': 0.2}
+FEET = ('left', 'right')
+SETTLED = 3.0
+"""Age at which the node takes controllers for inactive that it discovers, s."""
 
 
 class GravityRig(NodeRig):
@@ -58,32 +62,64 @@ class GravityRig(NodeRig):
 
     def __init__(self, model, remap='', **values):
         self.model, self.gravity_model = model, GravityModel(model)
-        self.positions = model.posture()
-        self.forces = 0.5 * self.gravity_model.weight * np.ones(2)
-        self.missing, self.skew, self.sim_time = set(), 0.0, None
-        self.imu_delay, self.gyro, self.frame = 0.0, 0.0, ''
-        self.period = 0.005
-        self.lean(0.0)
-        self.joint_names = list(model.joint_names)
+        self.sim_time, self.period, self.has_controller = None, 0.005, False
+        self._is_new = False
+        self.stand()
         self.efforts, self.commands, self.modes, self.wrenches = [], [], [], []
         self.namespace = f'gravity_{next(COUNTER)}'
-        super().__init__(namespace=self.namespace, node=GravityCompensation(
-            namespace=self.namespace,
-            cli_args=['--ros-args', '-r', remap] if remap else None,
-            parameter_overrides=parameters(robot='talos', **{**FAST, **values})))
-        self._joints = self.peer.create_publisher(JointState, 'joint_states', 10)
-        self._imu = self.peer.create_publisher(Imu, 'imu', 10)
-        self._clock = self.peer.create_publisher(Clock, '/clock', 10)
-        self._wrenches = [self.peer.create_publisher(
-            WrenchStamped, f'wrench_aggregator/{foot}/wrench', 10) for foot in ('left', 'right')]
-        for kind, topic, messages, qos in (
-                (JointState, 'effort', self.efforts, 100),
-                (Float64MultiArray, 'commands', self.commands, 100),
-                (WrenchStamped, 'left/wrench', self.wrenches, 10),
-                (String, 'support', self.modes, LATCHED)):
-            self.peer.create_subscription(
-                kind, f'gravity_compensation/{topic}', messages.append, qos)
+        self._options = {
+            'namespace': self.namespace,
+            'cli_args': ['--ros-args', '-r', remap] if remap else None,
+            'parameter_overrides': parameters(robot='talos', **{**FAST, **values})}
+        super().__init__(namespace=self.namespace, node=GravityCompensation(**self._options))
+        self._start = self._now()
+        make = self.peer.create_publisher
+        self._joints, self._imu = make(JointState, 'joint_states', 10), make(Imu, 'imu', 10)
+        self._clock = make(Clock, '/clock', 10)
+        self._wrenches = {foot: make(WrenchStamped, f'wrench_aggregator/{foot}/wrench', 10)
+                          for foot in FEET}
+        limits = self.gravity_model.effort_limits
+        index = model.joint_index(values.get('command_joints') or model.actuated_joint_names)
+        for kind, topic, receive, qos in (
+                (JointState, 'effort', partial(self._on_efforts, limits), 100),
+                (Float64MultiArray, 'commands', partial(self._on_commands, limits[index]), 100),
+                (WrenchStamped, 'left/wrench', self.wrenches.append, 10),
+                (String, 'support', self.modes.append, LATCHED)):
+            self.peer.create_subscription(kind, f'gravity_compensation/{topic}', receive, qos)
+        self._services = {kind: self.peer.create_client(kind, f'gravity_compensation/{name}')
+                          for kind, name in ((ChangeState, 'change_state'),
+                                             (GetState, 'get_state'))}
         self.record_statuses()
+
+    def stand(self, roll=0.0, joint_names=None, positions=None, length=1.0, **changed):
+        """
+        Let the robot stand well, and its sensors measure that, but for what is changed.
+
+        Parameters
+        ----------
+        roll
+            Tilt of the base, rad.
+        joint_names
+            Of the joint states.
+        positions
+            Of some joints, by their index.
+        length
+            Of the quaternion of the IMU.
+        changed
+            Of the attributes of the next lines: sensors that are missing, by how much all stamps
+            are ahead, s, those of the IMU late, s, its angular velocity, rad/s, frame of
+            wrenches, and what part of the weight each foot measures.
+
+        """
+        self.missing, self.skew, self.imu_delay = set(), 0.0, 0.0
+        self.gyro, self.frame, self.shares = 0.0, '', (0.5, 0.5)
+        self.__dict__.update(changed)
+        self.joint_names = list(joint_names or self.model.joint_names)
+        self.positions = self.model.posture()
+        self.lean(roll)
+        self.quaternion = [length * value for value in self.quaternion]
+        for joint, position in (positions or {}).items():
+            self.positions[joint] = position
 
     def lean(self, roll):
         """Tilt the base, as the IMU measures it wherever it is mounted."""
@@ -95,7 +131,7 @@ class GravityRig(NodeRig):
     def step(self, period=None):
         """Publish one instant of all sensors and run callbacks."""
         period = period or self.period
-        now = self.peer.get_clock().now().nanoseconds
+        now = self._now()
         if self.sim_time is not None:
             self.sim_time += period
             now = round(1e9 * self.sim_time)
@@ -105,41 +141,65 @@ class GravityRig(NodeRig):
             self._imu.publish(imu(
                 stamp_of(now - round(1e9 * self.imu_delay)), self.model.config.imu.frame,
                 self.quaternion, (self.gyro, 0.0, 0.0)))
-        for foot, force, publisher in zip(('left', 'right'), self.forces, self._wrenches):
+        for share, (foot, publisher) in zip(self.shares, self._wrenches.items()):
             if foot not in self.missing:
                 publisher.publish(wrench_stamped(
                     stamp_of(now), self.frame or self.model.config.feet[foot].sole,
-                    (0.0, 0.0, force, 0.0, 0.0, 0.0)))
+                    (0.0, 0.0, share * self.gravity_model.weight, 0.0, 0.0, 0.0)))
         if 'joints' not in self.missing:
             index = self.model.joint_index(self.joint_names)
             self._joints.publish(joint_state(
                 stamp_of(now), self.joint_names, self.positions[index]))
         self.spin(period)
 
-    def until(self, condition, what='condition', timeout=10.0):
+    def _now(self):
+        return self.peer.get_clock().now().nanoseconds
+
+    def until(self, condition, what='condition', timeout=30.0):
         """Publish and run callbacks until the condition holds."""
         super().until(condition, timeout, what)
-        self.check()
 
     def wait(self):
         self.step()
 
-    def play(self, seconds):
+    def play(self, seconds, period=None):
         """Publish and run callbacks for some time."""
-        for _ in range(round(seconds / self.period)):
-            self.step()
-        self.check()
+        period = period or self.period
+        for _ in range(round(seconds / period)):
+            self.step(period)
 
-    def check(self):
-        """Nothing that was ever published may be NaN, too large or a jump."""
-        limits = self.gravity_model.effort_limits
-        index = self.model.joint_index(
-            self.node.params.command_joints or self.model.actuated_joint_names)
-        if self.efforts:
-            _check_all([message.effort for message in self.efforts], limits, np.zeros(len(limits)))
-        if self.commands:
-            commands = [message.data for message in self.commands]
-            _check_all(commands, limits[index], np.array(commands[0]))
+    def settle(self):
+        """Play until controllers that come from now on were loaded after the node."""
+        self.play(SETTLED - 1e-9 * (self._now() - self._start), 0.02)
+
+    def _on_efforts(self, limits, message):
+        self.check(limits, message.effort, message.effort if self._is_new else self.last)
+        self._is_new = False
+        self.efforts.append(message)
+
+    def _on_commands(self, limits, message):
+        # A controller checks what it applies, and may have been there before.
+        if self.commands and not self.has_controller:
+            self.check(limits, message.data, self.commands[-1].data)
+        self.commands.append(message)
+
+    def check(self, limits, efforts, before):
+        """Nothing that is ever published may be NaN, too large or a jump."""
+        assert np.isfinite(efforts).all()
+        assert (np.abs(efforts) <= CLAMP * limits + 1e-9).all()
+        assert (np.abs(np.subtract(efforts, before)) <= RATE * MAX_STEP * limits + 1e-9).all()
+
+    def kill(self):
+        """End the node as if its process had been killed."""
+        self.node.takeover.record.release()
+        self.executor.remove_node(self.node)
+        self.node.destroy_node()
+
+    def restart(self):
+        """Start the node anew."""
+        self._is_new = True  # it may begin with any efforts
+        self.node = GravityCompensation(**self._options)
+        self.executor.add_node(self.node)
 
     def close(self):
         """Destroy everything; the next node of this name is no successor."""
@@ -175,42 +235,14 @@ class GravityRig(NodeRig):
         level, message = self.status()
         return level == DiagnosticStatus.ERROR and all(text in message for text in texts)
 
-    def call(self, kind, service, request):
-        """Call a service of the node and return the response."""
-        client = self.peer.create_client(kind, f'gravity_compensation/{service}')
-        self.until(client.service_is_ready, what=service)
-        future = client.call_async(request)
-        self.until(future.done, what=service)
-        return future.result()
+    def reports(self, *texts):
+        """Wait until the diagnostics have an error with these texts."""
+        self.until(lambda: self.has_error(*texts), f'an error with {texts}')
 
-    def change(self, transition):
-        return self.call(ChangeState, 'change_state', ChangeState.Request(
-            transition=Transition(id=transition))).success
+    def change(self, *transitions):
+        """Return whether the node makes one transition after the other."""
+        return all(self.call(self._services[ChangeState], ChangeState.Request(
+            transition=Transition(id=transition))).success for transition in transitions)
 
     def state(self):
-        return self.call(GetState, 'get_state', GetState.Request()).current_state.label
-
-
-def largest_step(rig, applied):
-    """
-    Return the largest change of efforts, as a ratio of what the rate limit permits.
-
-    Parameters
-    ----------
-    rig
-        The robot.
-    applied
-        What a controller applied that began at zero, k arrays (n,).
-
-    """
-    applied = np.array([0.0 * applied[0], *applied])
-    permitted = RATE * MAX_STEP * rig.gravity_model.effort_limits
-    return float((np.abs(np.diff(applied, axis=0)) / permitted).max())
-
-
-def _check_all(efforts, limits, before):
-    efforts = np.array(efforts)
-    assert np.isfinite(efforts).all()
-    assert (np.abs(efforts) <= CLAMP * limits + 1e-9).all()
-    steps = np.abs(np.diff(np.vstack((before, efforts)), axis=0))
-    assert (steps <= RATE * MAX_STEP * limits + 1e-9).all()
+        return self.call(self._services[GetState], GetState.Request()).current_state.label

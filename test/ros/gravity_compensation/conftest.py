@@ -36,9 +36,20 @@ def make(talos):
         rig.close()
 
 
+@pytest.fixture(scope='module')
+def shared(talos):
+    """Return a rig for all tests of a file."""
+    rig = GravityRig(talos)
+    yield rig
+    rig.close()
+
+
 @pytest.fixture
-def rig(make):
-    """Return a rig whose robot is balanced."""
-    rig = make()
-    rig.until(rig.is_balanced, what='efforts')
-    return rig
+def rig(shared):
+    """Return that rig, whose robot is balanced."""
+    shared.stand()
+    shared.period = 0.005
+    shared.step()
+    shared.until(shared.is_balanced, 'efforts')
+    shared.statuses.clear()
+    return shared

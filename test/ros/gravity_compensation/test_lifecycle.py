@@ -11,99 +11,82 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Lifecycle, parameters, and the node as a process."""
+"""Lifecycle and parameters."""
 
 from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-import signal
-import time
 
 from biped_com_ros.nodes.gravity_compensation.node import GravityCompensation
 from biped_com_ros.nodes.gravity_compensation.parameters import GravityCompensationParameters
-from biped_com_ros.ros.node.executor import make_executor
 from lifecycle_msgs.msg import Transition
-from lifecycle_msgs.srv import GetState
 import pytest
-from rclpy.node import Node
-from support.gravity_rig import COUNTER
+from std_msgs.msg import Float64MultiArray
 from support.messages import parameters as overrides
-from support.node_process import call_until_response, start_node
 import yaml
 
 CONFIG = Path(__file__).resolve().parents[3] / 'config' / 'gravity_compensation.yaml'
+CONFIGURE, ACTIVATE = Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE
+DEACTIVATE, CLEANUP = Transition.TRANSITION_DEACTIVATE, Transition.TRANSITION_CLEANUP
 
 
 def test_deactivation_while_loaded_and_restart(rig):
-    assert rig.change(Transition.TRANSITION_DEACTIVATE)
-    assert not rig.change(Transition.TRANSITION_CLEANUP)  # still ramping down
+    assert rig.change(DEACTIVATE)
+    assert not rig.change(CLEANUP)  # still ramping down
     rig.until(rig.is_zero, 'zero')
     count = len(rig.efforts)
     rig.play(0.2)
     assert len(rig.efforts) <= count + 1  # nothing more once it is zero
     assert rig.state() == 'inactive'
-    assert rig.change(Transition.TRANSITION_ACTIVATE)
+    assert rig.change(ACTIVATE)
     rig.until(rig.is_balanced, 'efforts again')
-    assert rig.change(Transition.TRANSITION_DEACTIVATE)
+    assert rig.change(DEACTIVATE)
     rig.until(rig.is_zero, 'zero')
-    assert rig.change(Transition.TRANSITION_CLEANUP)
+    assert rig.change(CLEANUP)
     rig.play(0.1)
-    assert rig.change(Transition.TRANSITION_CONFIGURE)
-    assert rig.change(Transition.TRANSITION_ACTIVATE)
+    assert rig.change(CONFIGURE, ACTIVATE)
     rig.until(rig.is_balanced, 'efforts again')
 
 
-def test_impossible_transitions_are_refused(make):
-    rig = make(autostart=False)
-    assert not rig.change(Transition.TRANSITION_ACTIVATE)
-    assert not rig.change(99)
-    assert rig.change(Transition.TRANSITION_CONFIGURE)
-    assert not rig.change(Transition.TRANSITION_CONFIGURE)
-
-
-def test_waits_for_a_lifecycle_manager_without_autostart(make):
+def test_without_autostart_it_waits_for_possible_transitions(make):
     rig = make(autostart=False)
     rig.play(0.3)
     assert rig.state() == 'unconfigured' and not rig.efforts
-    assert rig.change(Transition.TRANSITION_CONFIGURE)
+    assert not rig.change(ACTIVATE)
+    assert not rig.change(99)
+    assert rig.change(CONFIGURE)
+    assert not rig.change(CONFIGURE)
     rig.play(0.2)
     assert not rig.efforts
-    assert rig.change(Transition.TRANSITION_ACTIVATE)
+    assert rig.change(ACTIVATE)
     rig.until(rig.is_balanced, 'efforts')
 
 
-@pytest.mark.parametrize(('module', 'arguments'), (
-    ('gravity_compensation', ()),
-    ('suite', ('-p', 'nodes:=[gravity_compensation, wrench_aggregator]'))))
-def test_process_becomes_active_and_ends_cleanly(module, arguments):
-    namespace = f'gravity_process_{next(COUNTER)}'
-    process = start_node(module, '-r', f'__ns:=/{namespace}', '-p', 'robot:=talos', *arguments)
-    peer = Node('peer', namespace=namespace)
-    client = peer.create_client(GetState, 'gravity_compensation/get_state')
-    executor = make_executor()
-    executor.add_node(peer)
-    try:
-        assert client.wait_for_service(15.0)
-        label, end = '', time.monotonic() + 30.0
-        while label != 'active':  # the service may respond before the node is active
-            assert time.monotonic() < end, label
-            label = call_until_response(
-                peer, client, GetState.Request(), executor).current_state.label
-        process.send_signal(signal.SIGINT)
-        assert process.wait(10.0) == 0, process.stdout.read()
-    finally:
-        process.kill()
-        process.communicate()
-        executor.shutdown()
-        peer.destroy_node()
+def test_no_command_is_sent_beside_another_node_that_commands_already(make):
+    rig = make(autostart=False)
+    other = rig.peer.create_publisher(Float64MultiArray, 'gravity_compensation/commands', 10)
+    assert rig.change(CONFIGURE, ACTIVATE)
+    rig.reports('1 other publisher')
+    rig.commands.clear()
+    rig.play(0.5)
+    assert rig.efforts and rig.is_zero()
+    assert not rig.commands, 'zeros would alternate with the efforts of the other one'
+    rig.peer.destroy_publisher(other)
+    rig.until(rig.is_balanced, 'efforts')
+
+
+def test_a_problem_of_timing_does_not_hide_another_publisher_of_commands(rig):
+    other = rig.peer.create_publisher(Float64MultiArray, 'gravity_compensation/commands', 10)
+    rig.stand(missing={'joints'})
+    rig.reports('1 other publisher', '/gravity_compensation/commands', 'joint_states')
+    rig.peer.destroy_publisher(other)
+    rig.until(lambda: 'other publisher' not in rig.status()[1], 'its end')
 
 
 def test_the_parameter_file_has_every_parameter_with_its_default():
-    text = yaml.safe_load(CONFIG.read_text())['/**/gravity_compensation']['ros__parameters']
-    defaults = GravityCompensationParameters()
-    assert text == {f.name: getattr(defaults, f.name)
-                    for f in dataclasses.fields(GravityCompensationParameters)}
+    values = yaml.safe_load(CONFIG.read_text())['/**/gravity_compensation']['ros__parameters']
+    assert values == dataclasses.asdict(GravityCompensationParameters())
 
 
 @pytest.mark.parametrize(('values', 'text'), (
@@ -112,6 +95,4 @@ def test_the_parameter_file_has_every_parameter_with_its_default():
     ({'contacts': ['left', 'nose']}, 'nose')))
 def test_invalid_parameters_end_the_node_at_once(values, text):
     with pytest.raises(Exception, match=text):
-        GravityCompensation(
-            namespace=f'gravity_{next(COUNTER)}',
-            parameter_overrides=overrides(robot='talos', **values))
+        GravityCompensation(parameter_overrides=overrides(robot='talos', **values))

@@ -32,60 +32,50 @@ def test_balances_the_robot_and_publishes_the_support(rig):
     assert rig.efforts[-1].name == list(rig.model.actuated_joint_names)
     first = np.array(rig.efforts[0].effort)
     assert np.abs(first).max() < 0.2 * np.abs(rig.last).max()  # a soft start
-    support = rig.expected()
     rig.until(lambda: rig.wrenches, 'wrench')
     force = rig.wrenches[-1].wrench.force
     np.testing.assert_allclose(
-        [force.x, force.y, force.z], support.wrenches[0, :3], atol=1e-3)
+        [force.x, force.y, force.z], rig.expected().wrenches[0, :3], atol=1e-3)
     assert rig.wrenches[-1].header.frame_id == 'left_sole_link'
     assert rig.modes[-1].data == 'left, right'
     np.testing.assert_allclose(rig.commands[-1].data, rig.last, atol=0.5)
     rig.until(lambda: rig.status()[0] == DiagnosticStatus.OK, 'diagnostics')
 
 
-def test_planned_shares_are_used(rig):
-    publisher = rig.peer.create_publisher(Float64MultiArray, 'gait_player/shares', 10)
+@pytest.fixture
+def plan(rig):
+    """Return a function that publishes planned shares until something holds."""
+    publisher = rig.publisher(Float64MultiArray, 'gait_player/shares')
+
+    def publish_until(shares, condition):
+        rig.until(lambda: publisher.publish(Float64MultiArray(data=shares)) or condition())
+        rig.until(rig.is_balanced, 'efforts by the measured shares')
+    return publish_until
+
+
+def test_planned_shares_are_used(rig, plan):
     expected = rig.expected((0.54, 0.46)).efforts
-
-    def is_used():
-        publisher.publish(Float64MultiArray(data=[0.54, 0.46]))
-        return np.abs(rig.last - expected).max() < 0.05
-
-    rig.until(is_used, 'planned shares')
-    rig.until(rig.is_balanced, 'measured shares')
+    plan([0.54, 0.46], lambda: np.abs(rig.last - expected).max() < 0.05)
 
 
-@pytest.mark.parametrize(('shares', 'text'), (
-    ([math.nan, 1.0], 'data[0] = nan'), ([0.5], 'it has 1 values; valid: 2')))
-def test_a_plan_that_cannot_be_read_is_not_used(rig, shares, text):
-    publisher = rig.peer.create_publisher(Float64MultiArray, 'gait_player/shares', 10)
-
+@pytest.mark.parametrize(('shares', 'line', 'level', 'texts'), (
+    ([math.nan, 1.0], 'effort', DiagnosticStatus.WARN, ("gait_player/shares'", 'data[0] = nan')),
+    ([0.5], 'effort', DiagnosticStatus.WARN, ("gait_player/shares'", 'it has 1 values; valid: 2')),
+    ([2.0, -1.0], 'callbacks', DiagnosticStatus.ERROR, ('planned shares [2.0, -1.0]',))))
+def test_a_plan_that_makes_no_sense_is_not_used(rig, plan, shares, line, level, texts):
     def is_reported():
-        publisher.publish(Float64MultiArray(data=shares))
-        level, message = rig.status()
-        return level == DiagnosticStatus.WARN and "gait_player/shares'" in message and (
-            text in message)
-
-    rig.until(is_reported, 'diagnostics')
-    assert rig.is_balanced()
+        status = rig.statuses.get(line, (None, ''))
+        return status[0] == level and all(text in status[1] for text in texts)
+    plan(shares, is_reported)
 
 
-def test_a_plan_that_is_invalid_is_not_used(rig):
-    publisher = rig.peer.create_publisher(Float64MultiArray, 'gait_player/shares', 10)
-
-    def is_reported():
-        publisher.publish(Float64MultiArray(data=[2.0, -1.0]))
-        status = rig.statuses.get('callbacks')
-        return status is not None and 'planned shares [2.0, -1.0]' in status[1]
-
-    rig.until(is_reported, 'diagnostics')
-    rig.until(rig.is_balanced, 'efforts by the measured forces')
+def trajectories_of(rig):
+    return rig.collect(JointTrajectory, 'gravity_compensation/joint_trajectory', publishers=0)
 
 
 def test_trajectories_have_positions_and_efforts_and_replace_commands(make, talos):
-    rig, received = make(trajectory_rate=50.0), []
-    rig.peer.create_subscription(
-        JointTrajectory, 'gravity_compensation/joint_trajectory', received.append, 10)
+    rig = make(trajectory_rate=50.0)
+    received = trajectories_of(rig)
     rig.until(lambda: received and rig.is_balanced() and np.allclose(
         received[-1].points[0].effort, rig.expected().efforts, atol=0.01), 'trajectory')
     message = received[-1]
@@ -93,8 +83,7 @@ def test_trajectories_have_positions_and_efforts_and_replace_commands(make, talo
     assert [point.time_from_start.nanosec for point in message.points] == [
         40_000_000, 60_000_000, 80_000_000, 100_000_000, 300_000_000]
     # From the joint states on, however late it arrives, and at rest in the end.
-    rig.until(lambda: message.header.stamp in [efforts.header.stamp for efforts in rig.efforts],
-              'the efforts of that instant')
+    assert message.header.stamp in [efforts.header.stamp for efforts in rig.efforts]
     for point in message.points:
         np.testing.assert_allclose(point.positions, rig.positions)
         assert not any(point.velocities) and not len(point.accelerations)
@@ -108,7 +97,9 @@ def test_bounded_distribution(make):
     rig.until(rig.is_balanced, 'efforts')
 
 
-def test_groups_gains_and_support_change_at_run_time_as_ramps(rig):
+def test_groups_gains_and_support_change_at_run_time_as_ramps(make):
+    rig = make()
+    rig.until(rig.is_balanced, 'efforts')
     arms = rig.model.group_index('left_arm')
     rig.node.set_parameters([Parameter('groups', value=['left_arm'])])
     others = np.setdiff1d(np.arange(len(rig.model.joint_names)), arms)
@@ -137,26 +128,22 @@ def test_nothing_is_commanded_that_has_not_passed_the_guard(make, monkeypatch, t
         return np.full(len(guard.efforts), float(next(marks)))
 
     monkeypatch.setattr(EffortGuard, 'update', mark)
-    monkeypatch.setattr(GravityRig, 'check', lambda rig: None)
-    rig, trajectories = make(trajectory_rate=trajectory_rate), []
-    rig.peer.create_subscription(
-        JointTrajectory, 'gravity_compensation/joint_trajectory', trajectories.append, 10)
+    monkeypatch.setattr(GravityRig, 'check', lambda *_: None)
+    rig = make(trajectory_rate=trajectory_rate)
+    trajectories = trajectories_of(rig)
     rig.until(lambda: len(rig.commands) > 60 or len(trajectories) > 20, 'commands')
-    rig.missing.add('joints')
-    rig.play(0.2)
-    rig.missing = {'imu'}
-    rig.play(0.2)
-    rig.missing.clear()
+    for missing in ({'joints'}, {'imu'}, set()):
+        rig.stand(missing=missing)
+        rig.play(0.2)
     rig.node.set_parameters([Parameter('support', value='fixed')])
     rig.play(0.2)
     rig.node.trigger_deactivate()
     rig.play(0.3)
-    messages = [*(m.effort for m in rig.efforts), *(m.data for m in rig.commands),
-                *(m.points[0].effort for m in trajectories)]
+    efforts, commands = [m.effort for m in rig.efforts], [m.data for m in rig.commands]
     last = next(marks)
-    assert len(rig.commands) > 100 or len(trajectories) > 50
-    for efforts in messages:
-        assert len(set(efforts)) == 1 and efforts[0] in range(1, last)
-    for published in (rig.efforts, rig.commands):
-        numbers = [m.effort[0] if hasattr(m, 'effort') else m.data[0] for m in published]
+    assert len(commands) > 100 or len(trajectories) > 50
+    for values in [*efforts, *commands, *(m.points[0].effort for m in trajectories)]:
+        assert len(set(values)) == 1 and values[0] in range(1, last)
+    for published in (efforts, commands):
+        numbers = [values[0] for values in published]
         assert numbers == sorted(set(numbers))  # each step once
