@@ -36,12 +36,12 @@ FLOATING = WorldOptions(gravity=0.0, floor=False)
 FALLING = WorldOptions(floor=False)
 
 
-@pytest.fixture(scope='module')
-def standing():
-    """Return a plant that has come to rest; for tests that do not change it."""
-    plant = make_plant()
-    run(plant, 3.0)
-    return plant
+def drive(plant, joint, seconds, **values):
+    """Command a joint for a while; return its index, and the observation."""
+    command, motor = plant.hold(), plant.actuated_joint_names.index(joint)
+    for kind, value in values.items():
+        getattr(command, kind)[motor] = value
+    return plant.joint_names.index(joint), run(plant, seconds, command)
 
 
 def test_soles_touch_the_floor_at_the_start():
@@ -61,15 +61,24 @@ def test_the_ground_carries_the_weight(standing):
     np.testing.assert_allclose(truth.zmp, (*truth.com[:2], 0.0), atol=1e-4)
 
 
-def test_the_robot_stands_for_a_minute():
-    plant = make_plant()
+@pytest.mark.thorough
+@pytest.mark.parametrize('name, tolerance, of_com', [
+    ('', 1e-4, 1e-3),  # The antenna falls over.
+    ('biped', 1e-5, 1e-5), ('sabian', 1e-5, 1e-5)])
+def test_robots_stand_for_a_minute(name, tolerance, of_com):
+    config = load_robot_config(name) if name else CONFIG
+    plant = Plant(config, load_urdf(config)) if name else make_plant()
     run(plant, 3.0)
     start = plant.truth()
     run(plant, 57.0)
     end = plant.truth()
-    np.testing.assert_allclose(end.base_position, start.base_position, atol=1e-4)
+    np.testing.assert_allclose(end.com, start.com, atol=of_com)
+    np.testing.assert_allclose(end.base_position, start.base_position, atol=tolerance)
     np.testing.assert_allclose(end.base_quaternion, start.base_quaternion, atol=1e-4)
-    np.testing.assert_allclose(end.com, start.com, atol=1e-3)  # The antenna falls over.
+    assert end.sole_wrenches[:, 2].sum() == pytest.approx(9.81 * plant.mass, rel=1e-4)
+    if name:
+        torso = [plant.joint_names.index(joint) for joint in config.torso.joints[3:]]
+        assert np.abs(plant.observation.joint_positions[torso]).max() < math.radians(1.0)
 
 
 def test_free_fall():
@@ -119,10 +128,9 @@ def test_a_push_lasts_as_long_as_requested_even_between_observations(duration):
 
 def test_energy_is_kept_without_drives():
     """A limp robot tumbling in the air neither gains nor loses energy."""
-    limp = {joint: 0.0 for group in CONFIG.groups.values() for joint in group}
-    limp.update({'neck': 0.0, 'grip': 0.0})
+    limp = dict.fromkeys((*sum(CONFIG.groups.values(), ()), 'neck', 'grip'), 0.0)
     plant = make_plant(with_simulation(stiffness=limp, damping=limp),
-                       world=WorldOptions(gravity=0.0, floor=False, timestep=0.00025))
+                       world=replace(FLOATING, timestep=0.00025))
     plant.model.opt.enableflags |= 2  # mjENBL_ENERGY
     plant.push('arm', (3.0, 2.0, 5.0, 0.0, 0.0, 0.0), 0.05)
     run(plant, 0.06)
@@ -156,43 +164,31 @@ def test_drawn_errors_are_reproducible_and_effective():
     assert abs(first.mass - MASS) > 0.01
 
 
-def test_efforts_are_clamped_to_the_urdf():
+def test_efforts_and_positions_are_clamped_to_the_urdf():
     plant = make_plant(world=FLOATING)
-    command, neck = plant.hold(), plant.actuated_joint_names.index('neck')
-    command.effort[neck] = 1000.0
-    effort = plant.step(command).joint_efforts[plant.joint_names.index('neck')]
-    assert effort == 8.0
+    neck, observation = drive(plant, 'neck', plant.dt, effort=1000.0)
+    assert observation.joint_efforts[neck] == 8.0
     assert plant.saturated_joints() == ('neck',)
+    plant.reset()
+    elbow, observation = drive(plant, 'elbow', 2.0, position=7.0)
+    assert observation.joint_positions[elbow] == pytest.approx(2.0, abs=0.01)
 
 
 def test_feedforward_takes_the_droop_away():
     """An arm held by its drive alone hangs; with its own weight fed forward it does not."""
     plant = make_plant()
-    shoulder = plant.joint_names.index('shoulder')
-    command, motor = plant.hold(), plant.actuated_joint_names.index('shoulder')
-    droop = run(plant, 2.0, command).joint_positions[shoulder] - 1.2
-    command.effort[motor] = plant.observation.joint_efforts[shoulder]
-    left = run(plant, 2.0, command).joint_positions[shoulder] - 1.2
+    shoulder, sagged = drive(plant, 'shoulder', 2.0)
+    droop = sagged.joint_positions[shoulder] - 1.2
+    _, held = drive(plant, 'shoulder', 2.0, effort=sagged.joint_efforts[shoulder])
     assert droop > math.radians(0.5)  # Positive pitch is downward for an arm along +x.
-    assert abs(left) < 0.1 * droop
+    assert abs(held.joint_positions[shoulder] - 1.2) < 0.1 * droop
 
 
 def test_velocity_commands_move_joints_whose_position_is_not_held():
     plant = make_plant(with_simulation(stiffness={'neck': 0.0}, damping={'neck': 1.0}),
                        world=FLOATING)
-    command, neck = plant.hold(), plant.actuated_joint_names.index('neck')
-    command.velocity[neck] = 0.4
-    velocity = run(plant, 0.5, command).joint_velocities[plant.joint_names.index('neck')]
-    assert velocity == pytest.approx(0.4, rel=1e-3)
-
-
-def test_positions_beyond_the_limits_stop_there():
-    plant = make_plant(world=FLOATING)
-    command, elbow = plant.hold(), plant.actuated_joint_names.index('elbow')
-    command.position[elbow] = 7.0
-    observation = run(plant, 2.0, command)
-    assert observation.joint_positions[plant.joint_names.index('elbow')] == pytest.approx(
-        2.0, abs=0.01)
+    neck, observation = drive(plant, 'neck', 0.5, velocity=0.4)
+    assert observation.joint_velocities[neck] == pytest.approx(0.4, rel=1e-3)
 
 
 @pytest.mark.parametrize('name, value, message', [
@@ -202,24 +198,19 @@ def test_positions_beyond_the_limits_stop_there():
     ('tendon_lengths', np.zeros(4), r'tendon_lengths must have shape \(0,\), not \(4,\)'),
 ])
 def test_bad_commands_are_refused_and_the_last_good_one_kept(name, value, message):
-    plant, reference = make_plant(), make_plant()
-    good = plant.hold()
+    plants = make_plant(), make_plant()
+    good = plants[0].hold()
     good.position[0] += 0.05
-    for p in (plant, reference):
-        p.step(good)
+    for plant in plants:
+        plant.step(good)
     with pytest.raises(InputError, match=message):
-        plant.step(replace(good, **{name: value}))
-    for p in (plant, reference):
-        run(p, 0.1)
-    np.testing.assert_array_equal(plant.observation.joint_positions,
-                                  reference.observation.joint_positions)
+        plants[0].step(replace(good, **{name: value}))
+    np.testing.assert_array_equal(*[run(plant, 0.1).joint_positions for plant in plants])
 
 
 def test_followers_follow_and_locked_joints_stay():
     plant = make_plant(world=FLOATING)
-    command, grip = plant.hold(), plant.actuated_joint_names.index('grip')
-    command.position[grip] = 0.5
-    run(plant, 1.0, command)
+    drive(plant, 'grip', 1.0, position=0.5)
     angle = plant.data.joint('joint/grip').qpos[0]
     assert angle == pytest.approx(0.5, abs=0.01)
     assert plant.data.joint('joint/thumb').qpos[0] == pytest.approx(
@@ -229,12 +220,9 @@ def test_followers_follow_and_locked_joints_stay():
         'link/hook').xmat.reshape(3, 3)
     np.testing.assert_allclose(
         R_chest_hook, rotation((math.sin(0.2), 0, 0, math.cos(0.2))), atol=1e-12)
-
-
-def test_a_follower_of_a_locked_joint_stays_where_that_leads_it():
-    plant = make_plant(replace(CONFIG, locked_joints={**CONFIG.locked_joints, 'grip': 0.2}))
-    run(plant, 0.3)
-    assert plant.data.joint('joint/thumb').qpos[0] == pytest.approx(-1.5 * 0.2 + 0.1, abs=2e-3)
+    locked = make_plant(replace(CONFIG, locked_joints={**CONFIG.locked_joints, 'grip': 0.2}))
+    run(locked, 0.3)
+    assert locked.data.joint('joint/thumb').qpos[0] == pytest.approx(-1.5 * 0.2 + 0.1, abs=2e-3)
 
 
 def test_reset_puts_everything_back():
@@ -292,13 +280,12 @@ def test_a_lying_robot_has_fallen():
 
 def test_shapes_are_kept_for_pictures():
     config = load_robot_config('biped')
-    urdf = load_urdf(config)
-    plain, shown = (Plant(config, urdf, PlantOptions(world=WorldOptions(visuals=visuals)))
-                    for visuals in (False, True))
+    plain, shown = (Plant(config, load_urdf(config), PlantOptions(
+        world=WorldOptions(visuals=visuals))) for visuals in (False, True))
     assert shown.model.ngeom > plain.model.ngeom + 20
     assert shown.mass == plain.mass
-    run(plain, 0.1)
-    run(shown, 0.1)
+    for plant in (plain, shown):
+        run(plant, 0.1)
     np.testing.assert_allclose(shown.truth().com, plain.truth().com, atol=1e-12)
 
 
@@ -318,26 +305,29 @@ def test_given_orders_are_used():
         Plant(CONFIG, URDF, PlantOptions(), joints, (*links, 'tail'))
 
 
-def test_invalid_arguments_are_named():
-    with pytest.raises(ConfigurationError, match='multiple of the physics timestep'):
-        make_plant(dt=0.0015)
-    with pytest.raises(UnknownNameError, match="unknown joint or group 'lef_arm'"):
-        make_plant(with_simulation(stiffness={'lef_arm': 1.0}))
-    with pytest.raises(ConfigurationError, match='finite and not negative'):
-        make_plant(with_simulation(damping={'elbow': -1.0}))
-    moving = replace(CONFIG.wrench_sensors['left_foot'], frame='left_shin')
-    with pytest.raises(RobotDescriptionError, match="moves relative to link 'left_foot' with"):
-        make_plant(replace(CONFIG, wrench_sensors=dict(CONFIG.wrench_sensors, left_foot=moving)))
-    plant = make_plant()
-    with pytest.raises(UnknownNameError, match="unknown posture 'sit'"):
-        plant.reset('sit')
-    with pytest.raises(UnknownNameError, match="unknown joint 'tail'"):
-        plant.reset({'tail': 1.0})
-    with pytest.raises(ConfigurationError, match="'elbow' cannot be at 3; valid: -2 to 2"):
-        plant.reset({'elbow': 3.0})
-    with pytest.raises(UnknownNameError, match="did you mean 'chest'"):
-        plant.push('chst', np.zeros(6), 0.1)
-    with pytest.raises(InputError, match='six finite numbers'):
-        plant.push('chest', np.full(6, np.nan), 0.1)
-    with pytest.raises(InputError, match='between 0 and 60 s'):
-        plant.push('chest', np.zeros(6), -1.0)
+SENSOR = replace(CONFIG.wrench_sensors['left_foot'], frame='left_shin')
+
+
+@pytest.mark.parametrize('error, message, arguments', [
+    (ConfigurationError, 'multiple of the physics timestep', {'dt': 0.0015}),
+    (UnknownNameError, "unknown joint or group 'lef_arm'",
+     {'config': with_simulation(stiffness={'lef_arm': 1.0})}),
+    (ConfigurationError, 'finite and not negative',
+     {'config': with_simulation(damping={'elbow': -1.0})}),
+    (RobotDescriptionError, "moves relative to link 'left_foot' with",
+     {'config': replace(CONFIG, wrench_sensors={**CONFIG.wrench_sensors, 'left_foot': SENSOR})})])
+def test_invalid_options_are_named(error, message, arguments):
+    with pytest.raises(error, match=message):
+        make_plant(**arguments)
+
+
+@pytest.mark.parametrize('error, message, method, arguments', [
+    (UnknownNameError, "unknown posture 'sit'", 'reset', ('sit',)),
+    (UnknownNameError, "unknown joint 'tail'", 'reset', ({'tail': 1.0},)),
+    (ConfigurationError, "'elbow' cannot be at 3; valid: -2 to 2", 'reset', ({'elbow': 3.0},)),
+    (UnknownNameError, "did you mean 'chest'", 'push', ('chst', np.zeros(6), 0.1)),
+    (InputError, 'six finite numbers', 'push', ('chest', np.full(6, np.nan), 0.1)),
+    (InputError, 'between 0 and 60 s', 'push', ('chest', np.zeros(6), -1.0))])
+def test_invalid_arguments_are_named(standing, error, message, method, arguments):
+    with pytest.raises(error, match=message):
+        getattr(standing, method)(*arguments)

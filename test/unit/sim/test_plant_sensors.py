@@ -24,50 +24,38 @@ import pytest
 from support.sim_robot import CONFIG, make_plant, rotation, run
 
 FLOATING = WorldOptions(gravity=0.0, floor=False)
-FALLING = WorldOptions(floor=False)
 
 
-@pytest.fixture(scope='module')
-def standing():
-    """Return a plant that has come to rest; for tests that do not change it."""
-    plant = make_plant()
-    run(plant, 3.0)
-    return plant
-
-
-def sole_and_sensor(plant, foot, sensor):
-    """Poses (R, p) of a sole frame and a sensor's frame in the world."""
-    sites = [plant.data.site(name) for name in (f'sole/{foot}', f'wrench/{sensor}')]
-    return [(site.xmat.reshape(3, 3), site.xpos) for site in sites]
+def ground_and_sensor(plant, foot):
+    """Return the ground's wrench at a sole, in the world, its place, and the sensor's pose."""
+    sole, sensor = plant.data.site(f'sole/{foot}'), plant.data.site(f'wrench/{foot}_foot')
+    R, wrench = sole.xmat.reshape(3, 3), plant.truth().sole_wrenches[list(CONFIG.feet).index(foot)]
+    return R @ wrench[:3], R @ wrench[3:], sole.xpos, sensor.xmat.reshape(3, 3), sensor.xpos
 
 
 @pytest.mark.parametrize('foot, sign', [('left', 1.0), ('right', -1.0)])
 def test_a_wrench_sensor_measures_ground_and_foot(standing, foot, sign):
     """Environment on robot: the ground's wrench plus the foot's weight, in the turned sensor."""
-    index = list(CONFIG.feet).index(foot)
-    (R_sole, p_sole), (R_sensor, p_sensor) = sole_and_sensor(standing, foot, f'{foot}_foot')
-    wrench = standing.truth().sole_wrenches[index]
-    ground, weight = R_sole @ wrench[:3], np.array((0.0, 0.0, -0.6 * 9.81))
+    ground, ground_moment, p_sole, R_sensor, p_sensor = ground_and_sensor(standing, foot)
+    weight = np.array((0.0, 0.0, -0.6 * 9.81))
     com_foot = standing.data.xipos[standing.model.body(f'link/{foot}_foot').id]
-    force = ground + weight
-    moment = (R_sole @ wrench[3:] + np.cross(p_sole - p_sensor, ground)
+    moment = (ground_moment + np.cross(p_sole - p_sensor, ground)
               + np.cross(com_foot - p_sensor, weight))
-    expected = sign * np.concatenate((R_sensor.T @ force, R_sensor.T @ moment))
-    np.testing.assert_allclose(standing.observation.wrenches[index], expected, atol=2e-3)
+    expected = sign * np.concatenate((R_sensor.T @ (ground + weight), R_sensor.T @ moment))
+    reading = standing.observation.wrenches[list(CONFIG.feet).index(foot)]
+    np.testing.assert_allclose(reading, expected, atol=2e-3)
     assert sign * expected[2] < -10.0  # The sensor's z points down here.
 
 
 def test_the_centre_of_pressure_follows_from_the_sensors(standing):
     """Taking the foot's weight off and moving to the floor gives the ZMP within 0.5 mm."""
     total = np.zeros(6)
-    for i, foot in enumerate(CONFIG.feet):
-        reading = standing.observation.wrenches[i] * CONFIG.wrench_sensors[f'{foot}_foot'].sign
-        _, (R, p) = sole_and_sensor(standing, foot, f'{foot}_foot')
-        force, moment = R @ reading[:3], R @ reading[3:]
+    for foot, reading in zip(CONFIG.feet, standing.observation.wrenches):
+        *_, R, p = ground_and_sensor(standing, foot)
+        force, moment = CONFIG.wrench_sensors[f'{foot}_foot'].sign * reading.reshape(2, 3) @ R.T
         com_foot = standing.data.xipos[standing.model.body(f'link/{foot}_foot').id]
         up = np.array((0.0, 0.0, 0.6 * 9.81))
-        total[:3] += force + up
-        total[3:] += moment + np.cross(p, force) + np.cross(com_foot, up)
+        total += *(force + up), *(moment + np.cross(p, force) + np.cross(com_foot, up))
     cop = np.array((-total[4], total[3])) / total[2]
     np.testing.assert_allclose(cop, standing.truth().zmp[:2], atol=5e-4)
 
@@ -158,24 +146,24 @@ def test_encoder_offsets_fool_the_drive():
     assert offsets == pytest.approx(run(plant, 0.1).joint_positions[elbow] - real, abs=1e-5)
 
 
+#: The sigma of each kind of noise, and where it is in an observation.
+NOISE = {'force_noise': (0.5, 'wrenches', (0, 2)), 'torque_noise': (0.02, 'wrenches', (0, 4)),
+         'encoder_noise': (1e-3, 'joint_positions', 1),
+         'velocity_noise': (1e-2, 'joint_velocities', 1),
+         'effort_noise': (0.1, 'joint_efforts', 1), 'gyro_noise': (1e-3, 'angular_velocities', (0, 1)),
+         'accelerometer_noise': (0.02, 'linear_accelerations', (0, 1))}
+
+
 def test_noise_and_bias_have_their_sigma():
-    sensors = SensorOptions(encoder_noise=1e-3, velocity_noise=1e-2, effort_noise=0.1,
-                            force_noise=0.5, torque_noise=0.02, gyro_noise=1e-3,
-                            accelerometer_noise=0.02)
-    plant = make_plant(sensors=sensors)
-    exact = make_plant()
+    plant, exact = make_plant(sensors=SensorOptions(
+        **{name: sigma for name, (sigma, _, _) in NOISE.items()})), make_plant()
     residuals = []
     for _ in range(400):
         noisy, clean = plant.step(), exact.step()
-        residuals.append([
-            *(noisy.wrenches - clean.wrenches)[0, (2, 4)],
-            noisy.joint_positions[1] - clean.joint_positions[1],
-            noisy.joint_velocities[1] - clean.joint_velocities[1],
-            noisy.joint_efforts[1] - clean.joint_efforts[1],
-            noisy.angular_velocities[0, 1] - clean.angular_velocities[0, 1],
-            noisy.linear_accelerations[0, 1] - clean.linear_accelerations[0, 1]])
+        residuals.append([getattr(noisy, name)[index] - getattr(clean, name)[index]
+                          for _, name, index in NOISE.values()])
     np.testing.assert_allclose(
-        np.std(residuals, axis=0), (0.5, 0.02, 1e-3, 1e-2, 0.1, 1e-3, 0.02), rtol=0.15)
+        np.std(residuals, axis=0), [sigma for sigma, _, _ in NOISE.values()], rtol=0.15)
     biased = make_plant(sensors=SensorOptions(force_bias=2.0, torque_bias=0.1, tilt_bias=0.01))
     exact = make_plant()
     bias = biased.step().wrenches - exact.step().wrenches
