@@ -147,26 +147,6 @@ def test_the_latest_mode_locates_at_once_and_propagates_the_orientation(motion):
     assert not located.contacts_measured
 
 
-def test_contacts_that_arrive_late_are_taken_into_account(motion):
-    """The robot changes feet; the message says so seven instants later."""
-    history = ContactHistory(2, 0.5)
-    estimator = StateEstimator(motion.model, BaseSettings(), contacts=history)
-    history.add(START, LEFT)
-    start = motion.sole_in_world.position.copy()
-    for k in range(60):
-        t, ns = 0.004 * k, START + 4 * MS * k
-        if k == 30:
-            motion.step_onto(1, t)
-        if k == 37:
-            history.add(START + 4 * MS * 30, BOTH)
-            history.add(START + 4 * MS * 31, RIGHT)
-        estimator.add_base(ns, *imu(motion, t))
-        located, = estimator.add_joints(ns, motion.state(t))
-        error = np.linalg.norm(located.state.base.position + start - motion.base(t).position)
-        assert error < 1e-9 or 31 <= k < 37, k
-    assert located.contacts_measured and located.stance.in_contact == RIGHT
-
-
 def test_an_unknown_base_is_explained(motion):
     estimator = StateEstimator(motion.model, BaseSettings(timeout=0.1))
     assert not estimator.add_joints(START, motion.state(0.0))
@@ -218,16 +198,7 @@ def test_a_robot_that_has_lain_starts_at_the_origin_once_it_stands_on_all_feet(l
     assert [state.restarted for state in states] == [False, False, False, legs_measure, False]
 
 
-def test_a_fixed_base_and_a_transform(motion):
-    fixed = StateEstimator(motion.model, BaseSettings(
-        source='fixed', fixed_base=[1.0, 2.0, 3.0, 0.0, 0.0, 0.5]))
-    located, = fixed.add_joints(START, motion.state(0.0))
-    assert_allclose(located.state.base.position, (1.0, 2.0, 3.0))
-    assert not np.any(located.twist)
-    tracked = StateEstimator(
-        motion.model, BaseSettings(source='tf'), lookup=lambda ns: motion.base(0.3))
-    located, = tracked.add_joints(START, motion.state(0.3))
-    assert_allclose(located.state.base.position, motion.base(0.3).position)
+def test_a_transform_needs_a_lookup(motion):
     with pytest.raises(ConfigurationError, match='needs a lookup'):
         StateEstimator(motion.model, BaseSettings(source='tf'))
 

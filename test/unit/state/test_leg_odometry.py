@@ -23,7 +23,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 import pytest
 from scipy.spatial.transform import Rotation
 from support.stance_motion import BOTH, H, LEFT, NONE, RIGHT, SwayingMotion
-from support.zmp_pipeline import Pipeline
 
 
 class Legs:
@@ -169,25 +168,6 @@ def test_a_landing_that_arrives_late_gives_the_same():
                 legs.odometry.revise(400, lambda at: BOTH)
         soles.append(legs.soles.copy())
     assert_allclose(*soles, atol=1e-12)
-
-
-@pytest.mark.thorough
-def test_a_hoisted_robot_that_bends_its_knees_is_put_down_on_the_same_floor():
-    pipeline = Pipeline()
-
-    def run(seconds, height):
-        for _ in pipeline.run(seconds, lambda t: (0.0, 0.0, height)):
-            pass
-        return pipeline.base.position - pipeline.plant.truth().base_position
-    assert_allclose(run(0.2, 0.0), 0.0, atol=1e-4)
-    pipeline.plant.hoist.lift()
-    assert run(2.1, 0.0)[2] < -0.09  # nothing measures how high it hangs
-    run(0.3, -0.015)
-    pipeline.plant.hoist.lower()
-    x, y, z = run(2.5, -0.015)
-    assert abs(z) < 1e-4
-    assert max(abs(x), abs(y)) < 1e-3  # how it swung before its feet stood firmly
-    assert not pipeline.plant.hoist.holds
 
 
 def test_two_feet_share_the_base_evenly():

@@ -34,24 +34,16 @@ def feed(detector, forces, start_ms=0):
     return [detector.update(f, (start_ms + i) * MS) for i, f in enumerate(forces)]
 
 
-def test_touch_down_after_its_dwell(detector):
-    states = feed(detector, [0.0] * 5 + [60.0] * 20)
-    assert states.index(True) == 15
-
-
-def test_lift_off_after_its_own_dwell(detector):
-    states = feed(detector, [100.0] * 5 + [20.0] * 40)
-    assert states.index(False) == 25
-
-
-def test_between_the_thresholds_nothing_changes(detector):
-    assert not any(feed(detector, [0.0] + [40.0] * 100))
-    assert all(feed(detector, [90.0] * 30, 200)[20:])
-    assert all(feed(detector, [40.0] * 100, 300))
-
-
-def test_a_spike_shorter_than_the_dwell_is_ignored(detector):
-    assert not any(feed(detector, [0.0] * 3 + ([90.0] * 9 + [0.0]) * 5))
+@pytest.mark.parametrize(('forces', 'changes'), [
+    ([0.0] * 5 + [60.0] * 20, [15]), ([100.0] * 5 + [20.0] * 40, [0, 25]),
+    ([0.0] + [40.0] * 100, []), ([90.0] * 30 + [40.0] * 100, [0]),
+    ([0.0] * 3 + ([90.0] * 9 + [0.0]) * 5, []), ([0.0] + [-200.0] * 50, [])],
+    ids=['touch-down after its dwell', 'lift-off after its own dwell',
+         'between the thresholds in the air', 'between the thresholds in contact',
+         'spikes shorter than the dwell', 'a pull'])
+def test_contacts_change_after_their_dwell(detector, forces, changes):
+    states = [False, *feed(detector, forces)]
+    assert [i for i, (a, b) in enumerate(zip(states, states[1:])) if a != b] == changes
 
 
 def test_dwell_counts_time_not_samples(detector):
@@ -61,12 +53,11 @@ def test_dwell_counts_time_not_samples(detector):
 
 
 @pytest.mark.parametrize('force, contact', [(0.0, False), (-80.0, False), (300.0, True)])
-def test_the_first_sample_decides_at_once(detector, force, contact):
+def test_the_first_sample_also_after_a_reset_decides_at_once(detector, force, contact):
     assert detector.update(force, 0) is contact
-
-
-def test_a_pull_is_no_contact(detector):
-    assert not any(feed(detector, [0.0] + [-200.0] * 50))
+    feed(detector, [300.0 - force] * 30)
+    detector.reset()
+    assert detector.update(force, 40 * MS) is contact
 
 
 def test_no_dwell_switches_at_once():
@@ -75,26 +66,16 @@ def test_no_dwell_switches_at_once():
     assert feed(detector, [0.0, 51.0, 26.0, 24.0]) == [False, True, True, False]
 
 
-def test_reset_clears_the_contact(detector):
-    feed(detector, [300.0] * 3)
-    detector.reset()
-    assert not detector.update(0.0, 10 * MS)
+TOO_HIGH = ("it must be below 'engage', 0.05 (shares of body weight): lower it, or raise 'engage'")
 
 
-@pytest.mark.parametrize(('engage', 'release', 'message'), [
-    (0.05, 0.05, "'release' is 0.05; it must be below 'engage', 0.05 (shares of body weight): "
-                 "lower it, or raise 'engage'"),
-    (0.05, 0.1, "'release' is 0.1; it must be below 'engage', 0.05 (shares of body weight): "
-                "lower it, or raise 'engage'"),
-    (1.5, 0.1, "'engage' is 1.5; it must be below 1 (share of body weight)"),
-    (0.1, 0.0, "'release' is 0.0; it must be above 0 (share of body weight)")])
-def test_thresholds_that_cannot_work_are_refused(engage, release, message):
+@pytest.mark.parametrize(('changes', 'message'), [
+    ({'engage': 0.05, 'release': 0.05}, f"'release' is 0.05; {TOO_HIGH}"),
+    ({'engage': 0.05, 'release': 0.1}, f"'release' is 0.1; {TOO_HIGH}"),
+    ({'engage': 1.5}, "'engage' is 1.5; it must be below 1 (share of body weight)"),
+    ({'release': 0.0}, "'release' is 0.0; it must be above 0 (share of body weight)"),
+    ({'engage_dwell': -0.01}, "'engage_dwell' is -0.01 s; it must be zero or more")])
+def test_thresholds_that_cannot_work_are_refused(changes, message):
     with pytest.raises(ConfigurationError) as refusal:
-        ContactThresholds(engage=engage, release=release)
+        ContactThresholds(**{'engage': 0.1, 'release': 0.05, **changes})
     assert str(refusal.value) == message
-
-
-def test_negative_dwell_is_refused():
-    with pytest.raises(ConfigurationError) as refusal:
-        ContactThresholds(engage=0.1, release=0.05, engage_dwell=-0.01, release_dwell=0.0)
-    assert str(refusal.value) == "'engage_dwell' is -0.01 s; it must be zero or more"

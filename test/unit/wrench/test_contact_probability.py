@@ -45,7 +45,10 @@ def soles(heights, pitch=0.0):
     return placements
 
 
-def feed(contacts, forces, deviation=5.0, heights=(-0.7, -0.7), steps=20, pitch=0.0):
+def feed(contacts, forces, deviation=5.0, heights=(-0.7, -0.7), steps=20, pitch=0.0, anew=False):
+    """Return probabilities after some instants, begun anew or not."""
+    if anew:
+        contacts.reset()
     for _ in range(steps):
         contacts.update(STEP, np.array(forces, float), np.full(2, deviation),
                         soles(heights, pitch))
@@ -56,6 +59,9 @@ def test_a_loaded_foot_is_in_contact_and_an_unloaded_one_is_not(contacts):
     probabilities = feed(contacts, (400.0, 0.0))
     assert probabilities[0] > 0.99 and probabilities[1] < 0.05
     assert contacts.in_contact == (True, False)
+    feed(contacts, (400.0, 60.0), steps=1)
+    feed(contacts, (400.0, 0.0), steps=1)
+    assert contacts.in_contact == (True, False), 'one outlier does not begin a contact'
 
 
 def test_touch_down_and_lift_off_within_ten_milliseconds(contacts):
@@ -66,39 +72,23 @@ def test_touch_down_and_lift_off_within_ten_milliseconds(contacts):
     assert contacts.in_contact == (False, True)
 
 
-def test_one_outlier_does_not_begin_a_contact(contacts):
-    feed(contacts, (400.0, 0.0))
-    feed(contacts, (400.0, 60.0), steps=1)
-    feed(contacts, (400.0, 0.0), steps=1)
-    assert contacts.in_contact == (True, False)
-
-
 def test_an_uncertain_force_has_less_weight(contacts):
-    certain = feed(contacts, (400.0, 45.0), deviation=4.0)[1]
-    contacts.reset()
-    assert certain > 0.95
-    assert feed(contacts, (400.0, 45.0), deviation=40.0)[1] < 0.5
+    assert feed(contacts, (400.0, 45.0), deviation=4.0)[1] > 0.95
+    assert feed(contacts, (400.0, 45.0), deviation=40.0, anew=True)[1] < 0.5
 
 
-def test_a_foot_above_the_one_that_stands_needs_more_force(contacts):
-    low = feed(contacts, (370.0, 30.0), deviation=8.0, steps=60)[1]
-    contacts.reset()
-    high = feed(contacts, (370.0, 30.0), deviation=8.0, heights=(-0.7, -0.62), steps=60)[1]
-    assert high < 0.3 * low
+def test_a_foot_that_is_higher_with_its_lowest_corner_needs_more_force(contacts, model):
+    """A sole whose origin is high may touch with its toe."""
+    light = {'forces': (370.0, 30.0), 'deviation': 8.0, 'steps': 60, 'anew': True}
+    low = feed(contacts, **light)[1]
+    assert feed(contacts, heights=(-0.7, -0.62), **light)[1] < 0.3 * low
     # But force decides in the end: stairs exist.
     assert feed(contacts, (200.0, 200.0), heights=(-0.7, -0.5), steps=30)[1] > 0.95
-
-
-def test_the_lowest_corner_counts_not_the_origin(contacts, model):
-    """A sole whose origin is high may touch with its toe."""
-    toe = max(x for x, _ in model.config.feet['right'].polygon)
     pitch = 0.6
-    origin = -0.7 + toe * np.sin(pitch)
-    touching = feed(contacts, (370.0, 30.0), deviation=8.0, heights=(-0.7, origin), pitch=pitch,
-                    steps=60)[1]
-    contacts.reset()
-    raised = feed(contacts, (370.0, 30.0), deviation=8.0, heights=(-0.7, origin), steps=60)[1]
-    assert touching > 2.0 * raised
+    toe = max(x for x, _ in model.config.feet['right'].polygon)
+    heights = (-0.7, -0.7 + toe * np.sin(pitch))
+    raised = feed(contacts, heights=heights, **light)[1]
+    assert feed(contacts, heights=heights, pitch=pitch, **light)[1] > 2.0 * raised
 
 
 def test_settings_have_to_be_positive():

@@ -22,56 +22,51 @@ import pytest
 WEIGHT, MS = 900.0, 1_000_000
 
 
-def played(balance, forces, seconds, start=0.0):
+@pytest.fixture
+def balance():
+    return WeightBalance(('left', 'right'), WEIGHT)
+
+
+def played(balance, forces, seconds=1.0, start=0.0, by_hands=0.0):
     """Feed constant forces (shares of the weight) at 500 Hz; return the time of the problem."""
     for i in range(round(500 * seconds)):
-        stamp = round(1e9 * (start + 0.002 * i))
-        balance.update([WEIGHT * share for share in forces], stamp)
+        balance.update([WEIGHT * share for share in forces], round(1e9 * (start + 0.002 * i)),
+                       WEIGHT * by_hands)
         if balance.problem:
             return 0.002 * i
     return None
 
 
-@pytest.mark.parametrize('forces', [
-    (0.5, 0.5), (1.0, 0.0), (0.97, 0.03), (0.35, 0.35), (0.0, 0.0), (0.2, 0.0)])
-def test_feet_that_stand_hang_are_lifted_or_have_other_support_are_credible(forces):
-    balance = WeightBalance(('left', 'right'), WEIGHT)
-    assert played(balance, forces, 1.0) is None
+@pytest.mark.parametrize(('forces', 'by_hands'), [
+    ((0.5, 0.5), 0.0), ((1.0, 0.0), 0.0), ((0.97, 0.03), 0.0), ((0.35, 0.35), 0.0),
+    ((0.0, 0.0), 0.0), ((0.2, 0.0), 0.0), ((0.6, 0.0), 0.3)])
+def test_feet_that_stand_hang_are_lifted_or_have_other_support_are_credible(
+        balance, forces, by_hands):
+    assert played(balance, forces, by_hands=by_hands) is None
     assert not balance.doubtful
 
 
-def test_a_foot_that_measures_nothing_while_the_other_does_not_carry_all_is_dead():
-    balance = WeightBalance(('left', 'right'), WEIGHT)
+def test_a_foot_that_measures_nothing_while_the_other_does_not_carry_all_is_dead(balance):
     played(balance, (0.5, 0.5), 0.1)
     balance.update([0.5 * WEIGHT, 0.0], 100 * MS)
     assert balance.doubtful and not balance.problem, 'at once doubtful, not yet dead'
-    after = played(balance, (0.5, 0.0), 1.0, start=0.1)
-    assert after == pytest.approx(0.05, abs=0.003)
+    assert played(balance, (0.5, 0.0), start=0.1) == pytest.approx(0.05, abs=0.003)
     assert balance.suspect == 1
     assert "'right' is dead" in balance.problem and 'together 50 % of' in balance.problem
     balance.update([0.5 * WEIGHT, 0.5 * WEIGHT], 1100 * MS)
     assert not balance.doubtful and not balance.problem and balance.suspect == -1
 
 
-def test_a_short_dip_and_a_landing_are_no_fault():
-    balance = WeightBalance(('left', 'right'), WEIGHT)
-    for cycle in range(5):
-        assert played(balance, (0.7, 0.0), 0.04, start=cycle) is None
-        assert played(balance, (1.6, 0.4), 0.2, start=cycle + 0.04) is None
-        assert played(balance, (0.5, 0.5), 0.1, start=cycle + 0.24) is None
+def test_a_short_dip_and_a_landing_are_no_fault(balance):
+    for start in range(5):
+        for forces, seconds, after in (((0.7, 0.0), 0.04, 0.0), ((1.6, 0.4), 0.2, 0.04),
+                                       ((0.5, 0.5), 0.1, 0.24)):
+            assert played(balance, forces, seconds, start + after) is None
 
 
-def test_a_foot_that_froze_with_its_load_measures_too_much_with_the_other():
-    balance = WeightBalance(('left', 'right'), WEIGHT)
-    assert played(balance, (0.5, 1.0), 1.0) == pytest.approx(0.3, abs=0.003)
+def test_a_foot_that_froze_with_its_load_measures_too_much_with_the_other(balance):
+    assert played(balance, (0.5, 1.0)) == pytest.approx(0.3, abs=0.003)
     assert 'more than the weight' in balance.problem and balance.suspect == -1
-
-
-def test_hands_count_but_may_be_free():
-    balance = WeightBalance(('left', 'right'), WEIGHT)
-    for i in range(500):
-        balance.update([0.6 * WEIGHT, 0.0], 2 * MS * i, 0.3 * WEIGHT)
-        assert not balance.doubtful
 
 
 def test_settings_that_make_no_sense():

@@ -24,6 +24,7 @@ from biped_com_ros.core.model.config import robot_config_from_mapping, WrenchSen
 from biped_com_ros.core.wrench.tare import (
     JointStillness, load_offsets, RecentReadings, save_offsets, SensorOffset, TareLimits)
 import numpy as np
+from numpy.testing import assert_allclose
 import pytest
 import yaml
 
@@ -57,22 +58,19 @@ def hang(count=200, noise=0.5, offset=OFFSET, collected=200, moved_at=None, spee
 
 def test_offset_is_what_is_read_beyond_the_weight():
     found = hang()
-    np.testing.assert_allclose(found.offset[:3], OFFSET[:3], atol=0.15)
-    np.testing.assert_allclose(found.offset[3:], OFFSET[3:], atol=0.01)
+    assert_allclose(found.offset[:3], OFFSET[:3], atol=0.15)
+    assert_allclose(found.offset[3:], OFFSET[3:], atol=0.01)
     assert found.standard_deviation[0] == pytest.approx(0.5, rel=0.2)
     assert (found.samples, found.frame, found.sign) == (200, 'l_ft', -1.0)
 
 
-def test_only_the_last_readings_count():
+def test_only_the_last_readings_count_and_movements_before_do_no_harm():
+    assert_allclose(hang(collected=500, moved_at=199, noise=0.0).offset, OFFSET)
     readings = RecentReadings('left', 10)
     for i in range(25):
         readings.add(np.full(6, 100.0 if i < 15 else 1.0), (i + 1) * MS)
     found = readings.estimate_offset(np.zeros(6), JointStillness((), 1.0), LIMITS, SENSOR, 25 * MS)
     assert found.offset == (1.0,) * 6
-
-
-def test_a_movement_before_the_readings_does_no_harm():
-    np.testing.assert_allclose(hang(collected=500, moved_at=199, noise=0.0).offset, OFFSET)
 
 
 def test_many_slow_joints_are_no_movement():
@@ -147,11 +145,13 @@ GOOD = SensorOffset(
     stamp='2026-01-01T00:00:00+00:00')
 
 
-def test_file_keeps_everything(tmp_path, config):
+def test_the_file_keeps_everything_in_plain_yaml(tmp_path, config):
     path = tmp_path / 'new' / 'offsets.yaml'
     save_offsets(path, 'biped', {'left_foot': GOOD})
     assert load_offsets(path, config) == {'left_foot': GOOD}
     assert os.listdir(path.parent) == ['offsets.yaml']
+    content = yaml.safe_load(path.read_text())
+    assert content['sensors']['left_foot']['offset'] == pytest.approx(list(OFFSET))
 
 
 def test_a_write_that_fails_leaves_the_old_file(tmp_path, config, monkeypatch):
@@ -167,46 +167,29 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, config, monkeypatch):
     assert os.listdir(tmp_path) == ['offsets.yaml']
 
 
-def test_file_of_another_robot_is_refused(tmp_path, config):
-    save_offsets(tmp_path / 'o.yaml', 'talos', {'left_foot': GOOD})
-    with pytest.raises(ConfigurationError, match="of robot 'talos', not of 'biped'"):
-        load_offsets(tmp_path / 'o.yaml', config)
+def offsets_of(robot='biped', name='left_foot', **changes):
+    return robot, {name: dataclasses.replace(GOOD, **changes)}
 
 
-def test_file_with_another_sensor_is_refused(tmp_path, config):
-    save_offsets(tmp_path / 'o.yaml', 'biped', {'left_fot': GOOD})
-    with pytest.raises(UnknownNameError, match="'left_fot' .*did you mean 'left_foot'"):
-        load_offsets(tmp_path / 'o.yaml', config)
-
-
-@pytest.mark.parametrize('change', [{'sign': 1.0}, {'frame': 'l_sole'}])
-def test_a_sensor_that_was_changed_since_is_refused(tmp_path, config, change):
-    save_offsets(tmp_path / 'o.yaml', 'biped', {'left_foot': dataclasses.replace(GOOD, **change)})
-    with pytest.raises(ConfigurationError, match="'left_foot' was tared in frame .*tare again"):
-        load_offsets(tmp_path / 'o.yaml', config)
-
-
-@pytest.mark.parametrize('text, message', [
-    ('{', 'not valid YAML'), ('', 'mapping'), ('robot: biped', "'sensors'"),
-    ('{robot: biped, sensors: {left_foot: 5}}', "'left_foot' is not readable"),
-    ('{robot: biped, sensors: {left_foot: {frame: l, sign: 1, ofset: [1]}}}', 'ofset'),
-    ('{robot: biped, sensors: {left_foot: {frame: l_ft, sign: -1, offset: [1, 2]}}}',
-     'six finite'),
-    ('{robot: biped, sensors: {left_foot: {frame: l_ft, sign: -1, '
-     'offset: [1, 2, .nan, 1, 1, 1]}}}', 'six finite'),
-])
-def test_broken_files_are_refused(tmp_path, config, text, message):
-    (tmp_path / 'o.yaml').write_text(text)
-    with pytest.raises(ConfigurationError, match=message):
-        load_offsets(tmp_path / 'o.yaml', config)
-
-
-def test_a_missing_file_is_named(tmp_path, config):
-    with pytest.raises(ConfigurationError, match='nowhere.yaml.*No such file'):
-        load_offsets(tmp_path / 'nowhere.yaml', config)
-
-
-def test_the_file_is_plain_yaml(tmp_path):
-    save_offsets(tmp_path / 'o.yaml', 'biped', {'left_foot': GOOD})
-    content = yaml.safe_load((tmp_path / 'o.yaml').read_text())
-    assert content['sensors']['left_foot']['offset'] == pytest.approx(list(OFFSET))
+@pytest.mark.parametrize('content, kind, message', [
+    (offsets_of('talos'), ConfigurationError, "of robot 'talos', not of 'biped'"),
+    (offsets_of(name='left_fot'), UnknownNameError, "'left_fot' .*did you mean 'left_foot'"),
+    *((offsets_of(**change), ConfigurationError, "'left_foot' was tared in frame .*tare again")
+      for change in ({'sign': 1.0}, {'frame': 'l_sole'})),
+    *((text, ConfigurationError, message) for text, message in (
+        ('{', 'not valid YAML'), ('', 'mapping'), ('robot: biped', "'sensors'"),
+        ('{robot: biped, sensors: {left_foot: 5}}', "'left_foot' is not readable"),
+        ('{robot: biped, sensors: {left_foot: {frame: l, sign: 1, ofset: [1]}}}', 'ofset'),
+        ('{robot: biped, sensors: {left_foot: {frame: l_ft, sign: -1, offset: [1, 2]}}}',
+         'six finite'),
+        ('{robot: biped, sensors: {left_foot: {frame: l_ft, sign: -1, '
+         'offset: [1, 2, .nan, 1, 1, 1]}}}', 'six finite'))),
+    (None, ConfigurationError, 'nowhere.yaml.*No such file')])
+def test_other_broken_or_missing_files_are_refused(tmp_path, config, content, kind, message):
+    path = tmp_path / 'nowhere.yaml'
+    if isinstance(content, str):
+        path.write_text(content)
+    elif content is not None:
+        save_offsets(path, *content)
+    with pytest.raises(kind, match=message):
+        load_offsets(path, config)

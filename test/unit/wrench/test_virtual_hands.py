@@ -28,6 +28,7 @@ from biped_com_ros.core.wrench.virtual_foot_wrenches import (
 from biped_com_ros.core.wrench.virtual_hand_forces import VirtualHandForces, VirtualHandSettings
 from biped_com_ros.core.wrench.virtual_hands import VirtualHands
 import numpy as np
+from numpy.testing import assert_allclose
 import pytest
 from support.gripping_robot import with_virtual_hands
 from support.moving_robot import moving
@@ -53,12 +54,13 @@ def weight(model):
     return GRAVITY * model.mass
 
 
-def bent(model):
-    """Return a posture whose arms are bent, with all joints away from their stops."""
+def bent(model, **others):
+    """Return a posture whose arms are bent, with all joints but others away from their stops."""
     posture = model.posture()
-    for name, angle in (('shoulder_pitch', -0.6), ('elbow', -1.2)):
-        for side in 'lr':
-            posture[model.joint_names.index(f'{side}_{name}')] = angle
+    angles = {f'{side}_{name}': angle for side in 'lr'
+              for name, angle in (('shoulder_pitch', -0.6), ('elbow', -1.2))}
+    for name, angle in {**angles, **others}.items():
+        posture[model.joint_names.index(name)] = angle
     return posture
 
 
@@ -97,28 +99,10 @@ def test_a_force_is_known_by_what_the_motors_have_to_do(model, bare, weight, fee
                      posture=bent(model), hands=forces)
     others = on_feet(weight) if feet == 'sensors' else None
     hands = estimate(used, instant, others)
-    np.testing.assert_allclose(hands.estimates, forces, atol=0.012 * weight)
+    assert_allclose(hands.estimates, forces, atol=0.012 * weight)
     assert distance(hands, forces) < 1.0 and all(hands.touching)
     wrong = estimate(used, instant, others, sign=-1.0)
     assert np.abs(wrong.estimates - forces).max() > 0.1 * weight
-
-
-def test_rows_are_the_motion_of_the_hands(model):
-    """Virtual work: the Jacobian equals finite differences of where the hands are."""
-    random, step = np.random.default_rng(2), 1e-6
-    positions = bent(model) + 0.1 * random.uniform(-1.0, 1.0, len(model.joint_names))
-    instant = moving(model, np.zeros((2, 6)), spread=0.0, posture=positions)
-    hands = estimate(model, instant, None)
-    frames = model.frames(hand.frame for hand in model.config.hands.values())
-    speeds = random.uniform(-1.0, 1.0, len(positions))
-    ahead, behind = (model.state(positions + sign * step * speeds).placements_in_base(frames)
-                     for sign in (1.0, -1.0))
-    velocities = (ahead[:, 3] - behind[:, 3]) / (2.0 * step)
-    axes = instant.state.placements_in_base(frames)[:, :3]
-    expected = np.einsum('hij,hj->hi', axes, velocities)
-    of_rows = model.velocity(speeds)[hands.external.rows].copy()
-    of_rows[:6] = 0.0
-    np.testing.assert_allclose((hands.rows @ of_rows).reshape(-1, 3), expected, atol=1e-8)
 
 
 def test_a_hand_that_does_not_touch_has_exactly_no_force(model, weight):
@@ -140,16 +124,12 @@ def along_the_arm(model, state):
 def test_the_force_along_a_stretched_arm_is_as_uncertain_as_stated(model, bare, weight, feet):
     """The arm's motors do not have to do anything for it; the feet show it, if measured."""
     used, others = (model, on_feet(weight)) if feet == 'sensors' else (bare, None)
-    posture = bent(model)
-    posture[model.joint_names.index('l_elbow')] = -0.02
-    forces = np.zeros((2, 3))
-    deviations = []
-    for angles in (bent(model), posture):
-        instant = moving(used, on_feet(weight), seed=1, spread=0.0, posture=angles)
-        direction = along_the_arm(used, instant.state)
+    forces, deviations = np.zeros((2, 3)), []
+    for posture in (bent(model), bent(model, l_elbow=-0.02)):
+        direction = along_the_arm(used, used.state(posture))
         forces[0] = 0.2 * weight * direction
         hands = estimate(used, moving(
-            used, on_feet(weight), seed=1, spread=0.0, posture=angles, hands=forces), others)
+            used, on_feet(weight), seed=1, spread=0.0, posture=posture, hands=forces), others)
         assert distance(hands, forces) < 2.0
         deviations.append(np.sqrt(direction @ hands.covariance[:3, :3] @ direction) / weight)
     assert deviations[0] < 0.05
@@ -166,9 +146,7 @@ def test_what_pushes_the_robot_elsewhere_is_not_a_force_of_the_hands(model, weig
     pushed = feet.copy()
     pushed[:, :3] += 0.15 * weight * np.array((0.7, 0.7, 0.0))
     for angle in (-1.2, -0.02):
-        posture = bent(model)
-        posture[model.joint_names.index('l_elbow')] = angle
-        instant = moving(model, pushed, seed=3, posture=posture)
+        instant = moving(model, pushed, seed=3, posture=bent(model, l_elbow=angle))
         hands = estimate(model, instant, feet)
         assert hands.touching == [False, False]
         assert distance(hands, np.zeros((2, 3))) < 3.0
@@ -176,12 +154,9 @@ def test_what_pushes_the_robot_elsewhere_is_not_a_force_of_the_hands(model, weig
 
 def test_a_joint_at_its_stop_does_not_pretend_a_force(model, weight):
     """The stop holds the elbow against its motor, whose torque then is not that of a force."""
-    posture = bent(model)
     elbow = model.joint_names.index('l_elbow')
-    _, upper = position_limits(model)
-    posture[elbow] = upper[elbow]
-    pressing = np.zeros(len(posture))
-    pressing[elbow] = 0.02 * weight
+    posture = bent(model, l_elbow=position_limits(model)[1][elbow])
+    pressing = 0.02 * weight * (np.arange(len(posture)) == elbow)
     instant = moving(model, on_feet(weight), seed=4, speed=0.1, spread=0.0, posture=posture)
     hands = estimate(model, instant, on_feet(weight), efforts=pressing)
     assert not hands.touching[0] and distance(hands, np.zeros((2, 3))) < 2.0
@@ -281,10 +256,10 @@ def test_hands_with_sensors_beside_virtual_ones(weight):
     assert found.names == ('left',) and found.others == ('left', 'right', 'right')
     others = [*on_feet(heavy), [*forces[1], 0.0, 0.0, 0.0]]
     estimate(talos, instant, others, hands=found)
-    np.testing.assert_allclose(found.estimates[0], forces[0], atol=0.01 * heavy)
+    assert_allclose(found.estimates[0], forces[0], atol=0.01 * heavy)
     others[2] = np.zeros(6)
     estimate(talos, instant, others, hands=found, stamp_ns=10 ** 10)
-    np.testing.assert_allclose(found.estimates[0], forces[0], atol=0.03 * heavy)
+    assert_allclose(found.estimates[0], forces[0], atol=0.03 * heavy)
 
 
 def test_virtual_feet_do_not_carry_what_hands_do(bare, weight):
@@ -302,7 +277,7 @@ def test_virtual_feet_do_not_carry_what_hands_do(bare, weight):
                          instant.R_world_imu)
         totals.append(soles.wrenches[:, :3].sum(0))
     assert np.abs(totals[0] - feet[:, :3].sum(0)).max() > 0.04 * weight
-    np.testing.assert_allclose(totals[1], feet[:, :3].sum(0), atol=0.02 * weight)
+    assert_allclose(totals[1], feet[:, :3].sum(0), atol=0.02 * weight)
     assert variances.min() > 0.0
 
 
@@ -322,6 +297,8 @@ def test_the_weight_of_a_payload_leaves_an_idle_virtual_hand_at_zero(model, weig
 
 def test_feet_that_are_late_or_not_usable_are_left_out(model, weight):
     aggregation = WrenchAggregation(model, AggregationSettings(low_pass_cutoff=0.0))
+    bodies = [(body.name, body.index) for body in aggregation.virtual_hands]
+    assert bodies == [('left', 2), ('right', 3)]
     hands = VirtualHands(aggregation, VirtualHandSettings(**AT_ONCE))
     instant = moving(model, on_feet(weight), posture=bent(model))
     aggregation.set_state(instant.state, instant.R_world_imu)
@@ -344,21 +321,15 @@ def test_feet_that_are_late_or_not_usable_are_left_out(model, weight):
     assert add(second + 44 * MS, second + 44 * MS) and not hands.sensors_used
 
 
-def test_virtual_hands_are_bodies_of_the_aggregation(model):
-    aggregation = WrenchAggregation(model, AggregationSettings())
-    assert [body.name for body in aggregation.virtual_hands] == ['left', 'right']
-    assert [body.index for body in aggregation.virtual_hands] == [2, 3]
-
-
 def test_robots_without_what_it_takes_are_refused(model):
-    config, settings = model.config, VirtualHandSettings()
-    with pytest.raises(ConfigurationError, match='IMU'):
-        VirtualHandForces(RobotModel(replace(config, imus={}), model.urdf), settings)
-    with pytest.raises(ConfigurationError, match='source: virtual'):
-        VirtualHandForces(RobotModel.load('biped'), settings)
+    config = model.config
     arm = [name for name in model.joint_names if name.startswith(('l_shoulder', 'l_elbow'))]
     passive = replace(config, passive_joints=(*config.passive_joints, *arm))
-    with pytest.raises(ConfigurationError, match="above hand 'left' of 'biped' has a motor"):
-        VirtualHandForces(RobotModel(passive, model.urdf), settings)
+    for robot, problem in (
+            (RobotModel(replace(config, imus={}), model.urdf), 'IMU'),
+            (RobotModel.load('biped'), 'source: virtual'),
+            (RobotModel(passive, model.urdf), "above hand 'left' of 'biped' has a motor")):
+        with pytest.raises(ConfigurationError, match=problem):
+            VirtualHandForces(robot, VirtualHandSettings())
     with pytest.raises(ConfigurationError, match='link_mass must be positive'):
         VirtualHandSettings(link_mass=-1.0)
