@@ -66,7 +66,6 @@ class WrenchAggregatorRig(NodeRig):
             node=make_node(namespace=namespace, robot=robot_file, **values), namespace=namespace)
         self.robot, self.rng = robot or TiltedRobot.somewhere(0), np.random.default_rng(0)
         self.reset()
-        self.joints_usable = True
         peer = self.peer
         self._publishers = {name: peer.create_publisher(
             WrenchStamped, f'{name}/wrench', qos_profile_sensor_data) for name in SENSORS}
@@ -85,22 +84,13 @@ class WrenchAggregatorRig(NodeRig):
         self.silent, self.late, self.joint_speed = set(), {}, 0.0
 
     def _connect(self):
-        """Wait until both sides know each other, and the node receives from all drivers."""
+        """Wait until both sides know each other."""
         topics = [f'{name}/wrench' for name in SENSORS] + ['joint_states', 'imu']
         self.until(lambda: all(self.peer.count_subscribers(t) for t in topics) and all(
             self.peer.count_publishers(f'wrench_aggregator/{t}') for t in OUTPUTS))
-        inputs = [*self.node.sensors, self.node.joints, self.node.imu]
-        self.until(lambda: self._publish_once() or all(i.stamp_ns is not None for i in inputs))
-        self.until(lambda: self._publish_once() or (
+        self.spin(0.2)  # publishers look for subscribers ten times a second
+        self.until(lambda: self.play(1) and (
             self.got['left/wrench'] and self.got['wrench'] and self.got['right/wrench']))
-        self.flush()
-
-    def _publish_once(self):
-        stamp = self.peer.get_clock().now().to_msg()
-        self.publish_state(stamp)
-        for name in SENSORS:
-            self.publish_wrench(name, stamp)
-        self.spin(0.02)
 
     def play(self, instants, period=0.004):
         """Let all drivers publish `instants` times; return the last stamp."""
@@ -108,24 +98,11 @@ class WrenchAggregatorRig(NodeRig):
             self.time.advance(period)
             now = self.peer.get_clock().now()
             self.publish_state(now.to_msg())
-            if self.joints_usable:
-                self.wait_for(now, [self.node.joints, self.node.imu])
-            for name, sensor in zip(SENSORS, self.node.sensors):
+            for name in SENSORS:
                 if name not in self.silent:
                     stamp = now - Duration(seconds=self.late.get(name, 0.0))
                     self.publish_wrench(name, stamp.to_msg())
-                    self.wait_for(stamp, [sensor])
-        self.flush()
         return now.to_msg()
-
-    def wait_for(self, stamp, inputs):
-        """Wait until `inputs` have the messages of this stamp."""
-        ns = stamp.nanoseconds
-        self.until(lambda: all(i.stamp_ns == ns for i in inputs))
-
-    def flush(self):
-        """Let everything that was published arrive."""
-        run_ready(self.executor)
 
     def publish_state(self, stamp):
         """Publish joints in reverse order with an unknown one, and an IMU with a wrong yaw."""
@@ -134,6 +111,7 @@ class WrenchAggregatorRig(NodeRig):
             stamp, [*robot.joint_names[::-1], 'unknown'], [*robot.joints[::-1], 9.0],
             [self.joint_speed] * (len(robot.joint_names) + 1)))
         self._imu.publish(imu(stamp, 'imu_link', robot.imu_quaternion(heading_error=0.8)))
+        run_ready(self.executor)
 
     def publish_wrench(self, name, stamp, frame=None, values=None):
         """Publish the reading of a sensor, or other `values` of it."""
@@ -141,6 +119,7 @@ class WrenchAggregatorRig(NodeRig):
             noise = self.noise * self.rng.normal(size=6) * [1, 1, 1, 0.05, 0.05, 0.05]
             values = self.robot.reading(name, self.contacts, self.offsets.get(name, 0.0) + noise)
         self._publishers[name].publish(wrench_stamped(stamp, frame or SENSORS[name][0], values))
+        run_ready(self.executor)
 
     def clear(self):
         """Forget the messages received."""
@@ -153,10 +132,11 @@ class WrenchAggregatorRig(NodeRig):
 
     def health(self, line):
         """Return (level, message) of a diagnostics line that covers the present only."""
-        for _ in range(2):  # what a report says is about the second before it
-            self.statuses.clear()
-            while line not in self.statuses:
-                self.play(5)
+        self.play(5)
+        self.node.diagnostics.publish()  # what a report says is about the time since the last one
+        self.play(50, 0.02)
+        self.node.diagnostics.publish()
+        run_ready(self.executor)
         return self.statuses[line]
 
     def assert_forces(self, atol=1e-9):

@@ -15,25 +15,15 @@
 
 from __future__ import annotations
 
-import dataclasses
-from pathlib import Path
-import signal
-import time
 
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.nodes.wrench_aggregator.parameters import WrenchAggregatorParameters
 from diagnostic_msgs.msg import DiagnosticStatus
 import numpy as np
 import pytest
 from rclpy.duration import Duration
-from rclpy.node import Node
-from std_srvs.srv import Trigger
-from support.node_process import call_until_response, start_node
 from support.wrench_aggregator_rig import make_node
-from support.wrench_oracle import TiltedRobot, URDF, YAML
+from support.wrench_oracle import TiltedRobot, YAML
 import yaml
-
-CONFIG = Path(__file__).resolve().parents[3] / 'config' / 'wrench_aggregator.yaml'
 
 
 def test_a_dead_sensor_stops_the_total_and_is_named(rig):
@@ -64,8 +54,7 @@ def test_a_bad_reading_is_refused(rig, spoil, reason):
     refused = sum(rig.node.sensors[2].refused.values())
     for _ in range(5):
         rig.publish_wrench('right_foot', rig.play(1), **spoil)
-    rig.until(lambda: sum(rig.node.sensors[2].refused.values()) == refused + 5)
-    rig.flush()
+    assert sum(rig.node.sensors[2].refused.values()) == refused + 5
     assert not rig.got['right/wrench'] and not rig.got['wrench'] and rig.got['left/wrench']
     assert reason in rig.node.sensors[2].last_error
     rig.silent = set()
@@ -74,12 +63,9 @@ def test_a_bad_reading_is_refused(rig, spoil, reason):
 
 
 def test_a_stamp_going_backward_is_refused(rig):
-    rig.play(3)
-    rig.clear()
     old = (rig.peer.get_clock().now() - Duration(seconds=0.3)).to_msg()
     rig.publish_wrench('right_foot', old)
-    rig.until(lambda: rig.node.sensors[2].refused.get('stamp going backward'))
-    rig.flush()
+    assert rig.node.sensors[2].refused.get('stamp going backward')
     assert not rig.got['right/wrench']
 
 
@@ -87,15 +73,15 @@ def test_missing_joints_stop_everything_and_are_named(own_rig):
     robot = TiltedRobot.somewhere(0)
     rig = own_rig(robot)
     robot.joint_names = ['x' if name == 'l_hip' else name for name in robot.joint_names]
-    rig.contacts, rig.joints_usable = robot.standing(0), False
-    time.sleep(0.2)
-    rig.play(1)
+    rig.contacts = robot.standing(0)
+    rig.play(40, period=0.02)
     rig.clear()
     rig.play(40, period=0.02)
     assert not any(rig.got[topic] for topic in ('left/wrench', 'right/wrench', 'wrench'))
     assert 'l_hip' in rig.node.joints.last_error
     assert 'joint_states' in rig.health('total wrench')[1]
-    assert not rig.tare('tare').success
+    response = rig.tare('tare')
+    assert not response.success and 'not tared' in response.message
 
 
 def test_readings_at_different_instants_make_no_total(own_rig):
@@ -134,33 +120,6 @@ def test_a_robot_without_sensors_runs_and_reports_what_it_lacks(tmp_path):
     assert status.level == DiagnosticStatus.WARN and 'source: virtual' in status.message
 
 
-def test_an_unknown_key_ends_the_process_with_one_line(tmp_path):
-    (tmp_path / 'bad.yaml').write_text(YAML.read_text().replace('wrench_sensors:\n', 'wrenchs:\n'))
-    process = start_node('wrench_aggregator', '-p', f'robot:={tmp_path / "bad.yaml"}')
-    output, _ = process.communicate(timeout=20)
-    assert process.returncode == 1
-    assert "unknown key 'wrenchs'" in output and "did you mean 'wrench_sensors'?" in output
-    assert 'Traceback' not in output
-
-
-def test_the_process_ends_cleanly_on_interrupt():
-    process = start_node('wrench_aggregator', '-r', '__ns:=/alone', '--params-file', str(CONFIG),
-                         '-p', f'robot:={YAML}', '-p', f'urdf:={URDF}')
-    watcher = Node('watcher')
-    client = watcher.create_client(Trigger, '/alone/wrench_aggregator/tare')
-    assert client.wait_for_service(20.0)
-    assert 'not tared' in call_until_response(watcher, client, Trigger.Request()).message
-    watcher.destroy_node()
-    process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=5)
-    assert process.returncode == 0 and 'Traceback' not in output, output
-
-
-def test_the_configuration_file_equals_the_defaults_of_the_code():
-    values = yaml.safe_load(CONFIG.read_text())['/**/wrench_aggregator']['ros__parameters']
-    assert values == dataclasses.asdict(WrenchAggregatorParameters())
-
-
 def test_a_sensor_that_repeats_one_reading_while_the_robot_moves_is_withheld(rig):
     rig.noise, rig.joint_speed = 0.1, 0.5
     rig.play(5)
@@ -171,11 +130,10 @@ def test_a_sensor_that_repeats_one_reading_while_the_robot_moves_is_withheld(rig
         for _ in range(instants):
             rig.publish_wrench('right_foot', rig.play(1), values=frozen)
 
-    play(40)
-    rig.until(lambda: rig.node.faults.found)
+    play(100)
+    assert rig.node.faults.found
     rig.clear()
     play(5)
-    rig.flush()
     assert not rig.got['right/wrench'] and not rig.got['wrench'] and rig.got['left/wrench']
     level, message, _ = rig.node.faults.report()
     assert level == DiagnosticStatus.ERROR

@@ -18,6 +18,7 @@ from __future__ import annotations
 from diagnostic_msgs.msg import DiagnosticStatus
 import numpy as np
 import pytest
+from support.driven_time import run_ready
 from support.effort_controller import ControllerManager
 from support.wrench_broadcaster import WrenchBroadcaster
 
@@ -40,7 +41,7 @@ def play(rig, broadcaster, instants, values=None):
     reading = rig.robot.reading('right_foot', rig.contacts, 0.0)
     for _ in range(instants):
         broadcaster.update(rig.play(1), -reading - OFFSET if values is None else values)
-    rig.flush()
+    run_ready(rig.executor)
 
 
 def test_wrenches_of_an_active_broadcaster_reach_the_sole(rig, broadcaster):

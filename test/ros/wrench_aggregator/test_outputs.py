@@ -21,7 +21,6 @@ knows nothing of the package.
 from __future__ import annotations
 
 import dataclasses
-import time
 
 from biped_com_ros.ros.topics.qos import LATCHED
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -86,10 +85,9 @@ def test_lifting_a_foot_moves_the_footprint_and_ends_its_contact(rig):
 
 
 def test_contacts_are_read_by_late_joiners_and_repeated(rig):
-    start = time.monotonic()
+    rig.clear()
     rig.play(60)
-    # Every 0.1 s, not with every reading.
-    assert 2 <= len(rig.got['left/contact']) <= 2 + (time.monotonic() - start) / 0.1
+    assert len(rig.got['left/contact']) in (2, 3)  # every 0.1 s, not with every reading
     late = []
     subscription = rig.peer.create_subscription(
         Bool, 'wrench_aggregator/left/contact', late.append, LATCHED)
@@ -122,7 +120,7 @@ def test_contacts_of_all_feet_carry_the_stamp_of_their_instant(rig):
 
 def test_contacts_need_all_feet_and_no_hand(rig):
     rig.silent = {'left_hand'}
-    rig.play(40)
+    rig.play(60)
     assert len(rig.got['wrench']) <= 1 and len(rig.got['contacts']) >= 2
     rig.silent = {'right_foot'}
     rig.play(2)
@@ -150,8 +148,8 @@ def test_the_mean_of_the_total_is_published_while_the_robot_rests(rig):
     subscription = rig.peer.create_subscription(
         WrenchStamped, 'wrench_aggregator/resting_wrench', received.append, 10)
     rig.until(lambda: rig.node.count_subscribers(subscription.topic_name))
-    # The first ones, which come late, may have begun before the robot stood as it does now.
-    rig.until(lambda: rig.play(20, 0.01) and len(received) > 2, 20.0, 'a mean')
+    # The first ones may have begun before the robot stood as it does now.
+    rig.until(lambda: rig.play(20, 0.01) and len(received) > 2, what='a mean')
     assert received[2].header.frame_id == 'base_footprint'
     deviation = wrench(received[2]) - rig.robot.total_wrench(rig.contacts)
     assert np.abs(deviation[:3]).max() < 1.0 and np.abs(deviation[3:]).max() < 0.5

@@ -34,8 +34,7 @@ def change(rig, **values):
     results = rig.call(client, request).results
     rig.peer.destroy_client(client)
     assert all(result.successful for result in results), results
-    rig.until(lambda: all(getattr(rig.node.params, name) == value
-                          for name, value in values.items()), what='the parameters')
+    assert all(getattr(rig.node.params, name) == value for name, value in values.items())
 
 
 def test_the_weight_below_sensors_follows_gravity(rig, monkeypatch):
@@ -58,30 +57,24 @@ def test_the_weight_below_sensors_follows_gravity(rig, monkeypatch):
     rig.assert_forces()
 
 
-def test_a_tare_averages_the_configured_number_of_readings(rig):
+def test_numbers_of_readings_and_the_largest_speed_of_a_tare_take_effect(rig):
     rig.contacts, rig.offsets = {}, {'right_foot': BIAS}
     rig.play(60)
-    change(rig, tare_samples=80)
-    response = rig.tare('right_foot/tare')
-    assert not response.success and 'of the 80 readings' in response.message
-    rig.play(80)
-    response = rig.tare('right_foot/tare')
-    assert response.success and 'mean of 80 readings' in response.message
-    change(rig, tare_samples=20)
-    response = rig.tare('right_foot/tare')
-    assert response.success and 'mean of 20 readings' in response.message
-    change(rig, tare_samples=50)
-
-
-def test_the_largest_speed_of_a_tare_takes_effect(rig):
-    rig.contacts, rig.joint_speed = {}, 0.03
-    rig.play(100)
+    for samples, readings, success, words in (
+            (80, 1, False, 'of the 80 readings'), (80, 80, True, 'mean of 80 readings'),
+            (20, 1, True, 'mean of 20 readings')):
+        change(rig, tare_samples=samples)
+        rig.play(readings)
+        response = rig.tare('right_foot/tare')
+        assert response.success == success and words in response.message
+    rig.joint_speed = 0.03
+    rig.play(30)
     assert rig.tare('right_foot/tare').success
     change(rig, tare_max_joint_speed=0.02)
-    rig.play(60)
+    rig.play(30)
     response = rig.tare('right_foot/tare')
     assert not response.success and 'above 0.02 rad/s' in response.message
-    change(rig, tare_max_joint_speed=0.05)
+    change(rig, tare_samples=50, tare_max_joint_speed=0.05)
 
 
 def offsets_of(rig):
@@ -96,7 +89,7 @@ def test_biases_are_followed_from_the_change_on(rig):
     filters = rig.node.offsets.tracking.filters
     assert all(found._covariance[0, 0, 0] == 36.0 for found in filters.values())
     # What is learned while the robot hangs is used three seconds later.
-    rig.until(lambda: rig.play(20) and np.abs(offsets_of(rig) - BIAS).max() < 0.1,
+    rig.until(lambda: rig.play(20, 0.02) and np.abs(offsets_of(rig) - BIAS).max() < 0.1,
               what='the biases')
     found = offsets_of(rig)
     change(rig, bias_force=4.0, bias_lift=0.02)  # what is known stays
@@ -105,5 +98,5 @@ def test_biases_are_followed_from_the_change_on(rig):
     change(rig, bias_tracking=False)
     rig.offsets = dict.fromkeys(FEET, BIAS + 1.0)
     found = offsets_of(rig)
-    rig.play(900)
+    rig.play(250, 0.02)
     np.testing.assert_array_equal(offsets_of(rig), found)

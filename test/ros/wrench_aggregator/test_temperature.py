@@ -13,6 +13,8 @@
 # limitations under the License.
 """The temperature of a foot's sensor, which its bias follows."""
 
+from pathlib import Path
+
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.model.config import load_robot_config
 import numpy as np
@@ -58,7 +60,7 @@ def hang(rig, updates):
     """Let the robot hang until the mean of another second was used."""
     found = rig.node.offsets.tracking.filters[0]
     aim = found.updates + updates
-    rig.until(lambda: rig.play(20) and found.updates >= aim, what='means in the air')
+    rig.until(lambda: rig.play(20, 0.02) and found.updates >= aim, what='means in the air')
     return found
 
 
@@ -79,7 +81,7 @@ def test_on_the_ground_the_offset_follows_the_temperature(own_rig, robot_file):
     warming.warm_to(45.0)
     true = BIAS + 25.0 * COEFFICIENT
     offset = rig.node.aggregation.channels[0].offset
-    rig.until(lambda: rig.play(20) and (np.abs(offset - true) < 3.0 * found.deviation).all(),
+    rig.until(lambda: rig.play(20, 0.02) and (np.abs(offset - true) < 3.0 * found.deviation).all(),
               what='the bias of that temperature')
     assert abs(offset[2] - true[2]) < 0.2 * abs(25.0 * COEFFICIENT[2])
     values = rig.node.offsets.report()[2]
@@ -99,8 +101,7 @@ def test_temperatures_that_cannot_be_are_not_used(own_rig, robot_file):
 
 
 def test_a_topic_that_is_none_is_refused_with_its_key(robot_file):
-    text = open(robot_file).read().replace(TOPIC, '1 2')
-    with open(robot_file, 'w') as file:
-        file.write(text)
+    path = Path(robot_file)
+    path.write_text(path.read_text().replace(TOPIC, '1 2'))
     with pytest.raises(ConfigurationError, match='wrench_sensors.left_toe.temperature_topic'):
         load_robot_config(robot_file)
