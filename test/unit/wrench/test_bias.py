@@ -13,6 +13,8 @@
 # limitations under the License.
 """Biases that drift are followed while feet swing, and never while they are loaded."""
 
+import functools
+
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.wrench import centre_of_pressure, wrench_adjoint
 from biped_com_ros.core.model.robot import RobotModel
@@ -21,50 +23,63 @@ from biped_com_ros.core.wrench.bias import BiasFilter, BiasSettings
 from biped_com_ros.core.wrench.bias_tracking import BiasTracking
 from biped_com_ros.core.wrench.weight_check import WeightCheck
 import numpy as np
+from numpy.testing import assert_allclose, assert_array_equal
 import pytest
 
 MS = 1_000_000
 DRIFT = np.array((30.0, -20.0, 30.0, 1.0, -1.0, 0.5)) / 3600.0
 """N/s and N m/s: 30 N and 1 N m per hour."""
-GAIN = 1.1
+GAIN, NOTHING = 1.1, np.zeros(6)
+COEFFICIENT = np.array((0.3, -0.2, 0.8, 0.01, -0.02, 0.005))
+"""N/K and N m/K."""
 
 
-def test_the_filter_follows_a_drift_within_its_covariance():
-    rng, found, errors = np.random.default_rng(1), BiasFilter(BiasSettings()), []
-    start = rng.standard_normal(6) * (3.0, 3.0, 3.0, 0.1, 0.1, 0.1)
-    for swing in range(60):
-        for i in range(40):
-            t = 2.0 * swing + 0.01 * i
-            inertia = np.sin(2.0 * np.pi * i / 39.0) * np.array((1.0, 1.0, 1.0, 0.05, 0.05, 0.05))
-            reading = start + DRIFT * t + inertia + 0.05 * rng.standard_normal(6)
-            found.add_in_air(reading, np.zeros(6), round(1e9 * t))
-        assert found.finish_swing()
-        found.predict(round(1e9 * (2.0 * swing + 1.5)))
-        errors.append((found.bias - start - DRIFT * (2.0 * swing + 1.5)) / found.deviation)
+@pytest.fixture
+def found():
+    return BiasFilter(BiasSettings())
+
+
+def swing(found, start, reading, count=40, expected=NOTHING):
+    """Hold a foot in the air from a time on, s, reading at 100 Hz; return whether it counts."""
+    for i in range(count):
+        t = start + 0.01 * i
+        found.add_in_air(reading(t), expected, round(1e9 * t))
+    return found.finish_swing()
+
+
+def noisy(rng, force, moment):
+    return rng.standard_normal(6) * np.repeat((force, moment), 3)
+
+
+def test_the_filter_follows_a_drift_within_its_covariance(found):
+    rng, errors = np.random.default_rng(1), []
+    start = noisy(rng, 3.0, 0.1)
+    for lift in 2.0 * np.arange(60):
+        assert swing(found, lift, lambda t, lift=lift: (
+            start + DRIFT * t + 0.05 * rng.standard_normal(6)
+            + np.sin(2.0 * np.pi * (t - lift) / 0.39) * np.repeat((1.0, 0.05), 3)))
+        found.predict(round(1e9 * (lift + 1.5)))
+        errors.append((found.bias - start - DRIFT * (lift + 1.5)) / found.deviation)
     assert found.updates == 60 and not found.rejected
-    late = np.array(errors)[10:]
-    assert 0.05 < (late ** 2).mean() < 3.0
-    np.testing.assert_allclose(found.bias[:3], (start + DRIFT * 119.5)[:3], atol=0.2)
+    assert 0.05 < (np.array(errors)[10:] ** 2).mean() < 3.0
+    assert_allclose(found.bias[:3], (start + DRIFT * 119.5)[:3], atol=0.2)
 
 
-def test_a_mean_that_is_not_credible_is_refused():
+def test_a_mean_that_is_not_credible_or_of_a_short_time_is_refused(found):
+    assert not swing(found, 0.0, lambda t: np.ones(6), count=10) and not found.bias.any()
     found = BiasFilter(BiasSettings(force=1.0))
-    for i in range(50):
-        found.add_in_air(np.full(6, 40.0), np.zeros(6), 10 * MS * i)
-    found.finish_swing()
+    swing(found, 0.0, lambda t: np.full(6, 40.0), count=50)
     assert found.rejected == 1 and not found.updates and not found.bias.any()
 
 
-def test_a_wrong_weight_of_the_foot_is_no_contradiction_in_another_posture():
+def test_a_wrong_weight_of_the_foot_is_no_contradiction_in_another_posture(found):
     """What hangs below a sensor is 8 % lighter than in the URDF: that turns with it."""
-    found, upright = BiasFilter(BiasSettings()), np.array((0.0, 0.0, -15.0, 0.0, 0.0, 0.0))
+    upright = np.array((0.0, 0.0, -15.0, 0.0, 0.0, 0.0))
     tilted = 15.0 * np.array((np.sin(0.5), 0.0, -np.cos(0.5), 0.0, 0.0, 0.0))
-    for swing in range(20):
-        expected = upright if swing < 10 else tilted
-        for i in range(100):
-            noise = 0.02 * np.sin(i)
-            found.add_in_air(0.92 * expected + noise, expected, 10 ** 9 * swing + 10 * MS * i)
-        found.finish_swing()
+    for start in range(20):
+        expected = upright if start < 10 else tilted
+        swing(found, start, lambda t, expected=expected: 0.92 * expected + 0.02 * np.sin(
+            100.0 * (t % 1.0)), 100, expected)
         assert (np.abs(found.bias) < 1.96 * found.deviation + 0.01).all()
     assert found.updates == 20 and not found.rejected
     # A calibrated URDF has the true weight: no bias is left.
@@ -73,22 +88,15 @@ def test_a_wrong_weight_of_the_foot_is_no_contradiction_in_another_posture():
     assert np.abs(found.bias).max() < 0.1
 
 
-COEFFICIENT = np.array((0.3, -0.2, 0.8, 0.01, -0.02, 0.005))
-"""N/K and N m/K."""
-
-
 def walk_while_warming(measured, seed=1):
     """Return a filter after 30 swings in a minute, in which the sensor warms from 20 to 26 deg."""
     rng, found = np.random.default_rng(seed), BiasFilter(BiasSettings())
-    for swing in range(30):
-        temperature = 20.0 + 0.2 * swing
+    for step in range(30):
+        warmer = 0.2 * step
         if measured:
-            found.set_temperature(temperature)
-        for i in range(40):
-            noise = rng.standard_normal(6) * (0.1, 0.1, 0.1, 0.005, 0.005, 0.005)
-            found.add_in_air(1.0 + COEFFICIENT * (temperature - 20.0) + noise, np.zeros(6),
-                             2000 * MS * swing + 10 * MS * i)
-        assert found.finish_swing()
+            found.set_temperature(20.0 + warmer)
+        assert swing(found, 2.0 * step, lambda t, warmer=warmer: (
+            1.0 + COEFFICIENT * warmer + noisy(rng, 0.1, 0.005)))
     return found
 
 
@@ -113,43 +121,28 @@ def test_a_tare_keeps_the_temperature_coefficient_and_counts_from_its_own_temper
     before, deviation = found.coefficient.copy(), found.coefficient_deviation
     found.set_temperature(40.0)
     found.set_bias(np.full(6, 7.0), np.full(6, 0.1))
-    np.testing.assert_array_equal(found.bias, 7.0)
-    np.testing.assert_array_equal(found.deviation, 0.1)
+    assert_array_equal(found.bias, 7.0)
+    assert_array_equal(found.deviation, 0.1)
     found.set_temperature(42.0)
-    np.testing.assert_allclose(found.bias, 7.0 + 2.0 * before, rtol=1e-12)
-    np.testing.assert_allclose(found.deviation ** 2, 0.01 + 4.0 * deviation ** 2, rtol=1e-12)
+    assert_allclose(found.bias, 7.0 + 2.0 * before, rtol=1e-12)
+    assert_allclose(found.deviation ** 2, 0.01 + 4.0 * deviation ** 2, rtol=1e-12)
 
 
 @pytest.mark.parametrize(('scatter', 'is_followed'), [(0.0, True), (6.0, False)])
-def test_a_bias_that_jumped_is_followed_after_a_few_swings(scatter, is_followed):
+def test_a_bias_that_jumped_is_followed_after_a_few_swings(found, scatter, is_followed):
     """A sensor that was knocked; contacts that are taken for swings scatter."""
-    rng, found = np.random.default_rng(1), BiasFilter(BiasSettings())
-    for swing in range(40):
-        bias = np.full(6, 0.1) if swing < 30 else (
-            np.array((8.0, 8.0, 8.0, 0.1, 0.1, 0.1)) + scatter * (-1) ** swing)
-        for i in range(40):
-            noise = rng.standard_normal(6) * (0.5, 0.5, 0.5, 0.01, 0.01, 0.01)
-            found.add_in_air(bias + noise, np.zeros(6), 1000 * MS * swing + 10 * MS * i)
-        found.finish_swing()
+    rng = np.random.default_rng(1)
+    for start in range(40):
+        bias = np.full(6, 0.1) if start < 30 else (
+            np.repeat((8.0, 0.1), 3) + scatter * (-1) ** start)
+        swing(found, start, lambda t, bias=bias: bias + noisy(rng, 0.5, 0.01))
     assert found.rejected == (5 if is_followed else 10)
-    expected = 8.0 if is_followed else 0.1
-    np.testing.assert_allclose(found.bias[:3], expected, atol=0.5)
+    assert_allclose(found.bias[:3], 8.0 if is_followed else 0.1, atol=0.5)
 
 
-def test_a_short_time_in_the_air_is_not_used():
-    found = BiasFilter(BiasSettings())
-    for i in range(10):
-        found.add_in_air(np.ones(6), np.zeros(6), 10 * MS * i)
-    assert not found.finish_swing() and not found.bias.any()
-
-
-def test_a_drift_found_in_a_minute_does_not_carry_the_bias_away_in_a_day():
-    found = BiasFilter(BiasSettings())
-    for swing in range(30):
-        for i in range(40):
-            t = 2.0 * swing + 0.01 * i
-            found.add_in_air(DRIFT * t, np.zeros(6), round(1e9 * t))
-        found.finish_swing()
+def test_a_drift_found_in_a_minute_does_not_carry_the_bias_away_in_a_day(found):
+    for step in range(30):
+        swing(found, 2.0 * step, lambda t: DRIFT * t)
     before, drift = found.bias.copy(), np.abs(found.drift)
     assert (drift[:3] > 5.0).all()
     for hour in range(1, 25):
@@ -158,12 +151,9 @@ def test_a_drift_found_in_a_minute_does_not_carry_the_bias_away_in_a_day():
     assert (np.abs(found.drift) < 1e-6).all() and np.isfinite(found.deviation).all()
 
 
-def test_what_two_times_in_the_air_differ_by_does_not_carry_the_bias_on():
-    found = BiasFilter(BiasSettings())
-    for swing, mean in enumerate((0.0, -0.1)):  # hoisted twice, 3 s apart
-        for i in range(40):
-            found.add_in_air(np.full(6, mean), np.zeros(6), 3000 * MS * swing + 10 * MS * i)
-        found.finish_swing()
+def test_what_two_times_in_the_air_differ_by_does_not_carry_the_bias_on(found):
+    for start, mean in ((0.0, 0.0), (3.0, -0.1)):  # hoisted twice
+        swing(found, start, lambda t, mean=mean: np.full(6, mean))
     before = found.bias.copy()
     found.predict(300_000 * MS)
     assert (np.abs(found.bias - before)[:3] < 0.15).all(), 'as much as they differ by'
@@ -174,115 +164,111 @@ def test_settings_have_to_be_positive():
         BiasSettings(force_drift=0.0)
 
 
+def drifting(t):
+    return DRIFT * t
+
+
+def warming(t):
+    """Return the bias of a sensor that warms up in a minute: it drifts four times as fast."""
+    return 4.0 * DRIFT * 60.0 * (1.0 - np.exp(-t / 60.0))
+
+
 class Stepping:
     """The demo robot steps in place, by statics; its sensors drift, with gains 10 % too high."""
 
-    def __init__(self, bend=1.3, bias=lambda t: DRIFT * t, gain=GAIN):
+    COP = (0.02, 0.01)
+
+    def __init__(self, bend=1.3, bias=drifting, gain=GAIN):
         self.model = model = RobotModel.load('biped')
         self.aggregation = WrenchAggregation(model, AggregationSettings())
         self.tracking = BiasTracking(self.aggregation, BiasSettings())
+        self.filters = list(self.tracking.filters.values())
         self.bend, self.weight = bend, self.aggregation.body_weight
         self.bias, self.gain = bias, gain
-        self.soles = model.soles.poses_in_joint()
         self.adjoints = []
-        for i, channel in enumerate(self.aggregation.channels[:2]):
+        for sole, channel in zip(model.soles.poses_in_joint(), self.aggregation.channels):
             sensor = model.frames((channel.config.frame,)).poses_in_joint()[0]
-            to_sole = sensor.inverse() @ self.soles[i]
+            to_sole = sensor.inverse() @ sole
             self.adjoints.append(wrench_adjoint(to_sole.rotation, to_sole.position))
 
     def step(self, t, track=True):
         """Play one instant, 100 Hz; return the errors of the CoPs of the loaded feet, m."""
-        phase = t % 2.0
-        swinging = None if phase < 0.3 or 1.0 <= phase < 1.3 else int(phase >= 1.0)
-        positions = self.model.posture()
-        if swinging is not None:
+        phase, positions, loads = t % 2.0, self.model.posture(), [0.5, 0.5]
+        if 0.3 <= phase < 1.0 or phase >= 1.3:
+            swinging = int(phase >= 1.0)
             bend = self.bend * np.sin(np.pi * (phase % 1.0 - 0.3) / 0.7)
-            leg = ('l', 'r')[swinging]
-            for joint, share in (('hip_pitch', -0.5), ('knee', 1.0), ('ankle_pitch', -0.5)):
-                positions[self.model.joint_index([f'{leg}_{joint}'])] += share * bend
-        loads = [0.5, 0.5]
-        if swinging is not None:
-            loads = [1.0, 1.0]
-            loads[swinging] = 0.0
+            joints = [f'{"lr"[swinging]}_{name}' for name in ('hip_pitch', 'knee', 'ankle_pitch')]
+            positions[self.model.joint_index(joints)] += np.array((-0.5, 1.0, -0.5)) * bend
+            loads = [float(swinging), 1.0 - swinging]
         return self.measure(t, positions, loads, track)
 
     def measure(self, t, positions, loads, track=True):
         """Play one instant with these shares of the weight on the feet."""
-        state = self.model.state(positions)
-        imu = state.pose_in_base(self.model.config.imu.frame).rotation
-        self.aggregation.set_state(state, imu)
-        errors, true, stamp = [], [], round(1e9 * t)
-        for i in range(2):
-            fz = loads[i] * self.weight
-            contact = np.array((0.0, 0.0, fz, 0.01 * fz, -0.02 * fz, 0.0))
-            true.append((0.02, 0.01))
-            reading = self.gain * (self.adjoints[i] @ contact + self.aggregation.expected[i])
-            self.aggregation.update(i, (reading + self.bias(t)) * np.asarray(
-                self.aggregation.channels[i].config.sign), stamp)
-        done = self.aggregation.total(self.aggregation.bodies[1], stamp)
-        for body in self.aggregation.bodies[:1]:
-            done = self.aggregation.total(body, stamp) if done is None else done
-        if done is not None and track:
+        state, aggregation, stamp = self.model.state(positions), self.aggregation, round(1e9 * t)
+        aggregation.set_state(state, state.pose_in_base(self.model.config.imu.frame).rotation)
+        x, y = self.COP
+        for i, adjoint in enumerate(self.adjoints):
+            contact = loads[i] * self.weight * np.array((0.0, 0.0, 1.0, y, -x, 0.0))
+            reading = self.gain * (adjoint @ contact + aggregation.expected[i]) + self.bias(t)
+            aggregation.update(i, reading * aggregation.channels[i].config.sign, stamp)
+        done = [aggregation.total(aggregation.bodies[i], stamp) is not None for i in (1, 0)]
+        if any(done) and track:
             self.tracking.update(stamp)
-        for i, body in enumerate(self.aggregation.feet):
-            point = centre_of_pressure(body.wrench_values, minimum_force=0.4 * self.weight)
-            if point is not None:
-                errors.append(np.hypot(point[0] - true[i][0], point[1] - true[i][1]))
-        return max(errors, default=0.0)
+        points = [centre_of_pressure(body.wrench_values, minimum_force=0.4 * self.weight)
+                  for body in aggregation.feet]
+        return max((np.hypot(point[0] - x, point[1] - y) for point in points if point is not None),
+                   default=0.0)
+
+
+UNTIL = {drifting: 66.0, warming: 90.0}
+"""How long a robot steps, s."""
+
+
+@functools.cache
+def stepped(bias, gain, track):
+    """
+    Return a robot that has stepped, its errors, and how its weight was from 60 to 66 s.
+
+    One whose bias is not tracked remembers nothing, and begins at 59 s.
+    """
+    robot, errors = Stepping(bias=bias, gain=gain), []
+    check = WeightCheck(robot.weight, {'left': ['left_foot'], 'right': ['right_foot']}, 0.05,
+                        'the YAML')
+    for i in range(0 if track else 5900, round(100 * UNTIL[bias])):
+        errors.append(robot.step(0.01 * i, track))
+        if i == 6000:
+            check.result()  # of what was before
+        if i < 6600:
+            forces = robot.aggregation.foot_forces
+            check.add(sum(forces), forces, robot.aggregation.any_foot_in_contact)
+    return robot, np.array(errors), check.result()
 
 
 def test_after_a_minute_of_stepping_the_cop_is_right_to_a_millimetre():
-    tracked, free = Stepping(), Stepping()
-    errors = [tracked.step(0.01 * i) for i in range(6600)]
-    without = max(free.step(60.0 + 0.01 * i, track=False) for i in range(200))
-    assert max(errors[6000:]) < 0.001 < without
-    feet = list(tracked.tracking.filters.values())
-    assert all(found.updates > 20 and not found.rejected for found in feet)
-    for found in feet:
+    (robot, errors, _), (_, without, _) = (stepped(drifting, GAIN, t) for t in (True, False))
+    assert errors[6000:].max() < 0.001 < without[100:300].max()
+    for found in robot.filters:
+        assert found.updates > 20 and not found.rejected
         # 10 % of the foot's own weight cannot be told from a bias.
         error = np.abs(found.bias - DRIFT * 66.0)
-        assert (error < 2.0 * found.deviation + (0.01, 0.01, 0.01, 0.001, 0.001, 0.001)).all()
+        assert (error < 2.0 * found.deviation + np.repeat((0.01, 0.001), 3)).all()
         assert error[2] > 0.1
 
 
-WARMING = 60.0
-"""Time constant with which sensors get warm after they are switched on, s."""
-
-
-def warming(t):
-    """Return the bias of a sensor that warms up: at first it drifts four times as fast."""
-    return 4.0 * DRIFT * WARMING * (1.0 - np.exp(-t / WARMING))
-
-
-@pytest.mark.parametrize(
-    ('bias', 'least'), [(lambda t: DRIFT * t, 0.25), (warming, 1.0)])
+@pytest.mark.parametrize(('bias', 'least'), [(drifting, 0.25), (warming, 1.0)])
 @pytest.mark.parametrize(('gain', 'is_plausible'), [(1.0, True), (GAIN, False)])
 def test_the_weight_warning_is_right_after_a_minute_of_stepping(bias, least, gain, is_plausible):
     """A drift is no reason to warn, a wrong gain is; warming is a drift, as it is not measured."""
-    results = []
-    for track in (True, False):
-        robot = Stepping(bias=bias, gain=gain)
-        check = WeightCheck(robot.weight, {'left': ['left_foot'], 'right': ['right_foot']},
-                            0.05, 'the YAML')
-        for i in range(6600):
-            robot.step(0.01 * i, track)
-            if i == 6000:
-                check.result()  # of what was before
-            forces = robot.aggregation.foot_forces
-            check.add(sum(forces), forces, robot.aggregation.any_foot_in_contact)
-        results.append(check.result())
-    tracked, free = results
+    (robot, _, tracked), (_, _, free) = (stepped(bias, gain, track) for track in (True, False))
     assert tracked.plausible == is_plausible and ('calibrate' in tracked.message) != is_plausible
     assert tracked.ratio == pytest.approx(gain, abs=0.01)
     assert abs(free.ratio - gain) * robot.weight > least  # N, of both sensors
 
 
 def test_while_a_sensor_warms_up_the_cop_stays_right():
-    robot, free = Stepping(bias=warming), Stepping(bias=warming)
-    errors = [robot.step(0.01 * i) for i in range(9000)]
-    without = max(free.step(88.0 + 0.01 * i, track=False) for i in range(200))
-    assert max(errors) < 0.001 and max(errors[6000:]) < 0.0001
-    assert without > 0.003
+    (_, errors, _), (_, without, _) = (stepped(warming, GAIN, t) for t in (True, False))
+    assert errors.max() < 0.001 and errors[6000:].max() < 0.0001
+    assert without.max() > 0.003
 
 
 @pytest.mark.parametrize('bend', [0.0, 0.15])
@@ -290,23 +276,22 @@ def test_a_foot_that_is_not_lifted_clearly_is_never_used(bend):
     robot = Stepping(bend)
     for i in range(800):
         robot.step(0.01 * i)
-    assert all(not found.updates for found in robot.tracking.filters.values())
+    assert all(not found.updates for found in robot.filters)
     assert not any(channel.offset.any() for channel in robot.aggregation.channels)
 
 
 def test_what_a_hanging_robot_carries_when_it_is_lowered_is_no_bias():
-    robot = Stepping()
+    lowered, hanging = Stepping(), Stepping()
+    posture = lowered.model.posture()
     for i in range(1600):  # hangs for 6 s, is lowered for 5 s, and touches the ground lightly
         share = 0.015 * np.clip((0.01 * i - 6.0) / 5.0, 0.0, 1.0)
-        robot.measure(0.01 * i, robot.model.posture(), [share, share])
+        lowered.measure(0.01 * i, posture, [share, share])
+        hanging.measure(0.01 * i, posture, [0.0, 0.0])
         if i == 599:
-            known = [found.bias.copy() for found in robot.tracking.filters.values()]
-    for found, bias in zip(robot.tracking.filters.values(), known):
+            known = [found.bias.copy() for found in lowered.filters]
+    for found, bias in zip(lowered.filters, known):
         assert found.updates > 2 and found.consecutive_rejected >= 3
-        assert abs(found.bias[2] - bias[2]) < 0.1 * 0.015 * robot.weight
-    robot = Stepping()
-    for i in range(1600):
-        robot.measure(0.01 * i, robot.model.posture(), [0.0, 0.0])
-    for found in robot.tracking.filters.values():  # a hanging robot's biases are followed
+        assert abs(found.bias[2] - bias[2]) < 0.1 * 0.015 * lowered.weight
+    for found in hanging.filters:  # a hanging robot's biases are followed
         error = np.abs(found.bias - DRIFT * 15.0)
         assert (error < 2.0 * found.deviation + 0.02).all() and not found.rejected
