@@ -90,7 +90,7 @@ def test_the_shift_comes_to_rest_where_nothing_that_is_measured_counts():
     assert com.velocity[0] == pytest.approx(velocity * np.exp(-2.0))
 
 
-def test_shift_and_speed_of_the_centre_of_mass_are_limited():
+def test_shift_and_speed_of_the_centre_of_mass_are_limited_and_come_to_rest():
     settings = BalanceSettings()
     com = ComAdmittance(settings, OMEGA)
     for _ in range(1000):

@@ -14,7 +14,7 @@
 """A chain by Denavit and Hartenberg is the one that Pinocchio reads from the URDF."""
 
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.legs.denavit_hartenberg import DenavitHartenberg, Row
+from biped_com_ros.core.legs.denavit_hartenberg import DenavitHartenberg
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pytest
@@ -46,14 +46,6 @@ def test_from_foot_to_foot_wangs_lengths_are_in_the_table():
     quarters = np.degrees([row.twist for row in chain.rows]) / 90.0
     np.testing.assert_allclose(quarters, np.round(quarters), atol=1e-12)
     np.testing.assert_allclose(1e3 * chain.first_in_start.position[2], 32.0, atol=1e-9)
-
-
-def test_the_matrix_is_equation_1():
-    row = Row(offset=0.0, translation=0.3, length=0.2, twist=0.5)
-    c, s, ct, st = np.cos(0.7), np.sin(0.7), np.cos(0.5), np.sin(0.5)
-    np.testing.assert_allclose(row.matrix(0.7), (
-        (c, -s * ct, s * st, 0.2 * c), (s, c * ct, -c * st, 0.2 * s), (0, st, ct, 0.3),
-        (0, 0, 0, 1)), atol=1e-15)
 
 
 def test_what_is_no_chain_is_refused_by_name(model):

@@ -48,13 +48,11 @@ def test_the_monitor_is_not_silent_while_this_process_does_not_run(gate):
         gate.check(0.1 * tenth)
     assert not gate.problem(START, 22.4)
     assert 'no reports of zmp_monitor' in gate.problem(START, 22.6)
-
-
-def test_many_short_pauses_do_not_hide_a_silent_monitor(gate):
-    for second in range(11, 19):  # busy all the time
+    gate.set_report('', 30.0)
+    for second in range(31, 39):  # many short pauses: busy all the time
         gate.check(float(second))
-    assert not gate.problem(START, 19.0)
-    assert 'no reports of zmp_monitor' in [gate.problem(START, s) for s in (20.0, 21.0)][1]
+    assert not gate.problem(START, 39.0)
+    assert 'no reports of zmp_monitor' in [gate.problem(START, s) for s in (40.0, 41.0)][1]
 
 
 def test_an_event_counts_until_it_is_withdrawn(gate):
@@ -77,15 +75,7 @@ def test_a_tolerated_fall_counts_when_it_lasts_too_long(gate):
     # An event that lasts counts, wherever the DCM is.
     late = START + round(1e3 * (0.3 + RECOVERY_TIME)) * MS
     assert not gate.stability_error(late - MS) and gate.stability_error(late + MS)
-
-
-def test_a_fallen_robot_is_never_tolerated(gate):
+    assert gate.stability_error(START - 1000 * MS)  # nor after a step back of the clock
     gate.tolerated_time = 10.0
     gate.set_event(True, 'fallen', True, START)
     assert gate.has_fallen and gate.stability_error(START) == 'fallen'
-
-
-def test_after_a_step_back_of_the_clock_an_event_counts(gate):
-    gate.tolerated_time = 0.3
-    gate.set_event(*LOST, START)
-    assert gate.stability_error(START - 1000 * MS)

@@ -283,18 +283,6 @@ class Replay:
             self.done.append((groups.ns, sensor))
 
 
-@pytest.mark.parametrize('order', list(itertools.permutations((0, 1, UPPER))), ids=str)
-def test_in_step_the_last_one_does_it(order):
-    replay, count = Replay(), 3 * MIN_IN_STEP
-    for k in range(1, count + 1):
-        for sensor in order:
-            replay.add(sensor, k * PERIOD)
-    assert [ns for ns, _ in replay.done] == [k * PERIOD for k in range(1, count + 1)]
-    assert {sensor for _, sensor in replay.done[:MIN_IN_STEP]} == {UPPER}
-    assert {sensor for _, sensor in replay.done[MIN_IN_STEP:]} == {order[-1]}
-    assert replay.groups.is_in_step(0) and replay.groups.is_in_step(1)
-
-
 @given(st.lists(st.tuples(st.sampled_from((0, 1, UPPER, UPPER)), st.integers(0, 3)),
                 max_size=300), st.integers(0, 30))
 def test_every_group_is_done_once_and_before_the_next(steps, regular):
