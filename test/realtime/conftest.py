@@ -13,6 +13,6 @@
 # limitations under the License.
 """Tests of what is late, hangs, or ends: time is the computer's, and processes are others."""
 
-from support.ros_fixtures import plain, real_time, rig, ros
+from support.ros_fixtures import closing, plain, real_time, rig, ros
 
-__all__ = ['plain', 'real_time', 'rig', 'ros']
+__all__ = ['closing', 'plain', 'real_time', 'rig', 'ros']

@@ -20,11 +20,10 @@ arrives to where the result is published. What runs beside it meanwhile, as the 
 the polygon, is bounded, too.
 """
 
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 import re
 import sys
-import time
 
 import biped_com_ros
 from biped_com_ros.core.model.robot import RobotModel
@@ -118,12 +117,6 @@ def qualified_name(frame):
     return code.co_name
 
 
-def spin_until_complete(rig, walk):
-    end = time.monotonic() + 5.0
-    while not walk.is_complete and time.monotonic() < end:
-        rig.spin(0.01)
-
-
 @contextmanager
 def walking(topic, stations):
     walk = DocumentedWalk(topic, stations)
@@ -139,8 +132,7 @@ def walking(topic, stations):
 def wrench_walk():
     """Follow the last wrench of an instant to `zmp_monitor`."""
     _, samples = record(0.2)
-    rig = MonitoredRobot(marker_rate=0.0)
-    try:
+    with closing(MonitoredRobot(marker_rate=0.0)) as rig:
         rig.play(samples[:-1])
         send = rig.senders(samples[-1])
         for source in ('joints', 'base', 'left'):
@@ -148,25 +140,18 @@ def wrench_walk():
             rig.spin(0.02)
         send['right']()
         with walking(f'{rig.space}/zmp_monitor/zmp', ZMP_STATIONS) as walk:
-            spin_until_complete(rig, walk)
-    finally:
-        rig.close()
+            rig.spin(0.02)
     return walk
 
 
 @pytest.fixture(scope='module')
 def joints_walk():
     """Joint states arrive at `gravity_compensation`."""
-    rig = GravityRig(RobotModel.load('talos'), input_timeout=10.0)  # however busy the computer is
-    try:
+    with closing(GravityRig(RobotModel.load('talos'))) as rig:
         rig.play(0.5)
         rig.missing = {'imu', 'left', 'right'}
-        rig.play(0.2)  # until what was sent of these has arrived
         with walking(rig.node.get_fully_qualified_name() + '/effort', EFFORT_STATIONS) as walk:
             rig.step()
-            spin_until_complete(rig, walk)
-    finally:
-        rig.close()
     return walk
 
 

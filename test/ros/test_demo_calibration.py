@@ -169,15 +169,12 @@ def test_an_exact_urdf_needs_no_calibration(tmp_path):
     (HIDDEN, r'Error of the centre of mass: \d+\.\d\d mm by the URDF -> 0\.00 mm calibrated'),
     ({}, r'The URDF was right: the centre of mass is off by 0\.00 mm')])
 def test_the_last_line_of_the_demo_is_what_the_calibration_gained(
-        tmp_path, capfd, hidden, last):
+        tmp_path, capfd, hidden, last, closing):
     stage = CalibratedStage(tmp_path, hidden)
     play(stage)
-    rig = NodeRig(node=Demo(parameter_overrides=[Parameter('display', value='plain')]))
-    try:
-        rig.until(lambda: rig.node.stage is not None, what='the robot')
-        rig.node.stage.shared.update(stage.shared)
-        capfd.readouterr()
-        rig.node.close()
-    finally:
-        rig.close()
+    rig = closing(NodeRig(node=Demo(parameter_overrides=[Parameter('display', value='plain')])))
+    rig.until(lambda: rig.node.stage is not None, what='the robot')
+    rig.node.stage.shared.update(stage.shared)
+    capfd.readouterr()
+    rig.node.close()
     assert re.fullmatch(last, capfd.readouterr().out.splitlines()[-1])

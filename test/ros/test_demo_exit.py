@@ -60,7 +60,7 @@ def test_without_failures_the_demo_ends_well(main_with, capfd):
     assert 'chapters failed' not in capfd.readouterr().err
 
 
-def test_the_picture_is_of_the_last_table_with_results(tmp_path, monkeypatch):
+def test_the_picture_is_of_the_last_table_with_results(tmp_path, monkeypatch, closing):
     """After the last chapter measurements begin anew."""
     path, found = tmp_path / 'table.svg', snapshot()
     wholes = [found, found]
@@ -68,15 +68,12 @@ def test_the_picture_is_of_the_last_table_with_results(tmp_path, monkeypatch):
     monkeypatch.setattr(Measurements, 'period_snapshot', lambda *_: found)
     monkeypatch.setattr(
         Measurements, 'whole_snapshot', lambda *_: wholes.pop() if wholes else later)
-    rig = NodeRig(node=demo.Demo(parameter_overrides=[
+    rig = closing(NodeRig(node=demo.Demo(parameter_overrides=[
         Parameter('display', value='plain'), Parameter('period', value=0.1),
-        Parameter('picture', value=str(path))]))
-    try:
-        rig.until(lambda: not wholes, what='tables')
-        rig.spin(0.3)
-        rig.node.close()
-    finally:
-        rig.close()
+        Parameter('picture', value=str(path))])))
+    rig.until(lambda: not wholes, what='tables')
+    rig.spin(0.3)
+    rig.node.close()
     text = re.sub('<[^>]*>', '', path.read_text())
     assert 'error&#160;of&#160;the&#160;CoM' in text and '13.00&#160;mm' in text
 

@@ -58,16 +58,13 @@ def ros():
 
 
 @pytest.mark.parametrize('name', NODES)
-def test_the_document_lists_what_a_node_has(name, ros):
+def test_the_document_lists_what_a_node_has(name, ros, closing):
     module, _, cls = NODES[name].partition(':')
     always, sometimes = documented_interfaces(name)
-    rig = NodeRig(node=getattr(importlib.import_module(module), cls)())
-    try:
-        rig.until(lambda: always.items() <= real(rig, name).items(), timeout=5.0,
-                  what=f'{name}: {always.items() - real(rig, name).items()}')
-        found = real(rig, name)
-    finally:
-        rig.close()
+    rig = closing(NodeRig(node=getattr(importlib.import_module(module), cls)()))
+    rig.until(lambda: always.items() <= real(rig, name).items(), timeout=5.0,
+              what=f'{name}: {always.items() - real(rig, name).items()}')
+    found = real(rig, name)
     unknown = found.keys() - always.keys() - sometimes.keys()
     assert not unknown, f'{name} has what doc/interfaces.rst does not have: {unknown}'
     assert found.items() <= {**sometimes, **always}.items()

@@ -13,6 +13,7 @@
 # limitations under the License.
 """What the simulator records, in either storage, calibrates the robot without it."""
 
+from contextlib import closing
 import json
 
 from biped_com_ros.core.model.robot import RobotModel
@@ -20,10 +21,9 @@ from biped_com_ros.nodes.simulator.bag_recorder import STORAGES
 from biped_com_ros.nodes.simulator.node import Simulator
 from biped_com_ros.offline.calibrate import main as calibrate
 import pytest
-import rclpy
 from rclpy.duration import Duration
-from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
+from support.messages import parameters
 from support.ros_rig import NodeRig
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
@@ -35,32 +35,17 @@ MOVE, REST = 1.0, 1.5  # s
 SUFFIX = {'mcap': '.mcap', 'sqlite3': '.db3'}
 
 
-@pytest.fixture(scope='module', autouse=True)
-def ros():
-    """Begin and end ROS."""
-    rclpy.init()
-    yield
-    rclpy.shutdown()
-
-
-def record(path, storage):
+def record(rig):
     """Move a simulated robot from pose to pose, and record its sensors."""
-    values = {'record': str(path), 'record_storage': storage, 'rate': 100.0,
-              'real_time_factor': 0.0, 'hidden_errors': [f'torso {HIDDEN} 0 0 0']}
-    rig = NodeRig(node=Simulator(parameter_overrides=[
-        Parameter(name, value=value) for name, value in values.items()]))
-    try:
-        states = rig.collect(JointState, 'joint_states')
-        mover = rig.publisher(
-            JointTrajectory, 'joint_trajectory_controller/joint_trajectory')
-        for target in TARGETS:
-            point = JointTrajectoryPoint(positions=list(target.values()))
-            point.time_from_start = Duration(seconds=MOVE).to_msg()
-            mover.publish(JointTrajectory(joint_names=list(target), points=[point]))
-            end = seconds(states[-1]) + MOVE + REST if states else MOVE + REST
-            rig.until(lambda end=end: states and seconds(states[-1]) > end, 30.0, 'rest')
-    finally:
-        rig.close()
+    states = rig.collect(JointState, 'joint_states')
+    mover = rig.publisher(
+        JointTrajectory, 'joint_trajectory_controller/joint_trajectory')
+    for target in TARGETS:
+        point = JointTrajectoryPoint(positions=list(target.values()))
+        point.time_from_start = Duration(seconds=MOVE).to_msg()
+        mover.publish(JointTrajectory(joint_names=list(target), points=[point]))
+        end = seconds(states[-1]) + MOVE + REST if states else MOVE + REST
+        rig.until(lambda end=end: states and seconds(states[-1]) > end, 30.0, 'rest')
 
 
 def seconds(message):
@@ -76,7 +61,10 @@ EXACT = [f'--{name}=0' for name in (
 @pytest.mark.parametrize('storage', STORAGES)
 def test_a_recording_is_calibrated(storage, tmp_path):
     bag, out = tmp_path / 'bag', tmp_path / 'out'
-    record(bag, storage)
+    with closing(NodeRig(node=Simulator(parameter_overrides=parameters(
+            record=str(bag), record_storage=storage, rate=100.0, real_time_factor=0.0,
+            hidden_errors=[f'torso {HIDDEN} 0 0 0'])))) as rig:
+        record(rig)
     assert {path.suffix for path in bag.iterdir()} == {SUFFIX[storage], '.yaml'}
     assert calibrate([str(bag), '--robot=biped', f'--out={out}', '--still=0.5',
                       '--force-noise=0.05', '--torque-noise=0.01', *EXACT]) == 0

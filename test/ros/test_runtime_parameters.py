@@ -17,8 +17,6 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 import dataclasses
-from functools import partial
-import time
 
 from biped_com_ros.core.stability.levels import Level
 from biped_com_ros.nodes.com_calibrator.node import ComCalibrator
@@ -34,9 +32,8 @@ from biped_com_ros.ros.node.parameters import parameter_fields
 from biped_com_ros.ros.topics.input_base import inputs_of
 import numpy as np
 import pytest
-from rcl_interfaces.srv import SetParameters
-from rclpy.parameter import Parameter
 from sensor_msgs.msg import Imu
+from support.driven_time import run_ready
 from support.messages import imu, parameters as parameters_of, stamp_of
 from support.monitored_robot import MonitoredRobot, record
 from support.ros_rig import NodeRig
@@ -55,26 +52,13 @@ LISTS = {'postures': ['stand', 'arms_out']}
 
 
 class Settable(NodeRig):
-    """A node and a client of its parameter service."""
+    """A node whose parameters are set as a user does."""
 
     def __init__(self, name, **values):
-        overrides = parameters_of(**{'robot': 'biped', **values})
         super().__init__(node=CLASSES[name](
-            namespace=f'/settable_{name}', parameter_overrides=overrides))
-        self.client = self.peer.create_client(
-            SetParameters, f'/settable_{name}/{name}/set_parameters')
+            namespace=f'/settable_{name}',
+            parameter_overrides=parameters_of(**{'robot': 'biped', **values})))
         self.fields = parameter_fields(type(self.node.params))
-
-    def uses(self, params):
-        """Return whether the node uses these parameters."""
-        return self.node.params == params
-
-    def change(self, **values):
-        """Set all or none; return the reason of a refusal, '' if there is none."""
-        request = SetParameters.Request(parameters=[
-            Parameter(name, value=value).to_parameter_msg() for name, value in values.items()])
-        return ' '.join(result.reason or ('' if result.successful else 'refused')
-                        for result in self.call(self.client, request).results).strip()
 
 
 @pytest.fixture(scope='module', params=sorted(CLASSES))
@@ -109,14 +93,12 @@ def test_all_but_names_and_sources_can_be_changed(settable):
                if kind in (float, int, bool)}
     assert numbers - runtime == AT_START[name]
     for field in sorted(runtime):
-        kind, default, info = settable.fields[field]
-        value = other_value(field, kind, default, info)
-        assert not settable.change(**{field: value}), field
-        changed = dataclasses.replace(settable.node.params, **{field: value})
-        settable.until(partial(settable.uses, changed), what=field)
+        value = other_value(field, *settable.fields[field])
+        assert not settable.set_parameters(**{field: value}), field
+        assert getattr(settable.node.params, field) == value
     for field, (_, default, info) in settable.fields.items():
         if info.read_only:
-            assert settable.change(**{field: default}), f'{field} was changed'
+            assert settable.set_parameters(**{field: default}), f'{field} was changed'
 
 
 def test_values_out_of_range_are_refused_with_the_reason(settable):
@@ -124,9 +106,9 @@ def test_values_out_of_range_are_refused_with_the_reason(settable):
     for field, (_, _, info) in settable.fields.items():
         if not info.read_only and info.minimum is not None:
             for value in (info.minimum - 1, info.maximum + 1):
-                assert field in settable.change(**{field: value}), field
+                assert field in settable.set_parameters(**{field: value}), field
         elif not info.read_only:
-            assert field in settable.change(**{field: [1.5]})
+            assert field in settable.set_parameters(**{field: [1.5]})
     assert dataclasses.asdict(settable.node.params) == before
 
 
@@ -137,48 +119,39 @@ def swaying():
     return record(1.2, lambda t: (0.0, 0.0, 0.0))[1]
 
 
-def change(robot, **values):
-    """Set parameters of the monitor over DDS; return the reason of a refusal."""
-    client = robot.peer.create_client(
-        SetParameters, f'{robot.space}/zmp_monitor/set_parameters')
-    request = SetParameters.Request(parameters=[
-        Parameter(name, value=value).to_parameter_msg() for name, value in values.items()])
-    return ' '.join(result.reason for result in robot.call(client, request).results).strip()
+@pytest.fixture
+def monitored(closing):
+    """Return a function that makes a monitored robot."""
+    return lambda **values: closing(MonitoredRobot(**values))
 
 
-def test_thresholds_of_stability_take_effect_and_contradictions_are_refused(ros, swaying):
-    robot = MonitoredRobot()
-    try:
-        robot.play(swaying[:300])
-        assert robot.node.monitor.watch.level is Level.STABLE
-        assert change(robot, tilt_unstable=1.5) == (
-            "'tilt_unstable' is 1.5 rad; it must be below 'tilt_fallen', 1.0 rad: lower it, or "
-            "raise 'tilt_fallen'")
-        assert not change(robot, margin_warning=0.5)
-        robot.play(swaying[300:450])
-        assert robot.node.monitor.watch.level is Level.MARGINAL
-        assert robot.node.monitor.problem == ''
-        assert not change(robot, margin_warning=0.01, recovery_time=0.05)
-        robot.play(swaying[450:])
-        assert robot.node.monitor.watch.level is Level.STABLE
-    finally:
-        robot.close()
+def test_thresholds_of_stability_take_effect_and_contradictions_are_refused(monitored, swaying):
+    robot = monitored()
+    robot.play(swaying[:300])
+    assert robot.node.monitor.watch.level is Level.STABLE
+    assert robot.set_parameters(tilt_unstable=1.5) == (
+        "'tilt_unstable' is 1.5 rad; it must be below 'tilt_fallen', 1.0 rad: lower it, or "
+        "raise 'tilt_fallen'")
+    assert not robot.set_parameters(margin_warning=0.5)
+    robot.play(swaying[300:450])
+    assert robot.node.monitor.watch.level is Level.MARGINAL
+    assert robot.node.monitor.problem == ''
+    assert not robot.set_parameters(margin_warning=0.01, recovery_time=0.05)
+    robot.play(swaying[450:])
+    assert robot.node.monitor.watch.level is Level.STABLE
 
 
-def test_thresholds_of_contact_take_effect(ros, swaying):
-    robot = MonitoredRobot()
-    try:
-        robot.play(swaying[:100])
-        assert robot.latched['support_phase'][-1].data == 'double'
-        assert change(robot, contact_release=0.5) == (
-            "'contact_release' is 0.5; it must be below 'contact_engage', 0.06 (shares of body "
-            "weight): lower it, or raise 'contact_engage'")
-        assert not change(robot, contact_engage=0.9)
-        assert not change(robot, contact_release=0.8)
-        robot.play(swaying[100:200])
-        assert robot.latched['support_phase'][-1].data == 'flight'
-    finally:
-        robot.close()
+def test_thresholds_of_contact_take_effect(monitored, swaying):
+    robot = monitored()
+    robot.play(swaying[:100])
+    assert robot.latched['support_phase'][-1].data == 'double'
+    assert robot.set_parameters(contact_release=0.5) == (
+        "'contact_release' is 0.5; it must be below 'contact_engage', 0.06 (shares of body "
+        "weight): lower it, or raise 'contact_engage'")
+    assert not robot.set_parameters(contact_engage=0.9)
+    assert not robot.set_parameters(contact_release=0.8)
+    robot.play(swaying[100:200])
+    assert robot.latched['support_phase'][-1].data == 'flight'
 
 
 def age_of_report(robot, samples):
@@ -188,18 +161,15 @@ def age_of_report(robot, samples):
     return 1e-9 * (samples[-1].ns - stamp.sec * 10 ** 9 - stamp.nanosec)
 
 
-def test_wrenches_are_aligned_from_the_change_on(ros, swaying):
-    robot = MonitoredRobot(wrench_delay=0.02)
-    try:
-        assert age_of_report(robot, swaying[:100]) < 0.003
-        assert robot.node.monitor.settings.wrench_delay == 0.02
-        assert not change(robot, align_wrenches=True)
-        assert 0.018 <= age_of_report(robot, swaying[100:200]) < 0.023
-        assert robot.node.monitor.settings.wrench_delay == 0.0  # it is undone already
-        assert not change(robot, align_wrenches=False)
-        assert age_of_report(robot, swaying[200:300]) < 0.003
-    finally:
-        robot.close()
+def test_wrenches_are_aligned_from_the_change_on(monitored, swaying):
+    robot = monitored(wrench_delay=0.02)
+    assert age_of_report(robot, swaying[:100]) < 0.003
+    assert robot.node.monitor.settings.wrench_delay == 0.02
+    assert not robot.set_parameters(align_wrenches=True)
+    assert 0.018 <= age_of_report(robot, swaying[100:200]) < 0.023
+    assert robot.node.monitor.settings.wrench_delay == 0.0  # it is undone already
+    assert not robot.set_parameters(align_wrenches=False)
+    assert age_of_report(robot, swaying[200:300]) < 0.003
 
 
 def trail_of(robot):
@@ -207,24 +177,21 @@ def trail_of(robot):
     return np.array([(point.x, point.y, point.z) for point in marker.points])
 
 
-def test_trails_become_longer_and_shorter_with_the_points_they_have(ros, swaying):
-    robot = MonitoredRobot(trail=20)
-    try:
-        robot.play(swaying[:60])
-        before = trail_of(robot)
-        assert len(before) == 20 and len(np.unique(before, axis=0)) == 20
-        assert not change(robot, trail=50)
-        robot.play(swaying[60:61])
-        longer = trail_of(robot)
-        assert len(longer) == 50
-        np.testing.assert_allclose(longer[-21:-1], before)
-        np.testing.assert_allclose(longer[:29], np.tile(before[0], (29, 1)))
-        assert not change(robot, trail=5)
-        robot.play(swaying[61:62])
-        np.testing.assert_allclose(trail_of(robot)[:4], longer[-4:])
-        assert {marker.header.frame_id for marker in robot.got['markers'][-1].markers} == {'odom'}
-    finally:
-        robot.close()
+def test_trails_become_longer_and_shorter_with_the_points_they_have(monitored, swaying):
+    robot = monitored(trail=20)
+    robot.play(swaying[:60])
+    before = trail_of(robot)
+    assert len(before) == 20 and len(np.unique(before, axis=0)) == 20
+    assert not robot.set_parameters(trail=50)
+    robot.play(swaying[60:61])
+    longer = trail_of(robot)
+    assert len(longer) == 50
+    np.testing.assert_allclose(longer[-21:-1], before)
+    np.testing.assert_allclose(longer[:29], np.tile(before[0], (29, 1)))
+    assert not robot.set_parameters(trail=5)
+    robot.play(swaying[61:62])
+    np.testing.assert_allclose(trail_of(robot)[:4], longer[-4:])
+    assert {marker.header.frame_id for marker in robot.got['markers'][-1].markers} == {'odom'}
 
 
 class SuiteRig(NodeRig):
@@ -236,20 +203,13 @@ class SuiteRig(NodeRig):
         with pool:
             self.nodes = [kind(namespace='/company', parameter_overrides=parameters_of(
                 robot='biped')) for kind in kinds]
-        self.clients = {}
         for node in self.nodes:
             self.executor.add_node(node)
-            self.clients[node.get_name()] = self.peer.create_client(
-                SetParameters, f'/company/{node.get_name()}/set_parameters')
 
     def limit(self, node, seconds):
         """Set the largest age of stamps that a node accepts."""
-        request = SetParameters.Request(parameters=[
-            Parameter('max_stamp_age', value=seconds).to_parameter_msg()])
-        result, = self.call(self.clients[node.get_name()], request).results
-        assert result.successful, result.reason
-        self.until(lambda: {source.max_age for source in inputs_of(node)} == {seconds},
-                   what='the limit of all inputs')
+        assert not self.set_parameters(node, max_stamp_age=seconds)
+        assert {source.max_age for source in inputs_of(node)} == {seconds}
 
     def close(self):
         for node in self.nodes:
@@ -259,86 +219,73 @@ class SuiteRig(NodeRig):
 
 
 @pytest.mark.parametrize('is_composed', (True, False))
-def test_each_node_refuses_stamps_by_its_own_limit(ros, is_composed):
-    company = SuiteRig((WrenchAggregator, ComEstimator), is_composed)
-    try:
-        aggregator, estimator = company.nodes
-        sources = aggregator.imu, estimator.inputs.inputs['IMU']
-        assert (sources[0].subscription is sources[1].subscription) is is_composed
-        sender = company.publisher(Imu, sources[0].topic)
-        company.until(lambda: sender.get_subscription_count() == (1 if is_composed else 2))
-        frame, clock = aggregator.model.config.imu.frame, company.node.get_clock()
+def test_each_node_refuses_stamps_by_its_own_limit(closing, is_composed):
+    company = closing(SuiteRig((WrenchAggregator, ComEstimator), is_composed))
+    aggregator, estimator = company.nodes
+    sources = aggregator.imu, estimator.inputs.inputs['IMU']
+    assert (sources[0].subscription is sources[1].subscription) is is_composed
+    sender = company.publisher(Imu, sources[0].topic)
+    company.until(lambda: sender.get_subscription_count() == (1 if is_composed else 2))
+    frame, clock = aggregator.model.config.imu.frame, company.node.get_clock()
 
-        def send(age):
-            """Send a message and return whether each node used it."""
-            before = [source.count for source in sources]
-            refused = [sum(source.refused.values()) for source in sources]
-            sender.publish(imu(stamp_of(clock.now().nanoseconds - int(age * 1e9)), frame,
-                               (0.0, 0.0, 0.0, 1.0)))
-            company.until(lambda: all(
-                source.count + sum(source.refused.values()) == b + r + 1
-                for source, b, r in zip(sources, before, refused)), what='the message')
-            return [source.count > b for source, b in zip(sources, before)]
-        assert send(100.0) == [False, False]
-        company.limit(estimator, 200.0)
-        assert send(90.0) == [False, True]
-        company.limit(aggregator, 200.0)
-        assert (sources[0].reader is sources[1].reader) is is_composed
-        assert send(80.0) == [True, True]
-        company.limit(estimator, 20.0)
-        assert send(70.0) == [True, False]
-        company.limit(aggregator, 0.0)
-        assert send(60.0) == [True, False]
-        company.limit(estimator, 30.0)
-        assert send(0.0) == [True, True]
-    finally:
-        company.close()
+    def send(age):
+        """Send a message and return whether each node used it."""
+        before = [source.count for source in sources]
+        refused = [sum(source.refused.values()) for source in sources]
+        sender.publish(imu(stamp_of(clock.now().nanoseconds - int(age * 1e9)), frame,
+                           (0.0, 0.0, 0.0, 1.0)))
+        run_ready(company.executor)
+        assert [sum(source.refused.values()) - r + source.count - b
+                for source, b, r in zip(sources, before, refused)] == [1, 1]
+        return [source.count > b for source, b in zip(sources, before)]
+    assert send(100.0) == [False, False]
+    company.limit(estimator, 200.0)
+    assert send(90.0) == [False, True]
+    company.limit(aggregator, 200.0)
+    assert (sources[0].reader is sources[1].reader) is is_composed
+    assert send(80.0) == [True, True]
+    company.limit(estimator, 20.0)
+    assert send(70.0) == [True, False]
+    company.limit(aggregator, 0.0)
+    assert send(60.0) == [True, False]
+    company.limit(estimator, 30.0)
+    assert send(0.0) == [True, True]
 
 
 @pytest.mark.parametrize('kind', (
     ComCalibrator, GaitPlayer, GravityCompensation, PayloadEstimation, TorsoController,
     ZmpMonitor))
-def test_all_inputs_of_a_node_follow_its_limit_of_stamps(ros, kind):
-    company = SuiteRig((kind,))
-    try:
-        node, = company.nodes
-        company.until(lambda: len(inputs_of(node)) > 0, what='the inputs')
-        company.limit(node, 7.0)
-    finally:
-        company.close()
+def test_all_inputs_of_a_node_follow_its_limit_of_stamps(closing, kind):
+    company = closing(SuiteRig((kind,)))
+    node, = company.nodes
+    company.until(lambda: len(inputs_of(node)) > 0, what='the inputs')
+    company.limit(node, 7.0)
 
 
-def test_another_noise_begins_the_fused_com_anew_and_unknown_links_are_refused(ros):
-    rig = Settable('com_estimator')
-    try:
-        before = rig.node.fusion.standing
-        assert not rig.change(tf_rate=10.0)
-        assert rig.node.fusion.standing is before
-        assert "'hand'" in rig.change(load_link='hand')
-        assert not rig.change(load_link='r_hand', fusion_link_mass=0.02)
-        rig.until(lambda: rig.node.fusion.standing is not before, what='the new estimate')
-        assert rig.node.fusion.standing.filter.settings.link_mass == 0.02
-    finally:
-        rig.close()
+def test_another_noise_begins_the_fused_com_anew_and_unknown_links_are_refused(closing):
+    rig = closing(Settable('com_estimator'))
+    before = rig.node.fusion.standing
+    assert not rig.set_parameters(tf_rate=10.0)
+    assert rig.node.fusion.standing is before
+    assert "'hand'" in rig.set_parameters(load_link='hand')
+    assert not rig.set_parameters(load_link='r_hand', fusion_link_mass=0.02)
+    rig.until(lambda: rig.node.fusion.standing is not before, what='the new estimate')
+    assert rig.node.fusion.standing.filter.settings.link_mass == 0.02
 
 
-def test_a_calibration_uses_what_to_plan_from_the_next_plan_on(ros, tmp_path):
-    rig = Settable('com_calibrator', autostart=False, directory=str(tmp_path), candidates=4000,
-                   poses=60)
+def test_a_calibration_uses_what_to_plan_from_the_next_plan_on(closing, tmp_path):
+    rig = closing(Settable('com_calibrator', autostart=False, directory=str(tmp_path),
+                           candidates=4000, poses=60))
     session = rig.node.session
-    try:
-        assert not rig.change(still_joint_range=0.02, force_noise=1.5, poses=55)
-        rig.until(lambda: session.estimator.noise.force == 1.5, what='the noise')
-        assert session.window.options.joint_range == 0.02
-        assert session.options.design.count == 60
-        session.start()
-        assert session.options.design.count == 55
-        assert 'busy (planning' in rig.change(force_noise=2.0)
-        assert rig.node.params.force_noise == 1.5
-        assert not rig.change(pose_timeout=30.0, spread=1.0)
-        rig.until(lambda: session.options.pose_timeout == 30.0, what='the timeout')
-        assert session.options.design.count == 55
-    finally:
-        session.stop()
-        time.sleep(0.2)
-        rig.close()
+    assert not rig.set_parameters(still_joint_range=0.02, force_noise=1.5, poses=55)
+    assert session.estimator.noise.force == 1.5
+    assert session.window.options.joint_range == 0.02
+    assert session.options.design.count == 60
+    session.start()
+    assert session.options.design.count == 55
+    assert 'busy (planning' in rig.set_parameters(force_noise=2.0)
+    assert rig.node.params.force_noise == 1.5
+    assert not rig.set_parameters(pose_timeout=30.0, spread=1.0)
+    assert session.options.pose_timeout == 30.0
+    assert session.options.design.count == 55
+    session.stop()

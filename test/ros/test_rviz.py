@@ -18,10 +18,8 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree
 
-from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.resources import package_share
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.model.urdf import load_urdf
 from biped_com_ros.launch_runner.actions import load, Planner
 from biped_com_ros.launch_runner.context import Context
 from biped_com_ros.launch_runner.parameters import ParameterFiles
@@ -64,11 +62,6 @@ def ros_node():
     context.try_shutdown()
 
 
-def make(robot):
-    config = load_robot_config(robot)
-    return RobotModel(config, load_urdf(config))
-
-
 def colour_of(marker):
     return tuple(round(255 * getattr(marker.color, channel)) for channel in 'rgb')
 
@@ -87,38 +80,35 @@ def walk(node):
 
 
 def displays(node):
-    """Go through (topic with its quality of service, class) of all displays with a topic."""
-    if isinstance(node, dict):
-        if 'Topic' in node and node.get('Class') in KINDS:
-            yield node['Topic'], node['Class']
-        node = list(node.values())
-    if isinstance(node, list):
-        for child in node:
-            yield from displays(child)
+    """Return (topic with its quality of service, class) of all displays with a topic."""
+    return [(part['Topic'], part['Class']) for part in walk(node)
+            if 'Topic' in part and part.get('Class') in KINDS]
+
+
+def published_by_all_nodes():
+    """Return the types of all topics, relative to the robot's namespace, by name."""
+    return {topic.removeprefix(f'{NAMESPACE}/'): kind
+            for name in NODES for part in documented_interfaces(name)
+            for (direction, topic), kind in part.items() if direction == 'publishes'}
 
 
 def test_every_topic_of_rviz_is_published_with_the_type_that_its_display_takes():
-    published = {}
-    for name in NODES:
-        for part in documented_interfaces(name):
-            published.update({topic: kind for (direction, topic), kind in part.items()
-                              if direction == 'publishes'})
-    shown = list(displays(yaml.safe_load((package_share() / 'rviz' / 'biped.rviz').read_text())))
+    published, shown = published_by_all_nodes(), displays(configuration())
     assert len(shown) > 10
     for topic, display in shown:
         name = topic['Value']
-        assert published.get(f'{NAMESPACE}/{name}') == KINDS[display], name
+        assert published.get(name) == KINDS[display], name
         # All outputs are reliable, but not all are latched: this fits each of them.
         assert topic['Durability Policy'] == 'Volatile', name
         assert topic['Reliability Policy'] in ('Reliable', 'Best Effort'), name
 
 
-def test_what_users_compare_is_shown():
-    """The error of the CoM and the line on which it is at rest are among the markers."""
+def test_what_users_compare_and_all_markers_are_shown():
     shown = {topic['Value'] for topic, _ in displays(configuration())}
     assert {'gait_player/zmp_reference', 'wrench_aggregator/line/point', 'com_estimator/com_fused',
-            'com_estimator/markers', 'zmp_monitor/markers', 'zmp_monitor/com_region',
-            'simulator/truth/com'} <= shown
+            'zmp_monitor/com_region', 'simulator/truth/com'} <= shown
+    assert {topic for topic, kind in published_by_all_nodes().items()
+            if kind == 'visualization_msgs/MarkerArray'} <= shown
 
 
 def test_the_window_leaves_most_of_its_width_to_the_robot():
@@ -167,7 +157,7 @@ def test_colours_are_those_of_the_page(topic, colour):
 
 def test_markers_have_the_colours_of_the_page_and_arrows_the_size_of_the_robot(ros_node):
     for robot in ('biped', 'talos'):
-        model = make(robot)
+        model = RobotModel.load(robot)
         stability = StabilityMarkers(ros_node, model, ZmpMonitorParameters())
         shown = {marker.ns: marker for marker in stability.output.prototype.markers}
         for name in ('com', 'zmp', 'zmp_model', 'dcm'):
@@ -185,29 +175,14 @@ def test_markers_have_the_colours_of_the_page_and_arrows_the_size_of_the_robot(r
 
 def field_of(kind, path):
     """Return the type of a field of a message, by names that are separated by dots."""
-    package, _, name = kind.partition('/msg/' if '/msg/' in kind else '/')
-    message = getattr(importlib.import_module(f'{package}.msg'), name)
     for part in path.split('.'):
-        found = message.get_fields_and_field_types()[part]
-        if '/' not in found:
-            return found
-        package, _, name = found.partition('/')
+        package, name = kind.split('/')
         message = getattr(importlib.import_module(f'{package}.msg'), name)
-    return message
-
-
-def published_by_all_nodes():
-    published = {}
-    for name in NODES:
-        for part in documented_interfaces(name):
-            published.update({topic.removeprefix(NAMESPACE): kind
-                              for (direction, topic), kind in part.items()
-                              if direction == 'publishes'})
-    return published
+        kind = message.get_fields_and_field_types()[part]
+    return kind
 
 
 def assert_is_a_number(topic, field, published):
-    assert topic in published, topic
     assert field_of(published[topic], field) in ('double', 'float', 'int32'), (topic, field)
 
 
@@ -215,7 +190,7 @@ def test_the_layout_of_foxglove_shows_what_is_published():
     layout = json.loads((package_share() / 'rviz' / 'foxglove.json').read_text())
     published, panels = published_by_all_nodes(), layout['configById']
     points = panels['3D!robot']['topics']
-    kinds = {published[topic] for topic in points}
+    kinds = {published[topic.lstrip('/')] for topic in points}
     assert kinds == {'geometry_msgs/PointStamped', 'geometry_msgs/PolygonStamped',
                      'visualization_msgs/MarkerArray'}
     for topic, options in points.items():
@@ -227,7 +202,7 @@ def test_the_layout_of_foxglove_shows_what_is_published():
     paths = [path['value'] for panel in panels.values() for path in panel.get('paths', ())]
     assert len(paths) > 8
     for path in paths:
-        assert_is_a_number(*path.split('.', 1), published)
+        assert_is_a_number(*path.lstrip('/').split('.', 1), published)
 
     def leaves(node):
         if isinstance(node, str):
@@ -242,19 +217,8 @@ def test_the_layout_of_plotjuggler_shows_what_is_published():
     curves = [curve.get('name') for curve in layout.iter('curve')]
     assert len(curves) > 8
     for curve in curves:
-        topic = max((topic for topic in published if curve.startswith(f'{topic}/')), key=len,
-                    default=curve)
-        assert_is_a_number(topic, curve[len(topic) + 1:].replace('/', '.'), published)
-
-
-def test_every_marker_topic_of_all_nodes_is_shown():
-    shown = {topic['Value'] for topic, _ in displays(yaml.safe_load(
-        (package_share() / 'rviz' / 'biped.rviz').read_text()))}
-    for name in NODES:
-        for part in documented_interfaces(name):
-            markers = {topic for (_, topic), kind in part.items()
-                       if kind == 'visualization_msgs/MarkerArray'}
-            assert {topic.removeprefix(f'{NAMESPACE}/') for topic in markers} <= shown
+        topic = max((topic for topic in published if curve.startswith(f'/{topic}/')), key=len)
+        assert_is_a_number(topic, curve[len(topic) + 2:].replace('/', '.'), published)
 
 
 # -- frame prefixes, and two robots

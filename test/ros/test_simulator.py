@@ -24,6 +24,7 @@ import subprocess
 import sys
 
 from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.model.resources import package_share
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.simulator.node import Simulator
 from biped_com_ros.nodes.simulator.parameters import SimulatorParameters
@@ -40,8 +41,9 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, JointState, Temperature
 from std_msgs.msg import Float64MultiArray, Header, String
 from std_srvs.srv import Trigger
+from support.messages import parameters
 from support.ros_rig import NodeRig
-from support.sim_robot import CONFIG, DATA, MASS, URDF
+from support.sim_robot import CONFIG, DATA, MASS, SIMULATOR, URDF
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 import yaml
 
@@ -50,10 +52,8 @@ MODEL = RobotModel(CONFIG, URDF)
 ACTUATED = MODEL.actuated_joint_names
 
 
-def overrides(**parameters):
-    values = {'robot': str(DATA / 'sim_robot.yaml'), 'urdf': str(DATA / 'sim_robot.urdf'),
-              'tendons': False, **parameters}
-    return {'parameter_overrides': [Parameter(n, value=v) for n, v in values.items()]}
+def simulator(**values):
+    return Simulator(parameter_overrides=parameters(**{**SIMULATOR, **values}))
 
 
 class SimulatorRig(NodeRig):
@@ -62,7 +62,7 @@ class SimulatorRig(NodeRig):
     step_time = 0.001
 
     def __init__(self, **parameters):
-        super().__init__(node=Simulator(**overrides(**parameters)))
+        super().__init__(node=simulator(**parameters))
         self.joints = self.collect(JointState, 'joint_states')
         self.record_statuses()
 
@@ -333,22 +333,19 @@ def test_hidden_errors_and_noise_reach_the_topics():
     rig.close()
 
 
-def test_a_sensor_that_warms_up_publishes_its_temperature(tmp_path):
+def test_a_sensor_that_warms_up_publishes_its_temperature(tmp_path, closing):
     robot = tmp_path / 'warm.yaml'
     robot.write_text((DATA / 'sim_robot.yaml').read_text().replace(
         'topic: left_foot/wrench', 'topic: left_foot/wrench, temperature_topic: left_foot/heat'))
-    rig = SimulatorRig(robot=str(robot), warming=20.0, warming_time=2.0)
-    try:
-        found = rig.collect(Temperature, 'left_foot/heat')
-        rig.until(lambda: len(found) >= 4, what='temperatures')
-        now = found[-1]
-        assert now.header.frame_id == 'left_ft'
-        assert np.diff([ns(m.header.stamp) for m in found]).min() >= 500_000_000
-        time = 1e-9 * ns(now.header.stamp)
-        assert now.temperature == pytest.approx(40.0 - 20.0 * math.exp(-0.5 * time), abs=0.1)
-        assert not rig.peer.count_publishers('right_foot/heat')
-    finally:
-        rig.close()
+    rig = closing(SimulatorRig(robot=str(robot), warming=20.0, warming_time=2.0))
+    found = rig.collect(Temperature, 'left_foot/heat')
+    rig.until(lambda: len(found) >= 4, what='temperatures')
+    now = found[-1]
+    assert now.header.frame_id == 'left_ft'
+    assert np.diff([ns(m.header.stamp) for m in found]).min() >= 500_000_000
+    time = 1e-9 * ns(now.header.stamp)
+    assert now.temperature == pytest.approx(40.0 - 20.0 * math.exp(-0.5 * time), abs=0.1)
+    assert not rig.peer.count_publishers('right_foot/heat')
 
 
 @pytest.mark.parametrize('parameters, text_part', [
@@ -358,10 +355,15 @@ def test_a_sensor_that_warms_up_publishes_its_temperature(tmp_path):
     ({'hidden_errors': ['chest heavy']}, 'four finite numbers'),
     ({'hidden_errors': ['chst 1 0 0 0']}, "did you mean 'chest'"),
     ({'force_noise': float('nan')}, 'has to be finite'),
+    ({'instrument_errors': ['left_foot gain 1']}, "'<name> gain <value> <value>"),
+    ({'instrument_errors': ['left_knee frction 1']}, "did you mean 'friction'"),
+    ({'instrument_errors': ['left_kne friction 1']}, "did you mean 'left_knee'"),
+    ({'wrench_faults': ['left_foot ded']}, "did you mean 'dead'"),
+    ({'floor_roll': 1.0}, "'floor_roll': 1.0 is out of range; valid: -0.3 to 0.3 rad"),
 ])
 def test_nonsense_is_refused_by_name(parameters, text_part):
     with pytest.raises(ConfigurationError, match=text_part):
-        Simulator(**overrides(**parameters))
+        simulator(**parameters)
 
 
 def test_a_robot_without_a_urdf_is_refused_instead_of_waited_for(tmp_path):
@@ -369,7 +371,7 @@ def test_a_robot_without_a_urdf_is_refused_instead_of_waited_for(tmp_path):
     file = tmp_path / 'mine.yaml'
     file.write_text(yaml.safe_dump(config))
     with pytest.raises(ConfigurationError, match=r'mine\.yaml.* parameter urdf'):
-        Simulator(**overrides(robot=str(file), urdf=''))
+        simulator(robot=str(file), urdf='')
 
 
 def test_the_defaults_file_has_every_parameter():
@@ -454,3 +456,79 @@ def test_a_load_is_carried_and_taken_off(rig):
     rig.until(lambda: carries(0.0), what='no load')
     put(1.0, 'no_link')
     rig.until(lambda: 'no_link' in rig.node.commands.last_error, what='a refusal')
+
+
+class FaultyRig(SimulatorRig):
+    """A simulator with noisy wrench sensors, and a peer that sets its parameters."""
+
+    def __init__(self, **parameters):
+        super().__init__(force_noise=0.1, **parameters)
+        self.wrenches = {foot: self.collect(WrenchStamped, f'{foot}_foot/wrench')
+                         for foot in ('left', 'right')}
+
+    def set_faults(self, *faults):
+        """Set the faults by the parameter service; return the reason of a refusal."""
+        reason = self.set_parameters(wrench_faults=list(faults))
+        for messages in self.wrenches.values():
+            messages.clear()
+        return reason
+
+    def forces(self, foot, count=30):
+        """Return the next vertical forces that arrive."""
+        self.until(lambda: len(self.wrenches[foot]) >= count, what=f'wrenches of {foot}')
+        return np.array([message.wrench.force.z for message in self.wrenches[foot][-20:]])
+
+
+@pytest.fixture
+def faulty(closing):
+    return closing(FaultyRig())
+
+
+def test_a_fault_shows_on_the_topic_while_it_is_switched_on(faulty):
+    assert np.ptp(faulty.forces('left')) > 0.0 and abs(faulty.forces('left').mean()) > 10.0
+    assert not faulty.set_faults('left_foot dead', 'right_foot frozen')
+    assert not faulty.forces('left').any()
+    right = faulty.forces('right')
+    assert np.ptp(right) == 0.0 and abs(right.mean()) > 10.0
+    assert not faulty.set_faults()
+    assert abs(faulty.forces('left').mean()) > 10.0 and np.ptp(faulty.forces('right')) > 0.0
+
+
+def test_a_fault_that_cannot_be_is_refused_by_name(faulty):
+    assert "did you mean 'left_foot'" in faulty.set_faults('lft_foot dead')
+    assert "'<sensor> late <value>'" in faulty.set_faults('left_foot late')
+    assert abs(faulty.forces('left').mean()) > 10.0
+
+
+def test_uneven_soles_carry_the_robot_from_the_first_reading_on(closing):
+    """Also after a reset: at the first contact alone, one foot would hang in the air."""
+    # Stepped by `step`.
+    rig = closing(FaultyRig(sole_position=0.002, seed=3, real_time_factor=1e-9))
+    for _ in range(2):
+        rig.until(lambda: all(rig.peer.count_subscribers(f'{foot}_foot/wrench')
+                              for foot in rig.wrenches), what='subscribers')
+        for messages in rig.wrenches.values():
+            messages.clear()
+        for _ in range(3):
+            rig.node.step()
+        assert min(abs(rig.forces(foot, 1)[0]) for foot in rig.wrenches) > 10.0
+        before = rig.node.now()
+        assert rig.trigger('simulator/reset').success
+        assert rig.node.now() > before
+
+
+def test_real_instruments_are_within_the_ranges_and_scaled_by_the_mass():
+    """All of config/hidden/real.yaml is known; forces and torques grow with the robot."""
+    values = yaml.safe_load((package_share() / 'config/hidden/real.yaml').read_text())
+    given = values['/**/simulator']['ros__parameters']
+    for field in dataclasses.fields(SimulatorParameters):
+        info = field.metadata['biped_com_ros']
+        if field.name in given and info.minimum is not None:
+            assert info.minimum <= given[field.name] <= info.maximum, field.name
+    params = SimulatorParameters(**given)
+    small, large = params.plant_options(3.6).sensors, params.plant_options(36.0).sensors
+    assert small.force_bias == given['force_bias']
+    for name, factor in {'force_noise': 10.0, 'torque_bias': 10.0, 'force_drift': 10.0,
+                         'effort_noise': 10.0, 'force_range': 10.0, 'wrench_gain': 1.0,
+                         'encoder_noise': 1.0, 'wrench_position': 1.0}.items():
+        assert getattr(large, name) == pytest.approx(factor * getattr(small, name)), name

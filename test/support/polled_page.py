@@ -41,19 +41,24 @@ class Polling:
         """Return the received data."""
         return self.inputs.view
 
-    def publish(self, topic, message, until, ns=1_000_000_000, qos=10):
-        """Publish until the view shows it; stamps go up."""
-        publisher = self.robot.create_publisher(type(message), topic, qos)
-        end = time.monotonic() + 10.0
-        while not until():
-            assert time.monotonic() < end, f'{topic} was not received'
-            if hasattr(message, 'header'):
-                ns += 1_000_000
-                message.header.stamp.sec, message.header.stamp.nanosec = divmod(ns, 10 ** 9)
-            publisher.publish(message)
-            time.sleep(0.02)
-            self.inputs.update(self.now)
+    def publish(self, topic, message, is_shown, ns=1_000_000_000, qos=10):
+        """Publish a message, with a stamp if it has one; the view has to show it."""
+        publisher = self.publisher(type(message), topic, qos)
+        if hasattr(message, 'header'):
+            message.header.stamp.sec, message.header.stamp.nanosec = divmod(ns, 10 ** 9)
+        publisher.publish(message)
+        self.inputs.update(self.now)
+        assert is_shown(), topic
         self.robot.destroy_publisher(publisher)
+
+    def publisher(self, kind, topic, qos=10):
+        """Return a publisher that has found the page."""
+        publisher = self.robot.create_publisher(kind, topic, qos)
+        end = time.monotonic() + 20.0
+        while not publisher.get_subscription_count():
+            assert time.monotonic() < end, f'nobody subscribes to {topic}'
+            time.sleep(0.002)
+        return publisher
 
     def close(self):
         """End both."""

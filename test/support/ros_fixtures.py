@@ -13,6 +13,7 @@
 # limitations under the License.
 """What tests of nodes share; the conftest.py of their folder imports it, with one of the times."""
 
+from contextlib import closing as closing_one, ExitStack
 import time
 
 import pytest
@@ -66,6 +67,13 @@ def rig():
     rig = NodeRig()
     yield rig
     rig.close()
+
+
+@pytest.fixture
+def closing():
+    """Return a function that returns what it is given, which is closed at the end of the test."""
+    with ExitStack() as stack:
+        yield lambda rig: stack.enter_context(closing_one(rig))
 
 
 @pytest.fixture(params=[False, True], ids=['bytes', 'plain'])

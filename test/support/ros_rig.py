@@ -20,7 +20,9 @@ import time
 from biped_com_ros.ros.node.diagnostics import status_name
 from biped_com_ros.ros.node.executor import make_executor
 from diagnostic_msgs.msg import DiagnosticArray
+from rcl_interfaces.srv import SetParametersAtomically
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 from std_srvs.srv import Trigger
 from support.driven_time import run_ready, STEP
 
@@ -83,6 +85,18 @@ class ServedNodes:
         response = self.call(client, Trigger.Request())
         self.peer.destroy_client(client)
         return response
+
+    def set_parameters(self, node=None, **values):
+        """Set all parameters of a node, or none; return the reason of a refusal, else ''."""
+        name = (node or self.node).get_fully_qualified_name()
+        client = self.peer.create_client(
+            SetParametersAtomically, f'{name}/set_parameters_atomically')
+        request = SetParametersAtomically.Request(parameters=[
+            Parameter(key, Parameter.Type.STRING_ARRAY if value == [] else None, value)
+            .to_parameter_msg() for key, value in values.items()])
+        result = ServedNodes.call(self, client, request).result
+        self.peer.destroy_client(client)
+        return '' if result.successful else result.reason or 'refused'
 
     def close(self):
         """Destroy everything."""

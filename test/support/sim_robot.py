@@ -54,3 +54,6 @@ def rotation(quaternion_xyzw):
         (1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)),
         (2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)),
         (2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y))))
+SIMULATOR = {'robot': str(DATA / 'sim_robot.yaml'), 'urdf': str(DATA / 'sim_robot.urdf'),
+             'tendons': False}
+"""Parameters of a simulator with this robot."""
