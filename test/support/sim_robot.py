@@ -27,6 +27,9 @@ DATA = Path(__file__).parents[1] / 'data'
 CONFIG = load_robot_config(DATA / 'sim_robot.yaml')
 URDF = (DATA / 'sim_robot.urdf').read_text()
 MASS = 16.34
+SIMULATOR = {'robot': str(DATA / 'sim_robot.yaml'), 'urdf': str(DATA / 'sim_robot.urdf'),
+             'tendons': False}
+"""Parameters of a simulator with this robot."""
 
 
 def make_plant(config=CONFIG, **options):
@@ -54,6 +57,3 @@ def rotation(quaternion_xyzw):
         (1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)),
         (2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)),
         (2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y))))
-SIMULATOR = {'robot': str(DATA / 'sim_robot.yaml'), 'urdf': str(DATA / 'sim_robot.urdf'),
-             'tendons': False}
-"""Parameters of a simulator with this robot."""
