@@ -40,17 +40,15 @@ def main(texts: Sequence[str]) -> int:
     """Measure, print and write."""
     from support.reliability.bench import FaultResult
     from support.reliability.network import unavailable
-    from support.reliability.running import (
-        running, running_composed, running_simulated, running_with_hands, running_with_others)
+    from support.reliability.running import KINDS, running
     from support.reliability.table import as_table, write
     from support.reliability.two_hosts import measure as measure_hosts
     os.environ.setdefault('ROS_DOMAIN_ID', str(random.randint(1, 100)))
     os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
     rclpy.init()
     results: list[FaultResult] = []
-    for run in (running, running_composed, running_with_hands, running_with_others,
-                running_simulated):
-        with run() as (bench, faults):
+    for kind in KINDS:
+        with running(kind) as (bench, faults):
             for fault in faults:
                 if not texts or any(text in fault.name for text in texts):
                     results.append(bench.measure(fault))

@@ -29,8 +29,7 @@ import pytest
 import rclpy
 from support.reliability.bench import (
     CLOCK_TIMEOUT, HOLD_TIME, INPUT_TIMEOUT, STOP_TIME, ZERO)
-from support.reliability.running import (
-    running, running_composed, running_simulated, running_with_hands, running_with_others)
+from support.reliability.running import running
 from support.reliability.system import OTHERS
 
 PATIENCE = float(os.environ.get('BIPED_COM_PATIENCE', '1'))
@@ -62,73 +61,38 @@ def ros():
 
 
 @pytest.fixture(scope='module')
-def standing():
-    """Return the bench of a running system and its faults."""
-    with running() as system:
-        yield system
+def system(request):
+    """Return the bench of a running system and its faults; `running` says which there are."""
+    with running(request.param) as found:
+        yield found
 
 
-@pytest.fixture(scope='module')
-def with_others():
-    """Return the same with all nodes that efforts do not depend on, and the faults of those."""
-    with running_with_others() as system:
-        yield system
+def with_system(kind):
+    return pytest.mark.parametrize('system', [kind], indirect=True)
 
 
-@pytest.fixture(scope='module')
-def composed():
-    """Return the same with all estimators in one process, and the base by odometry."""
-    with running_composed() as system:
-        yield system
-
-
-@pytest.fixture(scope='module')
-def with_hands():
-    """Return the same with a robot whose hands have sensors, and the faults of one of those."""
-    with running_with_hands() as system:
-        yield system
-
-
-@pytest.fixture(scope='module')
-def simulated():
-    """Return the same with a robot in MuJoCo, and simulated time."""
-    with running_simulated() as system:
-        yield system
-
-
+@with_system('standing')
 @pytest.mark.timeout(180 * PATIENCE)
 @pytest.mark.parametrize('name', [
     *(pytest.param(name, marks=pytest.mark.checked) for name in CHECKED), *STANDING])
-def test_efforts_are_safe_in_time_and_come_back_without_a_step(standing, name):
-    check(*standing, name)
+def test_efforts_are_safe_in_time_and_come_back_without_a_step(system, name):
+    check(*system, name)
 
 
+@with_system('others')
 @pytest.mark.timeout(240)  # with the start of all nodes
 @pytest.mark.parametrize('end', ENDS)
 @pytest.mark.parametrize('node', OTHERS)
-def test_what_efforts_do_not_depend_on_comes_back_and_leaves_them_alone(with_others, node, end):
-    check(*with_others, f'{node}: {end}')
+def test_what_efforts_do_not_depend_on_comes_back_and_leaves_them_alone(system, node, end):
+    check(*system, f'{node}: {end}')
 
 
-@pytest.mark.checked
-@pytest.mark.parametrize('name', (
-    'odometry lost', 'odometry frozen', 'odometry late by 0.3 s', 'suite: kill -9'))
-def test_they_are_so_with_all_estimators_in_one_process(composed, name):
-    check(*composed, name)
-
-
-@pytest.mark.timeout(240)
-@pytest.mark.parametrize('name', (
-    'a hand sensor lost', 'a hand sensor frozen', 'a hand sensor late by 0.3 s'))
-def test_they_do_not_depend_on_hands_that_hold_nothing(with_hands, name):
-    check(*with_hands, name)
-
-
+@with_system('others')
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize('name', (
     'tendon states lost', 'tendon states frozen', 'tendon states late by 0.3 s'))
-def test_a_torso_without_tendon_states_is_bent_on_and_reports_so(with_others, name):
-    bench, faults = with_others
+def test_a_torso_without_tendon_states_is_bent_on_and_reports_so(system, name):
+    bench, faults = system
     bench.robot.lengths.clear()
     check(bench, faults, name)
     times, lengths = zip(*bench.robot.lengths)
@@ -140,9 +104,26 @@ def test_a_torso_without_tendon_states_is_bent_on_and_reports_so(with_others, na
         assert np.ptp(lengths, axis=0).max() < _LENGTH_CHANGE
 
 
+@with_system('composed')
+@pytest.mark.checked
+@pytest.mark.parametrize('name', (
+    'odometry lost', 'odometry frozen', 'odometry late by 0.3 s', 'suite: kill -9'))
+def test_they_are_so_with_all_estimators_in_one_process(system, name):
+    check(*system, name)
+
+
+@with_system('hands')
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize('name', (
+    'a hand sensor lost', 'a hand sensor frozen', 'a hand sensor late by 0.3 s'))
+def test_they_do_not_depend_on_hands_that_hold_nothing(system, name):
+    check(*system, name)
+
+
+@with_system('simulated')
 @pytest.mark.parametrize('name', SIMULATED)
-def test_they_do_so_too_when_simulated_time_stands_still(simulated, name):
-    check(*simulated, name, CLOCK_TIMEOUT)
+def test_they_do_so_too_when_simulated_time_stands_still(system, name):
+    check(*system, name, CLOCK_TIMEOUT)
 
 
 def check(bench, faults, name, delay=0.0):

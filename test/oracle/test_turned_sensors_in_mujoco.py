@@ -15,70 +15,49 @@
 
 from dataclasses import replace
 
-from biped_com_ros.core.geometry.pose import rotation_from_quaternion
-from biped_com_ros.core.identification.captures.capture import Capture
 from biped_com_ros.core.identification.equations.first_moments import StaticsRegressor
 from biped_com_ros.core.identification.estimation.turned_sensors import find_turned_sensor
 from biped_com_ros.core.model.resources import package_share
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.simulator.parameters import SimulatorParameters
-from biped_com_ros.sim.plant import Plant
 import numpy as np
 import pinocchio as pin
 import pytest
 from support.levels import thorough_but
+from support.simulated import SimulatedRobot
 import yaml
 
 REAL = yaml.safe_load((package_share() / 'config' / 'hidden' / 'real.yaml').read_text())
 PUSHES = (None, (0.0, 0.06, 0.0), (-0.04, 0.04, 0.0), (0.0, 0.0, 0.3), (0.03, 0.0, 0.1))
 
 
-class ImperfectStandingRobot:
-    """A robot that stands with all that ``hidden:=real`` gives."""
-
-    def __init__(self, name, seed):
-        self.model = model = RobotModel.load(name)
-        parameters = SimulatorParameters(**{
-            **REAL['/**/simulator']['ros__parameters'], 'robot': name, 'seed': seed,
-            'tendons': False})
-        self.plant = Plant(model.config, model.urdf, parameters.plant_options(model.mass),
-                           model.joint_names, model.link_names)
-        self.regressor = StaticsRegressor(model)
-        self._signs = np.array([[s.sign] for s in model.config.wrench_sensors.values()])
-
-    def capture(self, push):
-        """Return means of 0.2 s after 1.5 s."""
-        model, plant = self.model, self.plant
-        plant.reset()
-        if push is not None:
-            force = 9.81 * model.mass * np.array(push)
-            plant.push(model.config.base_link, np.concatenate((force, np.zeros(3))), 20.0)
-        for _ in range(round(1.5 / plant.dt)):
-            plant.step()
-        wrenches = np.mean([plant.step().wrenches for _ in range(100)], axis=0)
-        observation, config = plant.observation, model.config
-        imu = list(config.imus.values()).index(config.imu)
-        up = rotation_from_quaternion(observation.imu_quaternions[imu])[2]
-        return Capture(
-            positions=observation.joint_positions.copy(), wrenches=wrenches * self._signs,
-            in_contact=np.ones(len(config.feet), dtype=bool), up=up.copy(),
-            up_frame=config.imu.frame, torques=observation.joint_efforts.copy())
+def capture(robot, push):
+    """Return means of 0.2 s after 1.5 s."""
+    if push is not None:
+        robot.push(push, 20.0)
+    robot.run(1.5)
+    found = robot.capture(100)
+    robot.plant.reset()
+    return found
 
 
 @pytest.mark.parametrize('name, seed', thorough_but(('biped', 0), ('talos', 1), ('g1', 0)))
 def test_a_push_or_a_rope_is_no_fault_and_a_turn_is(name, seed):
-    robot = ImperfectStandingRobot(name, seed)
+    parameters = SimulatorParameters(**{
+        **REAL['/**/simulator']['ros__parameters'], 'robot': name, 'seed': seed, 'tendons': False})
+    robot = SimulatedRobot(name, parameters.plant_options(RobotModel.load(name).mass))
+    regressor = StaticsRegressor(robot.model)
     for push in PUSHES:
-        capture = robot.capture(push)
-        assert find_turned_sensor(robot.regressor, capture) is None, push
+        captured = capture(robot, push)
+        assert find_turned_sensor(regressor, captured) is None, push
         if push is not None:
             continue
         for axis, foot in ((0, 'left'), (1, 'right')):
             sensor, = robot.model.config.feet[foot].wrench_sensors
             i = list(robot.model.config.wrench_sensors).index(sensor)
             R = pin.exp3(0.5 * np.pi * np.eye(3)[axis])
-            wrenches = capture.wrenches.copy()
+            wrenches = captured.wrenches.copy()
             wrenches[i] = np.concatenate((R.T @ wrenches[i, :3], R.T @ wrenches[i, 3:]))
-            found = find_turned_sensor(robot.regressor, replace(capture, wrenches=wrenches))
+            found = find_turned_sensor(regressor, replace(captured, wrenches=wrenches))
             assert found is not None and found.sensor == sensor and found.sign == 1
             assert np.linalg.norm(pin.log3(R.T @ found.rotation)) < 0.1

@@ -13,33 +13,27 @@
 # limitations under the License.
 """The paper's two poses with a robot that stands in MuJoCo: its contacts, drives and sensors."""
 
-from biped_com_ros.core.geometry.pose import rotation_from_quaternion
-from biped_com_ros.core.identification.captures.capture import Capture, SensorNoise
+from biped_com_ros.core.identification.captures.capture import SensorNoise
 from biped_com_ros.core.identification.equations.first_moments import StaticsRegressor
 from biped_com_ros.core.identification.paper.captures import com_from_captures, last_pair
-from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.sim.hidden import LinkError
-from biped_com_ros.sim.interface import Command, PlantOptions, SensorOptions
-from biped_com_ros.sim.plant import Plant
+from biped_com_ros.sim.interface import Command, SensorOptions
 import numpy as np
 import pytest
+from support.simulated import SimulatedRobot
 
 MOVING, SETTLING = 1.0, 2.5  # s
 FORCE, MOMENT = 0.5, 0.02  # N and N m, of one reading
-FEET = np.array((True, True))
 
 
-class TiltStage:
+class TiltStage(SimulatedRobot):
     """The paper's robot on foot sensors, moved by position control."""
 
     def __init__(self, **options):
-        self.model = model = RobotModel.load('three_link')
-        self.plant = Plant(model.config, model.urdf, PlantOptions(**options), model.joint_names,
-                           model.link_names)
-        self.regressor = StaticsRegressor(model)
-        self._motors = model.joint_index(self.plant.actuated_joint_names)
-        self._at = model.posture('stand')[self._motors]
-        self.plant.reset('stand')
+        super().__init__('three_link', **options)
+        self.regressor = StaticsRegressor(self.model)
+        self._motors = self.model.joint_index(self.plant.actuated_joint_names)
+        self._at = self.model.posture('stand')[self._motors]
 
     def go(self, posture):
         """Move into a posture and come to rest."""
@@ -51,20 +45,10 @@ class TiltStage:
                 velocity=np.zeros(count), effort=np.zeros(count), tendon_lengths=np.zeros(0)))
         self._at = end
 
-    def capture(self, name='', readings=1):
+    def captured(self, name='', readings=1):
         """Return the mean of some readings, and the true centre of mass in the base, m."""
-        wrenches = []
-        for _ in range(readings):
-            observation = self.plant.step()
-            wrenches.append(observation.wrenches.copy())
-        truth = self.plant.truth()
-        up = rotation_from_quaternion(observation.imu_quaternions[0])[2].copy()
-        base = rotation_from_quaternion(truth.base_quaternion)
-        return Capture(
-            positions=observation.joint_positions.copy(), wrenches=np.mean(wrenches, axis=0),
-            in_contact=FEET, up=up, up_frame=self.model.config.imu.frame,
-            torques=observation.joint_efforts.copy(),
-            name=name), base.T @ (truth.com - truth.base_position)
+        capture = self.capture(readings, name)
+        return capture, self.true_base().inverse().apply(self.plant.truth().com)
 
 
 @pytest.fixture(scope='module')
@@ -73,7 +57,7 @@ def played():
     stage, found = TiltStage(), []
     for posture in 'abc':
         stage.go(posture)
-        found.append(stage.capture(posture))
+        found.append(stage.captured(posture))
     return stage, found
 
 
@@ -109,7 +93,7 @@ def test_hidden_masses_above_the_ankles_do_not_matter():
     captured = []
     for posture in 'ab':
         stage.go(posture)
-        captured.append(stage.capture(posture))
+        captured.append(stage.captured(posture))
     (a, com_a), (b, com_b) = captured
     by_urdf = stage.model.state(a.positions).com_in_base
     assert np.linalg.norm(by_urdf - com_a) > 0.005
@@ -125,7 +109,7 @@ def test_noise_is_as_predicted():
     captured = []
     for posture in 'ab':
         stage.go(posture)
-        captured.append([stage.capture(readings=readings) for _ in range(draws)])
+        captured.append([stage.captured(readings=readings) for _ in range(draws)])
     noise = SensorNoise(force=FORCE / np.sqrt(readings), moment=MOMENT / np.sqrt(readings),
                         tilt=0.0, encoder=0.0)
     found = [com_from_captures(stage.regressor, a, b, noise)

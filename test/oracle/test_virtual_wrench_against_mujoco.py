@@ -21,33 +21,26 @@ from __future__ import annotations
 
 import math
 
-from biped_com_ros.core.geometry.pose import rotation_from_quaternion
-from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.wrench.virtual_feet import VirtualFeet
 from biped_com_ros.core.wrench.virtual_foot_wrenches import VirtualWrenchSettings
-from biped_com_ros.sim.interface import PlantOptions, SensorOptions
-from biped_com_ros.sim.plant import Plant
+from biped_com_ros.sim.interface import SensorOptions
 import numpy as np
 import pytest
 from support.levels import thorough_but
+from support.simulated import SimulatedRobot
 
 NOISE = SensorOptions(encoder_noise=2e-4, velocity_noise=0.01, effort_noise=0.1,
                       gyro_noise=0.002, accelerometer_noise=0.03)
 
 
-class VirtualFeetRobot:
+class VirtualFeetRobot(SimulatedRobot):
     """A simulated robot with virtual foot sensors; its IMU may be on any link (Talos: torso)."""
 
     def __init__(self, name, **options):
-        self.model = model = RobotModel.load(name)
-        self.plant = Plant(model.config, model.urdf, PlantOptions(**options), model.joint_names,
-                           model.link_names)
-        self.plant.reset()
-        self.feet = VirtualFeet(model, VirtualWrenchSettings())
-        self.imu = list(model.config.imus.values()).index(model.config.imu)
-        self.command, self.weight = self.plant.hold(), 9.81 * model.mass
+        super().__init__(name, **options)
+        self.feet = VirtualFeet(self.model, VirtualWrenchSettings())
+        self.command, self.count = self.plant.hold(), 0
         self.start = self.command.position.copy()
-        self.count = 0
 
     def bend(self, amount):
         """Command bent knees, rad."""
@@ -64,9 +57,7 @@ class VirtualFeetRobot:
         stamp_ns = 10**9 + round(1e9 * plant.dt) * self.count
         state = self.model.state(observation.joint_positions, observation.joint_velocities)
         self.feet.add_joints(stamp_ns, state, observation.joint_efforts)
-        self.feet.add_imu(
-            stamp_ns, rotation_from_quaternion(observation.imu_quaternions[self.imu]),
-            observation.angular_velocities[self.imu], observation.linear_accelerations[self.imu])
+        self.feet.add_imu(stamp_ns, *self.imu(observation))
         return (self.feet.sensors.wrenches.copy(), self.feet.deviations,
                 plant.truth().sole_wrenches.copy())
 

@@ -20,38 +20,29 @@ feel friction; nothing but the URDF and the robot's YAML is shared.
 
 from __future__ import annotations
 
-from biped_com_ros.core.geometry.pose import footprint_pose, Pose, rotation_from_quaternion
+from biped_com_ros.core.geometry.pose import footprint_pose, Pose
 from biped_com_ros.core.geometry.wrench import com_line, transform_wrench
-from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.wrench.aggregation import AggregationSettings, WrenchAggregation
-from biped_com_ros.sim.interface import PlantOptions, SensorOptions
-from biped_com_ros.sim.plant import Plant
+from biped_com_ros.sim.interface import SensorOptions
 import numpy as np
 import pytest
+from support.simulated import SimulatedRobot
 
 ROBOTS = ('biped', 'talos', 'g1', 'icub')
 
 
-def stand(robot, push, seconds=1.5, **options):
+def stand(robot, push, **options):
     """Let a robot stand while it is pushed by `push` (share of its weight, world axes)."""
-    model = RobotModel.load(robot)
-    plant = Plant(model.config, model.urdf, PlantOptions(**options), model.joint_names,
-                  model.link_names)
-    plant.reset()
-    wrench = np.concatenate([9.81 * model.mass * np.array(push), np.zeros(3)])
-    plant.push(model.config.base_link, wrench, 2.0 * seconds)
-    observation = None
-    for _ in range(round(seconds / plant.dt)):
-        observation = plant.step()
-    return model, plant, observation
+    standing = SimulatedRobot(robot, **options)
+    standing.push(push, 3.0)
+    return standing, standing.run(1.5)
 
 
-def aggregate(model, observation, offsets=None):
+def aggregate(robot, observation, offsets=None):
     """Return wrenches by foot and the total."""
-    aggregation, feet, total = WrenchAggregation(model, AggregationSettings()), {}, None
-    imu = list(model.config.imus.values()).index(model.config.imu)
-    aggregation.set_state(model.state(observation.joint_positions),
-                          rotation_from_quaternion(observation.imu_quaternions[imu]))
+    aggregation, feet, total = WrenchAggregation(robot.model, AggregationSettings()), {}, None
+    aggregation.set_state(robot.model.state(observation.joint_positions),
+                          robot.imu(observation)[0])
     for i, wrench in enumerate(observation.wrenches):
         if offsets is not None:
             aggregation.channels[i].set_offset(offsets[i])
@@ -63,19 +54,18 @@ def aggregate(model, observation, offsets=None):
     return feet, total
 
 
-@pytest.mark.parametrize('robot', ROBOTS)
-def test_foot_wrenches_total_and_line(robot):
-    model, plant, observation = stand(robot, (0.01, 0.02, 0.0))
-    truth, weight = plant.truth(), 9.81 * model.mass
-    feet, total = aggregate(model, observation)
+@pytest.mark.parametrize('name', ROBOTS)
+def test_foot_wrenches_total_and_line(name):
+    robot, observation = stand(name, (0.01, 0.02, 0.0))
+    truth, weight = robot.plant.truth(), robot.weight
+    feet, total = aggregate(robot, observation)
     forces = truth.sole_wrenches[:, 2]
     assert abs(forces[0] - forces[1]) > 0.01 * weight  # the push is felt
     for found, true in zip(feet.values(), truth.sole_wrenches):
         np.testing.assert_allclose(found, true, atol=1e-5 * weight)
-    world = Pose(rotation_from_quaternion(truth.base_quaternion), truth.base_position)
-    base = world @ Pose.from_rpy(model.config.base_rpy, np.zeros(3))
-    state = model.state(observation.joint_positions).in_world(base)
-    placements = state.placements_in_base(model.soles)
+    base = robot.true_base()
+    state = robot.model.state(observation.joint_positions).in_world(base)
+    placements = state.placements_in_base(robot.model.soles)
     footprint = footprint_pose(base, base.apply(placements[:, 3]), [True, True])
     expected = np.zeros(6)
     for row, true in zip(placements, truth.sole_wrenches):
@@ -85,25 +75,22 @@ def test_foot_wrenches_total_and_line(robot):
     assert total[2] == pytest.approx(weight, rel=1e-5)
 
 
-@pytest.mark.parametrize('robot', ROBOTS)
-def test_line_holds_the_true_com_of_a_robot_at_rest(robot):
-    model, plant, observation = stand(robot, (0.0, 0.0, 0.0))
-    truth = plant.truth()
-    _, total = aggregate(model, observation)
-    world = Pose(rotation_from_quaternion(truth.base_quaternion), truth.base_position)
-    base = world @ Pose.from_rpy(model.config.base_rpy, np.zeros(3))
-    state = model.state(observation.joint_positions)
-    soles = base.apply(state.placements_in_base(model.soles)[:, 3])
-    com = footprint_pose(base, soles, [True, True]).inverse().apply(truth.com)
+@pytest.mark.parametrize('name', ROBOTS)
+def test_line_holds_the_true_com_of_a_robot_at_rest(name):
+    robot, observation = stand(name, (0.0, 0.0, 0.0))
+    _, total = aggregate(robot, observation)
+    base, state = robot.true_base(), robot.model.state(observation.joint_positions)
+    soles = base.apply(state.placements_in_base(robot.model.soles)[:, 3])
+    com = footprint_pose(base, soles, [True, True]).inverse().apply(robot.plant.truth().com)
     np.testing.assert_allclose(com_line(total).at_height(com[2]), com, atol=5e-5)
 
 
 def test_biased_sensors_are_put_right_by_their_offsets():
     sensors = SensorOptions(force_bias=3.0, torque_bias=0.2)
-    model, plant, observation = stand('talos', (0.01, 0.02, 0.0), sensors=sensors)
-    clean = stand('talos', (0.01, 0.02, 0.0))[2]
+    robot, observation = stand('talos', (0.01, 0.02, 0.0), sensors=sensors)
+    _, clean = stand('talos', (0.01, 0.02, 0.0))
     offsets = observation.wrenches - clean.wrenches
     assert np.abs(offsets[:, :3]).max() > 1.0
-    feet, _ = aggregate(model, observation, offsets)
-    for found, true in zip(feet.values(), plant.truth().sole_wrenches):
-        np.testing.assert_allclose(found, true, atol=1e-5 * 9.81 * model.mass)
+    feet, _ = aggregate(robot, observation, offsets)
+    for found, true in zip(feet.values(), robot.plant.truth().sole_wrenches):
+        np.testing.assert_allclose(found, true, atol=1e-5 * robot.weight)

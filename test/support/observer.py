@@ -29,6 +29,7 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from std_srvs.srv import Trigger
 from support.launched import Launched, LIMIT
 
+PERIOD = 0.05  # s, between two looks at a condition
 MANY = QoSProfile(depth=2000, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
@@ -72,10 +73,16 @@ class Observer:
         """Take messages until a condition holds, and, unless told otherwise, everything runs."""
         end = time.monotonic() + LIMIT
         while not condition():
-            logs = '\n'.join(launched.output[-3000:] for launched in self.launches)
-            assert time.monotonic() < end, f'waited in vain for {what}:\n{logs}'
-            assert not runs or all(one.is_running for one in self.launches), logs
-            self._executor.spin_once(timeout_sec=0.1)
+            assert time.monotonic() < end, f'waited in vain for {what}:\n{self._logs()}'
+            assert not runs or all(one.is_running for one in self.launches), self._logs()
+            next_look = time.monotonic() + PERIOD
+            while time.monotonic() < next_look:
+                # Always with the same timeout: else the executor begins its round of callbacks
+                # anew, and some subscriptions never get their turn.
+                self._executor.spin_once(timeout_sec=PERIOD)
+
+    def _logs(self) -> str:
+        return '\n'.join(launched.output[-3000:] for launched in self.launches)
 
     def until_over(self) -> str:
         """Take messages until the last launch has ended by itself, well; return its output."""
@@ -85,7 +92,7 @@ class Observer:
         return launched.output
 
     def call(self, kind: Any, name: str, request: Any) -> Any:
-        """Call a service and return its response."""
+        """Return the response of a service."""
         client = self.node.create_client(kind, name)
         self.until(client.service_is_ready, name)
         future = client.call_async(request)

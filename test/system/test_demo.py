@@ -258,7 +258,6 @@ def check_pushes(output):
 
 @pytest.mark.thorough
 def test_hands_on_a_rail_hold_a_robot_that_falls_without_them(launch, observer, brisk):
-    """Hands without sensors."""
     rail = package_share() / 'config' / 'demo' / 'rail.yaml'
     launch(*foreground('rail', str(rail)), *brisk, 'hidden:=none', 'once:=true')
     output = observer.until_over()

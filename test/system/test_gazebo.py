@@ -48,6 +48,7 @@ SHARE = package_share()
 #: Sensors at fixed and at moving joints; joints that follow others; soles without a frame; a base
 #: whose x axis points backwards; inertias that no body has; a sensor between foot and sole.
 ROBOTS = ('biped', 'talos', 'g1', 'icub', 'romeo', 'three_link')
+pytestmark = pytest.mark.thorough
 
 
 @dataclass(frozen=True)

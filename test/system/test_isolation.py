@@ -19,14 +19,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 import os
 from pathlib import Path
-import shutil
 import signal
 import subprocess
 import sys
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.thorough
 VARIABLES = ('ROS_DOMAIN_ID', 'ROS_AUTOMATIC_DISCOVERY_RANGE')
 LAUNCH = """<launch><node pkg="biped_com_ros" exec="wrench_aggregator" name="{name}">
 <param name="robot" value="biped" type="str"/></node></launch>"""
@@ -36,7 +35,7 @@ import sys, time
 import rclpy
 rclpy.init()
 node = rclpy.create_node('looking_on')
-due = time.monotonic() + 20.0
+due = time.monotonic() + 100.0
 settled = None
 while time.monotonic() < (settled or due):
     rclpy.spin_once(node, timeout_sec=0.1)
@@ -64,13 +63,13 @@ def isolated(tmp_path: Path, name: str) -> Iterator[dict[str, str]]:
             yield environment | dict(word.split('=') for word in line.split()[1:])
         finally:
             process.send_signal(signal.SIGINT)
-            process.communicate(timeout=20.0)
+            process.communicate(timeout=100.0)
 
 
 def visible_nodes(environment: dict[str, str], *expected: str) -> list[str]:
     """Return the names of the nodes that ROS finds with these variables."""
     return subprocess.run([sys.executable, '-c', LOOK, *expected], env=environment, check=True,
-                          text=True, stdout=subprocess.PIPE, timeout=60.0).stdout.split()
+                          text=True, stdout=subprocess.PIPE, timeout=300.0).stdout.split()
 
 
 def test_two_on_one_machine_do_not_mix(tmp_path: Path) -> None:
@@ -79,15 +78,3 @@ def test_two_on_one_machine_do_not_mix(tmp_path: Path) -> None:
         assert first['ROS_AUTOMATIC_DISCOVERY_RANGE'] == 'LOCALHOST'
         assert visible_nodes(first, 'one') == ['one']
         assert visible_nodes(second, 'another') == ['another']
-
-
-@pytest.mark.skipif(not shutil.which('make'), reason='make is not installed')
-@pytest.mark.parametrize('target', ['demo', 'torso'])
-@pytest.mark.parametrize('words, expected', [((), True), (('NETWORK=1',), False)])
-def test_make_is_on_the_network_only_if_enabled(
-        target: str, words: tuple[str, ...], expected: bool) -> None:
-    commands = subprocess.run(['make', '--dry-run', target, *words], cwd=ROOT, check=True,
-                              text=True, stdout=subprocess.PIPE).stdout
-    assert 'biped_com_ros.launch_runner.launch' in commands
-    assert ('--isolated' in commands) == expected
-    assert '--block-interrupt -- python -m biped_com_ros.launch_runner.launch' in commands

@@ -36,19 +36,26 @@ def words(*arguments: str) -> list[str]:
     return shlex.split(re.sub(r'\\\n', ' ', done.stdout))
 
 
-@pytest.mark.parametrize('target', ['demo', 'torso'])
-def test_a_robot_file_with_a_space_is_one_argument(target: str) -> None:
-    assert 'robot:=my robots/a b.yaml' in words(target, 'ROBOT=my robots/a b.yaml')
+@pytest.mark.parametrize('arguments, expected', [
+    # Names with a space are one argument.
+    (('demo', 'ROBOT=my robots/a b.yaml'), 'robot:=my robots/a b.yaml'),
+    (('torso', 'ROBOT=my robots/a b.yaml'), 'robot:=my robots/a b.yaml'),
+    (('demo', 'CHAPTERS=measure, push'), 'chapters:=measure, push'),
+    (('check', 'ROBOT=a b'), 'a b'),
+    # Ctrl-C is blocked while Python starts: it would print 'Fatal Python error'.
+    (('check',), '--block-interrupt -- python -m biped_com_ros.offline.check'),
+    (('demo',), '--block-interrupt -- python -m biped_com_ros.launch_runner.launch --isolated'),
+    (('torso',), '--block-interrupt -- python -m biped_com_ros.launch_runner.launch --isolated')])
+def test_what_is_run(arguments: tuple[str, ...], expected: str) -> None:
+    found = words(*arguments)
+    assert expected in found or f' {expected} ' in ' '.join(found)
 
 
-def test_a_robot_file_with_a_space_is_one_argument_of_check() -> None:
-    found = words('check', 'ROBOT=a b')
-    assert found[found.index('biped_com_ros.offline.check') + 1] == 'a b'
-
-
-def test_ctrl_c_is_blocked_while_the_python_of_check_starts() -> None:
-    """It would print 'Fatal Python error'."""
-    assert '--block-interrupt' in words('check')
+@pytest.mark.parametrize('arguments, absent', [
+    (('demo', 'NETWORK=1'), '--isolated'), (('torso', 'NETWORK=1'), '--isolated'),
+    (('demo',), 'robot:=')])  # the launch file decides
+def test_what_is_not_run(arguments: tuple[str, ...], absent: str) -> None:
+    assert not [word for word in words(*arguments) if word.startswith(absent)]
 
 
 def test_ctrl_c_that_came_before_ends_check_without_a_traceback() -> None:
@@ -67,11 +74,3 @@ def test_an_apostrophe_is_refused_before_it_confuses_the_shell(argument: str) ->
     with pytest.raises(subprocess.CalledProcessError) as raised:
         words('demo', argument)
     assert 'must not contain an apostrophe' in raised.value.stderr
-
-
-def test_chapters_with_spaces_are_one_argument() -> None:
-    assert 'chapters:=measure, push' in words('demo', 'CHAPTERS=measure, push')
-
-
-def test_without_a_robot_the_launch_file_decides() -> None:
-    assert not [word for word in words('demo') if word.startswith('robot:=')]

@@ -22,7 +22,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.model.robot import RobotModel
@@ -32,8 +31,8 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import PointStamped
 import numpy as np
 import pytest
-import rclpy
-from rclpy.node import Node
+from support.launched import LIMIT
+from support.observer import common, vectors
 
 PAGE = Path(__file__).resolve().parents[2] / 'doc' / 'own_robot.rst'
 
@@ -104,49 +103,6 @@ def test_it_stands_in_the_simulator_and_its_centre_of_mass_is_found(model):
     assert observation.wrenches[:, 2].sum() == pytest.approx(weight - 9.81 * feet, rel=1e-3)
 
 
-class BringupRecorder:
-    """Records topics of the simulator and of the nodes of bringup.launch.xml."""
-
-    def __init__(self):
-        rclpy.init()
-        self.node, self.health = Node('recorder'), {}
-        self.points = {'com_estimator/com': {}, 'simulator/truth/com': {}}
-        for topic, kept in self.points.items():
-            self.node.create_subscription(
-                PointStamped, topic, lambda m, kept=kept: kept.update({
-                    (m.header.stamp.sec, m.header.stamp.nanosec): m.point}), 100)
-        self.node.create_subscription(DiagnosticArray, '/diagnostics', self._on_health, 50)
-
-    def _on_health(self, array):
-        self.health.update({status.name: (status.level, status.message)
-                            for status in array.status})
-
-    def errors(self):
-        """Return the errors of the estimates at equal stamps, (N, 3), m."""
-        found, true = self.points.values()
-        return np.array([
-            (found[t].x - true[t].x, found[t].y - true[t].y, found[t].z - true[t].z)
-            for t in found if t in true]).reshape(-1, 3)
-
-    def all_ok(self):
-        """Return whether the three nodes publish diagnostics, all of them OK."""
-        nodes = {name.partition(':')[0] for name in self.health}
-        return {'wrench_aggregator', 'com_estimator', 'zmp_monitor'} <= nodes and all(
-            level == DiagnosticStatus.OK for level, _ in self.health.values())
-
-    def until(self, condition, what, limit=60.0):
-        """Receive messages until a condition holds."""
-        end = time.monotonic() + limit
-        while not condition():
-            assert time.monotonic() < end, f'timeout while waiting for {what}: {self.health}'
-            rclpy.spin_once(self.node, timeout_sec=0.1)
-
-    def close(self):
-        """Destroy the node."""
-        self.node.destroy_node()
-        rclpy.shutdown()
-
-
 def commands(directory):
     """Return the two commands of the page that bring the robot up, and their variable."""
     terminals = re.search(
@@ -163,21 +119,30 @@ def commands(directory):
         for command in words], dict([variable.split('=')])
 
 
-def test_the_estimators_run_with_it_as_documented(directory):
+@pytest.mark.thorough
+def test_the_estimators_run_with_it_as_documented(directory, observer):
+    """All of them report that they are OK, and the weight that the page names."""
     lines, variable = commands(directory)
+    estimated = observer.keep(PointStamped, 'com_estimator/com')
+    true = observer.keep(PointStamped, 'simulator/truth/com')
+    reports = observer.keep(DiagnosticArray, '/diagnostics')
     processes = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                   env={**os.environ, **variable}) for command in lines]
-    recorder = BringupRecorder()
+
+    def runs():
+        health = {status.name: status for array in reports for status in array.status}
+        nodes = {name.partition(':')[0] for name in health}
+        weight = health.get('wrench_aggregator: weight')
+        return (nodes >= {'wrench_aggregator', 'com_estimator', 'zmp_monitor'}
+                and all(status.level == DiagnosticStatus.OK for status in health.values())
+                and weight is not None and weight.message.startswith('612.1 N')
+                and len(common(vectors(estimated), vectors(true))[0]) > 100)
+
     try:
-        recorder.until(lambda: recorder.all_ok() and len(recorder.errors()) > 100,
-                       'nodes without errors')
-        # Published once per second while the robot is at rest.
-        recorder.until(
-            lambda: recorder.health['wrench_aggregator: weight'][1].startswith('612.1 N'),
-            'the weight that the page names')
+        observer.until(runs, 'nodes without errors, and the weight that the page names')
     finally:
-        recorder.close()
         for process in processes:
             process.send_signal(signal.SIGINT)
-        assert [process.wait(15.0) for process in processes] == [0, 0]
-    assert np.abs(recorder.errors()[-100:]).max() < 1e-4
+        assert [process.wait(LIMIT) for process in processes] == [0, 0]
+    found, truth = common(vectors(estimated), vectors(true))
+    assert np.abs((found - truth)[-100:]).max() < 1e-4

@@ -24,6 +24,7 @@ from support.browser import Browser, require
 
 require()
 
+pytestmark = pytest.mark.thorough
 RECORDING = Path(__file__).resolve().parents[2] / 'doc' / 'sample' / 'sabian.mcap'
 
 

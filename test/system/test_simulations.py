@@ -52,13 +52,9 @@ class Walk:
         self._efforts = keep(JointState, 'gravity_compensation/effort')
         self.states = keep(String, 'gait_player/state', LATCHED)
 
-    def efforts(self):
-        """Return the largest effort by stamp, N m."""
-        return {stamp(m): np.abs(m.effort).max() for m in self._efforts}
-
     def _rests_with_feedforward(self):
         """Return whether efforts have ramped up: in the last half second they did not change."""
-        last = list(self.efforts().values())[-50:]
+        last = [np.abs(message.effort).max() for message in self._efforts[-50:]]
         return len(last) == 50 and last[-1] > 0.1 and np.ptp(last) < 0.01 * last[-1]
 
     def play(self, service):
@@ -93,7 +89,8 @@ class Walk:
         assert min(message.data for message in self._margins) > 0.005
         # Gravity compensation was on all the time: standing on two feet takes least.
         begin, *_, end = (stamp(message) for message in self._planned)
-        efforts = [effort for s, effort in self.efforts().items() if begin <= s <= end]
+        efforts = [np.abs(message.effort).max() for message in self._efforts
+                   if begin <= stamp(message) <= end]
         assert len(efforts) > 60 and min(efforts) > 0.9 * efforts[0] > 0.09
         assert max(efforts) > 1.0  # on one foot
         return np.array([message.data for message in self._forces])

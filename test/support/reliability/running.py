@@ -15,11 +15,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, ExitStack
 import os
 from pathlib import Path
 import tempfile
+from typing import Any
 
 from support.reliability.bench import Fault, FaultBench, KEPT
 from support.reliability.faults import (
@@ -29,6 +30,7 @@ from support.reliability.robot import FaultyStandingRobot, NodeObserver
 from support.reliability.system import OTHERS, SimulatorProcess, System
 
 ROBOT = 'biped'
+KINDS = ('standing', 'composed', 'hands', 'others', 'simulated')
 #: The same with sensors in its hands, which hold nothing.
 HANDS = """
 extends: biped
@@ -42,82 +44,58 @@ wrench_sensors:
 
 
 @contextmanager
-def running(robot: str = ROBOT) -> Iterator[tuple[FaultBench, list[Fault]]]:
-    """Run a system with a standing robot; yields its bench and its faults."""
-    namespace = f'reliability_{os.getpid()}'
-    standing = FaultyStandingRobot(namespace, robot)
-    system = System(namespace, robot)
-    try:
-        bench = FaultBench(standing)
-        bench.until_running()
-        yield bench, sensor_faults(standing) + process_faults(standing, system)
-    finally:
-        system.close()
-        standing.close()
+def running(kind: str = 'standing',
+            robot: str = ROBOT) -> Iterator[tuple[FaultBench, list[Fault]]]:
+    """
+    Run a system; yields its bench and its faults.
 
+    Parameters
+    ----------
+    kind
+        standing; others: with all nodes that it does without, whose faults they are; composed: the
+        estimators in one process, as launch files start them, and the base by odometry; hands: the
+        wrenches on the robot's hands are measured; simulated: on simulated time.
+    robot
+        Its name.
 
-@contextmanager
-def running_composed(robot: str = ROBOT) -> Iterator[tuple[FaultBench, list[Fault]]]:
-    """Run the estimators in one process, as launch files do, with the base by odometry."""
-    namespace = f'reliability_composed_{os.getpid()}'
-    standing = FaultyStandingRobot(namespace, robot)
-    system = System(namespace, robot, composed=True,
-                    more=('gravity:=active', 'torso:=false', 'base_source:=odometry'))
-    try:
-        bench = FaultBench(standing)
-        bench.until_running()
-        yield bench, [*faults_of_bystander(standing, 'odom', 'com_estimator'),
+    """
+    with ExitStack() as stack:
+        namespace = f'reliability_{kind}_{os.getpid()}'
+        if kind == 'hands':
+            directory = stack.enter_context(tempfile.TemporaryDirectory(prefix='reliability_'))
+            file = Path(directory) / 'with_hands.yaml'
+            file.write_text(HANDS)
+            robot = str(file)
+
+        def start(**options: Any) -> System:
+            return closing(System(namespace, robot, **options))
+
+        def closing(started: Any) -> Any:
+            stack.callback(started.close)
+            return started
+
+        others: Iterable[str] = ()
+        observer = closing((NodeObserver if kind == 'simulated' else FaultyStandingRobot)(
+            namespace, robot))
+        if kind == 'standing':
+            faults = sensor_faults(observer) + process_faults(observer, start())
+        elif kind == 'composed':
+            system = start(composed=True,
+                           more=('gravity:=active', 'torso:=false', 'base_source:=odometry'))
+            faults = [*faults_of_bystander(observer, 'odom', 'com_estimator'),
                       *suite_faults(system)]
-    finally:
-        system.close()
-        standing.close()
-
-
-@contextmanager
-def running_with_hands() -> Iterator[tuple[FaultBench, list[Fault]]]:
-    """Run a system whose robot measures the wrenches on its hands."""
-    namespace = f'reliability_hands_{os.getpid()}'
-    with ExitStack() as stack:
-        directory = stack.enter_context(tempfile.TemporaryDirectory(prefix='reliability_'))
-        robot = Path(directory) / 'with_hands.yaml'
-        robot.write_text(HANDS)
-        standing = FaultyStandingRobot(namespace, str(robot))
-        stack.callback(standing.close)
-        stack.callback(System(namespace, str(robot)).close)
-        bench = FaultBench(standing)
-        bench.until_running()
-        yield bench, faults_of_bystander(standing, 'left_hand', 'zmp_monitor')
-
-
-@contextmanager
-def running_with_others(robot: str = ROBOT) -> Iterator[tuple[FaultBench, list[Fault]]]:
-    """Run a system and all nodes that it does without; yields the bench and faults of those."""
-    namespace = f'reliability_others_{os.getpid()}'
-    with ExitStack() as stack:
-        standing = FaultyStandingRobot(namespace, robot)
-        stack.callback(standing.close)
-        stack.callback(System(namespace, robot).close)
-        faults = faults_of_bystander(standing, 'tendon_states', 'torso_controller')
-        for node, (file, arguments) in OTHERS.items():
-            system = System(namespace, robot, file=file, more=arguments)
-            stack.callback(system.close)
-            faults += node_faults(node, system, KEPT)
-        bench = FaultBench(standing)
-        bench.until_running(others=OTHERS)
-        yield bench, faults
-
-
-@contextmanager
-def running_simulated(robot: str = ROBOT) -> Iterator[tuple[FaultBench, list[Fault]]]:
-    """Run a system with a simulated robot, on simulated time."""
-    namespace = f'reliability_sim_{os.getpid()}'
-    observer, simulator = NodeObserver(namespace, robot), SimulatorProcess(namespace, robot)
-    system = System(namespace, robot, simulated=True)
-    try:
+        elif kind == 'hands':
+            start()
+            faults = faults_of_bystander(observer, 'left_hand', 'zmp_monitor')
+        elif kind == 'simulated':
+            faults = simulator_faults(closing(SimulatorProcess(namespace, robot)))
+            start(simulated=True)
+        else:
+            start()
+            faults, others = faults_of_bystander(
+                observer, 'tendon_states', 'torso_controller'), OTHERS
+            for node, (launch_file, arguments) in OTHERS.items():
+                faults += node_faults(node, start(file=launch_file, more=arguments), KEPT)
         bench = FaultBench(observer)
-        bench.until_running()
-        yield bench, simulator_faults(simulator)
-    finally:
-        system.close()
-        simulator.close()
-        observer.close()
+        bench.until_running(others=others)
+        yield bench, faults
