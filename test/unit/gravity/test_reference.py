@@ -97,7 +97,7 @@ def test_a_stamp_in_the_past_skips_what_is_past_but_not_the_velocity_limit():
     assert not velocities.any()
 
 
-def test_the_continuation_is_what_is_commanded_later():
+def test_the_continuation_is_what_is_commanded_later_within_the_limits():
     ref = reference()
     ref.follow(trajectory(times=(1.0, 2.0)), 10.0, 10.0)
     ref.command(11.0, 0.02)
@@ -105,9 +105,6 @@ def test_the_continuation_is_what_is_commanded_later():
     for time, position, velocity in zip((11.04, 11.5, 12.5), positions, velocities):
         np.testing.assert_allclose((position, velocity), ref.at(time))
     np.testing.assert_allclose(ref.command(11.48, 0.02)[0], positions[1])
-
-
-def test_the_continuation_keeps_the_velocity_limit_and_the_limits_of_positions():
     ref = reference(max_velocity=np.full(4, 0.5))
     ref.hold(('hip',), np.array((0.8,)))
     first, _ = ref.command(10.01, 0.02)
@@ -239,32 +236,31 @@ def test_a_refused_trajectory_changes_nothing():
     np.testing.assert_array_equal(ref.at(11.3)[0], expected)
 
 
-def check_of(path=0.0, goal=0.0, goal_time=1.0, **given):
+def check_of(path=0.0, goal=0.0):
     ref = reference()
     motion = ref.follow(trajectory(), 10.0, 10.0)
     joints = motion.trajectory.joints
-    return ref, motion, GoalCheck(
-        motion, tolerances(joints, path, given.get('of_path', ())),
-        tolerances(joints, goal, given.get('of_goal', ())), goal_time)
+    return ref, GoalCheck(motion, tolerances(joints, path), tolerances(joints, goal), 1.0)
 
 
-def errors(*positions):
-    return np.zeros((2, 2)), np.array([positions, (0.0, 0.0)])
+def outcome(check, time, *positions):
+    """Return the outcome with errors of the positions of knee and hip."""
+    return check.check(time, np.zeros((2, 2)), np.array([positions, (0.0, 0.0)]))
 
 
-def test_a_goal_is_reached_only_within_its_tolerance():
-    _, _, check = check_of(goal=0.02)
-    assert check.check(11.9, *errors(0.5, 0.5)) is Outcome.RUNNING  # the path has no tolerance
-    assert check.check(12.1, *errors(0.0, 0.021)) is Outcome.RUNNING
-    assert check.check(13.1, *errors(0.0, -0.021)) is Outcome.NOT_REACHED
+def test_a_goal_is_reached_only_within_its_tolerance_and_if_its_joints_are_not_taken_over():
+    ref, check = check_of(goal=0.02)
+    assert outcome(check, 11.9, 0.5, 0.5) is Outcome.RUNNING  # the path has no tolerance
+    assert outcome(check, 12.1, 0.0, 0.021) is Outcome.RUNNING
+    assert outcome(check, 13.1, 0.0, -0.021) is Outcome.NOT_REACHED
     assert "position error of 'hip' is 0.021, tolerance 0.02" in check.reason
-    assert check.check(12.1, *errors(-0.019, 0.019)) is Outcome.REACHED
-
-
-def test_a_path_tolerance_ends_a_goal():
-    _, _, check = check_of(path=0.1)
-    assert check.check(10.5, *errors(0.09, 0.0)) is Outcome.RUNNING
-    assert check.check(10.5, *errors(-0.11, 0.0)) is Outcome.OFF_PATH
+    ref.hold(('ankle',), np.array([0.2]))
+    assert outcome(check, 12.1, -0.019, 0.019) is Outcome.REACHED
+    ref.hold(('knee',), np.array([-0.2]))
+    assert outcome(check, 11.0, 0.0, 0.0) is Outcome.REPLACED
+    _, check = check_of(path=0.1)
+    assert outcome(check, 10.5, 0.09, 0.0) is Outcome.RUNNING
+    assert outcome(check, 10.5, -0.11, 0.0) is Outcome.OFF_PATH
     assert "'knee'" in check.reason
 
 
@@ -277,11 +273,3 @@ def test_tolerances_of_a_goal_replace_the_defaults():
         tolerances(('hip',), 0.1, (Tolerance('elbow', 0.1, 0.0),))
     with pytest.raises(InputError, match='not finite'):
         tolerances(('hip',), 0.1, (Tolerance('hip', np.nan, 0.0),))
-
-
-def test_a_goal_whose_joints_are_taken_over_is_replaced():
-    ref, _, check = check_of()
-    ref.hold(('ankle',), np.array([0.2]))
-    assert check.check(11.0, *errors(0.0, 0.0)) is Outcome.RUNNING
-    ref.hold(('knee',), np.array([-0.2]))
-    assert check.check(11.0, *errors(0.0, 0.0)) is Outcome.REPLACED

@@ -131,16 +131,21 @@ def test_a_stop_while_holding_ramps_at_once_and_a_start_while_ramping_ramps_up(r
     assert robot.states == [ACTIVE, HOLDING, RAMPING, STARTING, ACTIVE]
 
 
-def test_inputs_that_return_while_holding_or_ramping_are_used_at_once(robot):
-    for missing_for, states in ((0.2, [ACTIVE, HOLDING, ACTIVE]),
-                                (0.5, [ACTIVE, HOLDING, RAMPING, STARTING, ACTIVE])):
-        robot.states.clear()
-        robot.run(0.01)
-        robot.missing = {IMU}
-        robot.run(missing_for)
-        robot.missing.clear()
-        np.testing.assert_allclose(robot.run(2.0), TARGET)
-        assert robot.states == states
+@pytest.mark.parametrize('missing', (IMU, LEFT, JOINT_STATES))
+@pytest.mark.parametrize('seconds, states', (
+    (0.15, [ACTIVE, HOLDING, ACTIVE]),  # shorter than hold_time
+    (0.5, [ACTIVE, HOLDING, RAMPING, STARTING, ACTIVE]),
+    (6.0, [ACTIVE, HOLDING, RAMPING, WAITING, STARTING, ACTIVE])))
+def test_holds_then_ramps_to_zero_and_recovers_at_once(robot, missing, seconds, states):
+    robot.step()
+    robot.missing = {missing}
+    robot.run(0.15)
+    np.testing.assert_allclose(robot.efforts, np.tile(TARGET, (len(robot.efforts), 1)))
+    robot.run(seconds - 0.15)
+    assert robot.efforts[-1].any() == (seconds < 1.0)
+    robot.missing.clear()
+    np.testing.assert_allclose(robot.run(2.0), TARGET)
+    assert robot.states == states and robot.supervisor.problem == ''
 
 
 def test_waits_for_inputs_that_have_never_arrived():
@@ -153,21 +158,6 @@ def test_waits_for_inputs_that_have_never_arrived():
     robot.missing.clear()
     np.testing.assert_allclose(robot.run(2.0), TARGET)
     assert robot.states == [WAITING, STARTING, ACTIVE]
-
-
-@pytest.mark.parametrize('missing', (IMU, LEFT, JOINT_STATES))
-def test_holds_then_ramps_to_zero_then_recovers(robot, missing):
-    robot.missing = {missing}
-    robot.run(0.15)  # shorter than hold_time
-    np.testing.assert_allclose(robot.efforts, np.tile(TARGET, (len(robot.efforts), 1)))
-    assert robot.states == [ACTIVE, HOLDING]
-    assert not robot.run(0.7).any()
-    assert robot.states[-3:] == [HOLDING, RAMPING, WAITING]
-    assert not robot.run(5.0).any()
-    robot.missing.clear()
-    np.testing.assert_allclose(robot.run(2.0), TARGET)
-    assert robot.states[-3:] == [WAITING, STARTING, ACTIVE]
-    assert robot.supervisor.problem == ''
 
 
 @pytest.mark.parametrize('rate, limit', ((25.0, 0.1), (50.0, 0.05), (500.0, 0.03)))
@@ -302,16 +292,12 @@ def test_a_clock_that_is_set_back_starts_anew_without_a_jump(robot, by_watchdog)
         assert robot.supervisor.watch(robot.now) is None
     robot.run(2.0)
     assert robot.compensator.resets == 1
-    np.testing.assert_allclose(robot.efforts[-1], TARGET)
     np.testing.assert_allclose(robot.efforts, np.tile(TARGET, (len(robot.efforts), 1)))
-
-
-def test_a_clock_that_is_set_forward_ramps_down_and_up_again(robot):
-    robot.now += 50.0
+    robot.now += 50.0  # set forward, it ramps down and up again
     robot.supervisor.watch(robot.now)
     assert robot.supervisor.state == RAMPING
     np.testing.assert_allclose(robot.run(2.0), TARGET)
-    assert robot.compensator.resets == 0
+    assert robot.compensator.resets == 1
 
 
 def test_joint_states_that_are_a_little_behind_the_watchdog_count_no_time_twice():
@@ -331,8 +317,7 @@ def test_joint_states_that_are_a_little_behind_the_watchdog_count_no_time_twice(
     assert np.abs(robot.compensator.guard.efforts[0]) <= 100.0 * (now + 0.05 - 5.0)
 
 
-STAMPS = st.integers(-10 ** 10, 10 ** 10)
-TIMES = st.floats(-2.0, 2.0)
+STAMPS, TIMES = st.integers(-10 ** 10, 10 ** 10), st.floats(-2.0, 2.0)
 TARGETS = st.lists(st.floats(allow_nan=True, allow_infinity=True), min_size=2, max_size=2)
 EVENTS = st.one_of(
     st.tuples(st.just('start')), st.tuples(st.just('stop')),
@@ -349,65 +334,54 @@ class AnySequence:
         self.compensator = Compensator()
         self.supervisor = EffortSupervisor(self.compensator, lambda name: '')
         self.supervisor.configure((IMU,), 0.1)
+        self.supervisor.start(0.0)
         self.now, self.before = 0.0, np.zeros(2)
 
     def apply(self, kind, *values):
         """Apply one event."""
-        efforts = getattr(self, f'_{kind}')(*values)
-        if efforts is not None:
-            self._check(np.asarray(efforts))
+        if kind == 'start':
+            self.supervisor.start(self.now)
+        elif kind == 'fail':
+            self.compensator.error = None if self.compensator.error else InputError('failed')
+        elif kind == 'good':  # 20 good joint states
+            for _ in range(20):
+                stamp_ns = round(1e9 * (self.now + 0.005))
+                self.supervisor.receive(IMU, stamp_ns)
+                self.update(0.005, stamp_ns, *values, False)
+        elif kind in ('update', 'watch'):
+            getattr(self, kind)(*values)
+        else:
+            getattr(self.supervisor, kind)(*values)
 
-    def _check(self, efforts):
-        assert np.isfinite(efforts).all()
-        assert (np.abs(efforts) <= SAFETY.clamp * LIMITS).all()
-        assert (np.abs(efforts - self.before)
-                <= SAFETY.max_rate * SAFETY.max_dt * LIMITS + 1e-12).all()
-        self.before = efforts.copy()
-
-    def _start(self):
-        self.supervisor.start(self.now)
-
-    def _stop(self):
-        self.supervisor.stop()
-
-    def _receive(self, name, stamp_ns):
-        self.supervisor.receive(name, stamp_ns)
-
-    def _update(self, dt, stamp_ns, target, is_inhibited):
+    def update(self, dt, stamp_ns, target, is_inhibited):
         self.now += dt
         self.compensator.target = np.array(target)
-        return self.supervisor.update(
-            np.zeros(2), stamp_ns, self.now, 'inhibited' if is_inhibited else '')
+        self.check(self.supervisor.update(
+            np.zeros(2), stamp_ns, self.now, 'inhibited' if is_inhibited else ''))
 
-    def _good(self, target):
-        """Let 20 good joint states arrive."""
-        for _ in range(20):
-            self.now += 0.005
-            stamp_ns = round(1e9 * self.now)
-            self.supervisor.receive(IMU, stamp_ns)
-            self.compensator.target = np.array(target)
-            efforts = self.supervisor.update(np.zeros(2), stamp_ns, self.now)
-            if efforts is not None:
-                self._check(efforts)
-
-    def _watch(self, dt):
+    def watch(self, dt):
         self.now += dt
-        return self.supervisor.watch(self.now)
+        self.check(self.supervisor.watch(self.now))
 
-    def _fail(self):
-        self.compensator.error = None if self.compensator.error else InputError('failed')
+    def check(self, efforts):
+        if efforts is not None:
+            assert np.isfinite(efforts).all()
+            assert (np.abs(efforts) <= SAFETY.clamp * LIMITS).all()
+            assert (np.abs(efforts - self.before)
+                    <= SAFETY.max_rate * SAFETY.max_dt * LIMITS + 1e-12).all()
+            self.before = efforts.copy()
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(EVENTS, max_size=60))
 def test_whatever_happens_efforts_are_within_clamp_and_rate_limit(events):
     sequence = AnySequence()
-    sequence.apply('start')
     with np.errstate(all='ignore'):
         for event in events:
             sequence.apply(*event)
-        # However it got there, without joint states it comes to rest.
-        for _ in range(300):
-            sequence.apply('watch', 0.01)
+        # However it got there, without joint states it comes to rest: the longest timeout, the
+        # hold and the ramp take 1.2 s together.
+        for _ in range(125):
+            sequence.watch(0.01)
     assert sequence.supervisor.state in (WAITING, IDLE)
     assert not sequence.compensator.guard.efforts.any()
