@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
-import time
 
 from biped_com_ros.core.bags import opened_bag
 from biped_com_ros.core.errors import ConfigurationError, InputError
@@ -26,9 +25,9 @@ from biped_com_ros.nodes.viewer.rolling_recording import (
     recorded_topics, RecordedTopic, RollingRecording)
 from biped_com_ros.ros.topics.qos import LATCHED
 import pytest
-from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
+from support.messages import parameters
 from support.ros_rig import NodeRig
 
 TOPICS = {'joint_states': RecordedTopic(JointState), 'phase': RecordedTopic(String, True),
@@ -51,8 +50,7 @@ class Recorded:
 
     def publish(self, seconds):
         """Publish joint states for some time, and receive them."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
+        for _ in range(round(seconds / 0.01)):
             self.count += 1
             self.joints.publish(JointState(name=['knee'], position=[float(self.count)]))
             self.rig.spin(0.01)
@@ -67,18 +65,16 @@ class Recorded:
         self.rolling.start()
         self.rig.until(lambda: self.publish(0.02) or (
             self.rolling.size and len(self.rolling.snapshot()) > 2), what='messages')
+        return self
+
+    def close(self):
+        self.rig.close()
 
 
 @pytest.fixture
-def make():
-    made = []
-
-    def recorded(*args):
-        made.append(Recorded(*args))
-        return made[-1]
-    yield recorded
-    for one in made:
-        one.rig.close()
+def begin(closing):
+    """Return a function that begins a recording."""
+    return lambda *arguments: closing(Recorded(*arguments)).begin()
 
 
 def read(path):
@@ -88,9 +84,8 @@ def read(path):
                 for topic, at, raw in bag.messages()]
 
 
-def test_the_last_seconds_are_written_with_what_was_latched_before(make, tmp_path):
-    robot = make(0.5)
-    robot.begin()
+def test_the_last_seconds_are_written_with_what_was_latched_before(begin, tmp_path):
+    robot = begin(0.5)
     robot.publish(1.2)
     recording = robot.rolling.snapshot()
     path = recording.write(str(tmp_path / 'new' / 'recordings'))
@@ -106,17 +101,15 @@ def test_the_last_seconds_are_written_with_what_was_latched_before(make, tmp_pat
     assert messages[-1][2].name == ['knee']
 
 
-def test_the_memory_is_bounded(make):
-    robot = make(600.0, 2000)
-    robot.begin()
+def test_the_memory_is_bounded(begin):
+    robot = begin(600.0, 2000)
     robot.publish(1.0)
     assert robot.count > 40 and 1500 < robot.rolling.size <= 2000
     assert len(robot.rolling.snapshot()) < 40
 
 
-def test_a_megabyte_does_not_drive_the_others_out(make):
-    robot = make(600.0, 500_000)
-    robot.begin()
+def test_a_megabyte_does_not_drive_the_others_out(begin):
+    robot = begin(600.0, 500_000)
     robot.publish(0.3)
     before = len(robot.rolling.snapshot())
     robot.joints.publish(JointState(name=['x' * 1_000_000]))
@@ -125,9 +118,8 @@ def test_a_megabyte_does_not_drive_the_others_out(make):
     assert robot.rolling.size < 100_000
 
 
-def test_of_latched_texts_only_descriptions_may_be_long(make, tmp_path):
-    robot = make(600.0)
-    robot.begin()
+def test_of_latched_texts_only_descriptions_may_be_long(begin, tmp_path):
+    robot = begin(600.0)
     robot.rig.until(lambda: robot.publish(0.02) or robot.rolling.latched, what='the phase')
     robot.phase.publish(String(data='x' * 100_000))
     description = robot.rig.peer.create_publisher(String, 'description', LATCHED)
@@ -139,8 +131,8 @@ def test_of_latched_texts_only_descriptions_may_be_long(make, tmp_path):
     assert texts == {'phase': 'double', 'description': 'y' * 100_000}
 
 
-def test_nothing_is_kept_without_a_page(make):
-    robot = make(60.0)
+def test_nothing_is_kept_without_a_page(closing):
+    robot = closing(Recorded(60.0))
     assert not robot.rolling.is_running
     with pytest.raises(InputError, match='nothing was received'):
         robot.rolling.snapshot()
@@ -153,9 +145,8 @@ def test_nothing_is_kept_without_a_page(make):
     robot.rolling.stop()
 
 
-def test_what_cannot_be_written_is_reported(make, tmp_path):
-    robot = make(60.0)
-    robot.begin()
+def test_what_cannot_be_written_is_reported(begin, tmp_path):
+    robot = begin(60.0)
     (tmp_path / 'file').write_text('')
     with pytest.raises(ConfigurationError, match='cannot be written'):
         robot.rolling.snapshot().write(str(tmp_path / 'file'))
@@ -172,14 +163,14 @@ def test_all_sensors_of_a_robot_are_recorded():
     assert topics['robot_description'].is_latched and not topics['joint_states'].is_latched
 
 
-def test_the_button_of_the_page_writes_while_it_is_open(monkeypatch, tmp_path):
+def test_the_button_of_the_page_writes_while_it_is_open(monkeypatch, tmp_path, closing):
     pytest.importorskip('viser', reason='the page needs viser: pip install viser')
     from biped_com_ros.nodes.viewer.node import Viewer
     from biped_com_ros.viz.page import Page
     browsers = []
     monkeypatch.setattr(Page, 'browsers', property(lambda page: len(browsers)))
-    rig = NodeRig(node=Viewer(parameter_overrides=[
-        Parameter('port', value=0), Parameter('recording_directory', value=str(tmp_path))]))
+    rig = closing(NodeRig(node=Viewer(parameter_overrides=parameters(
+        port=0, recording_directory=str(tmp_path)))))
     notes = []
     monkeypatch.setattr(rig.node.page.controls, 'show_note',
                         lambda group, *note: group == 'record' and notes.append(note))
@@ -188,19 +179,16 @@ def test_the_button_of_the_page_writes_while_it_is_open(monkeypatch, tmp_path):
     def subscribers():
         found = rig.peer.get_subscriptions_info_by_topic('joint_states')
         return [one.node_name for one in found if one.node_name == 'viewer']
-    try:
-        rig.spin(1.5)
-        assert not subscribers()
-        browsers.append(1)
-        rig.until(subscribers, what='a subscription')
-        rig.until(lambda: joints.publish(JointState(name=['knee'])) or (
-            rig.node._rolling.size), what='messages')
-        rig.node._on_command('record', None)
-        rig.until(lambda: any(note[1:] == (True,) for note in notes), what=f'a file, {notes}')
-        path, = tmp_path.iterdir()
-        assert str(path) in notes[-1][0]
-        assert any(name.endswith('joint_states') for name, *_ in read(path))
-        browsers.clear()
-        rig.until(lambda: not subscribers(), what='no subscription')
-    finally:
-        rig.close()
+    rig.spin(1.5)
+    assert not subscribers()
+    browsers.append(1)
+    rig.until(subscribers, what='a subscription')
+    rig.until(lambda: joints.publish(JointState(name=['knee'])) or (
+        rig.node._rolling.size), what='messages')
+    rig.node._on_command('record', None)
+    rig.until(lambda: any(note[1:] == (True,) for note in notes), what=f'a file, {notes}')
+    path, = tmp_path.iterdir()
+    assert str(path) in notes[-1][0]
+    assert any(name.endswith('joint_states') for name, *_ in read(path))
+    browsers.clear()
+    rig.until(lambda: not subscribers(), what='no subscription')
