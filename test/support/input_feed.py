@@ -15,37 +15,73 @@
 
 from __future__ import annotations
 
+import struct
+
+from biped_com_ros.ros.node.callback_errors import callback_errors
 from biped_com_ros.ros.topics.stamp import ns_of_msg, stamp_to_msg
 import numpy as np
+from rclpy.serialization import serialize_message
 
 
 class Feed:
-    """Sends messages to an input and waits until each was accepted or refused."""
+    """
+    Sends messages to an input and waits until each was accepted or refused.
 
-    def __init__(self, rig, source, message_type, received):
-        self.rig, self.source, self.received = rig, source, received
-        self.publisher = rig.publisher(message_type, source.topic)
+    Parameters
+    ----------
+    rig
+        Whose node has the input.
+    make, arguments, options
+        The class of the input, and its parameters without node and callback.
+    callback
+        Is called by the input; by default what it gets is kept in `received`.
+
+    """
+
+    def __init__(self, rig, make, *arguments, callback=None, **options):
+        self.rig, self.received = rig, []
+        self.source = make(rig.node, *arguments, callback=callback or self._keep, **options)
+        self.publisher = rig.publisher(self.source.subscription.msg_type, self.source.topic)
+
+    def _keep(self, stamp, *values):
+        self.received.append((stamp, *map(np.copy, values)))
 
     def send(self, message, shift=0.0, stamp=None):
         """Stamp a message (with now, shifted by seconds), send it, wait until it was processed."""
         self.rig.time.advance(1e-3)  # no two messages have the same stamp
-        before = self.processed()
         if hasattr(message, 'header'):
-            ns = self.rig.peer.get_clock().now().nanoseconds + int(shift * 1e9)
+            ns = self.now + int(shift * 1e9)
             message.header.stamp = stamp_to_msg(ns if stamp is None else stamp)
-        self.publisher.publish(message)
-        self.rig.until(lambda: self.processed() > before, what='the message')
+        self._publish(message)
         return message
 
-    def processed(self):
+    def send_raw(self, raw):
+        """Send the bytes of a message; the callbacks must not raise."""
+        self._publish(bytes(raw))
+        assert callback_errors(self.rig.node).count == 0
+
+    def bytes_of(self, message, seconds=None, nanoseconds=None):
+        """Return the bytes of a message with the stamp of now, or with parts of another one."""
+        raw = bytearray(serialize_message(message))
+        struct.pack_into('<iI', raw, 4, *(
+            now_part if part is None else part
+            for part, now_part in zip((seconds, nanoseconds), divmod(self.now, 10 ** 9))))
+        return raw
+
+    def _publish(self, message):
+        before = self._processed()
+        self.publisher.publish(message)
+        self.rig.until(lambda: self._processed() > before, what='the message')
+
+    def _processed(self):
         return self.source.count + sum(self.source.refused.values())
+
+    @property
+    def now(self):
+        """Time of the nodes, ns."""
+        return self.rig.peer.get_clock().now().nanoseconds
 
 
 def stamp_of(message):
     """Return the stamp of a message, ns."""
     return ns_of_msg(message.header.stamp)
-
-
-def keep(received):
-    """Return a callback that keeps copies."""
-    return lambda stamp, *arrays: received.append((stamp, *(np.copy(a) for a in arrays)))

@@ -22,48 +22,25 @@ from biped_com_ros.ros.fast import codec
 from biped_com_ros.ros.node.callback_errors import callback_errors
 from biped_com_ros.ros.topics.inputs import (
     ArrayInput, BoolInput, ImuInput, JointStateInput, PointInput, VectorInput, WrenchInput)
-from geometry_msgs.msg import Point, PointStamped, Pose, PoseArray, WrenchStamped
+from geometry_msgs.msg import (
+    Point, PointStamped, Pose, PoseArray, Quaternion, WrenchStamped)
 import pytest
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Bool, Float64MultiArray, Header
-from support.input_feed import Feed, keep, stamp_of
+from support.input_feed import Feed, stamp_of
 
 JOINTS = ('hip', 'knee', 'ankle')
 
 
-class RawFeed(Feed):
-    """Sends bytes, too, and counts what the callbacks' own errors are: there must be none."""
-
-    def send_raw(self, raw):
-        """Send the bytes of a message, and wait until it was processed."""
-        before = self.processed()
-        self.publisher.publish(bytes(raw))
-        self.rig.until(lambda: self.processed() > before, what='the message')
-        assert callback_errors(self.rig.node).count == 0
-
-    def bytes_of(self, message, seconds=None, nanoseconds=None):
-        """Return the bytes of a message with the stamp of now, or with parts of another one."""
-        now = self.rig.peer.get_clock().now().nanoseconds
-        raw = bytearray(serialize_message(message))
-        struct.pack_into('<iI', raw, 4, *(
-            now_part if part is None else part
-            for part, now_part in zip((seconds, nanoseconds), divmod(now, 10 ** 9))))
-        return raw
-
-
 @pytest.fixture
 def points(rig, plain):
-    received = []
-    source = PointInput(rig.node, 'point', '', keep(received), plain=plain)
-    return RawFeed(rig, source, PointStamped, received)
+    return Feed(rig, PointInput, 'point', '', plain=plain)
 
 
 @pytest.fixture
 def joints(rig, plain):
-    received = []
-    source = JointStateInput(rig.node, JOINTS, keep(received), plain=plain)
-    return RawFeed(rig, source, JointState, received)
+    return Feed(rig, JointStateInput, JOINTS, plain=plain)
 
 
 def whole():
@@ -77,10 +54,8 @@ def whole():
     ({'nanoseconds': 10 ** 9}, 'its stamp has 1000000000 nanoseconds; valid: less than'),
     ({'nanoseconds': 2 ** 32 - 1}, 'its stamp has 4294967295 nanoseconds'),
     ({'seconds': -5}, 'is negative')])
-def test_impossible_stamps_are_refused(points, parts, words):
-    points.source.destroy()
-    points.source = PointInput(  # of any age
-        points.rig.node, 'point', '', keep(points.received), max_age=0.0)
+def test_impossible_stamps_are_refused(rig, plain, parts, words):
+    points = Feed(rig, PointInput, 'point', '', plain=plain, max_age=0.0)
     point = PointStamped(header=Header(frame_id='odom'))
     points.send(point)
     points.send_raw(points.bytes_of(point, **parts))
@@ -89,23 +64,15 @@ def test_impossible_stamps_are_refused(points, parts, words):
     assert len(points.received) == 2
 
 
-@pytest.mark.parametrize('age', [2.0, 1e6])
-def test_a_new_frame_is_not_older_than_others_may_be(points, age):
+@pytest.mark.parametrize('age', [2.0, 30.0, 1e6])
+@pytest.mark.parametrize(('x', 'refused'), [(0.0, {}), (float('nan'), {'not finite': 1})])
+def test_neither_a_new_frame_nor_refused_values_make_way_for_an_old_stamp(points, age, x, refused):
     """The clock, which was asked just before, vouches for stamps near to that of the other."""
-    points.send(PointStamped(header=Header(frame_id='odom')))
+    points.send(PointStamped(header=Header(frame_id='odom'), point=Point(x=x)))
     points.send(PointStamped(header=Header(frame_id='map')), shift=-age)
-    assert points.source.refused == {'stale stamp': 1} and len(points.received) == 1
-    points.send(PointStamped(header=Header(frame_id='map')), shift=-0.01)
-    assert len(points.received) == 2
-
-
-def test_values_that_were_refused_make_no_way_for_an_old_stamp(points):
-    point = PointStamped(header=Header(frame_id='odom'))
-    points.send(PointStamped(header=Header(frame_id='odom'), point=Point(x=float('nan'))))
-    points.send(point, shift=-30.0)
-    assert points.source.refused == {'not finite': 1, 'stale stamp': 1}
-    points.send(point)
-    assert len(points.received) == 1
+    assert points.source.refused == {**refused, 'stale stamp': 1}
+    points.send(PointStamped(header=Header(frame_id='map')), shift=-0.0005)
+    assert len(points.received) == 2 - len(refused)
 
 
 # -- bytes
@@ -120,7 +87,7 @@ def big_endian_point(ns, x, frame):
 
 
 def test_big_endian_messages_are_read_with_their_stamps(points):
-    now = points.rig.peer.get_clock().now().nanoseconds
+    now = points.now
     for k in range(3):
         points.send_raw(big_endian_point(now + k, 1.5 + k, 'odom'))
     assert [(stamp - now, point[0]) for stamp, point in points.received] == [
@@ -129,32 +96,24 @@ def test_big_endian_messages_are_read_with_their_stamps(points):
     assert points.source.refused == {'stale stamp': 1}
 
 
-@pytest.mark.parametrize('make, message_type, message', [
-    (lambda *a, **k: WrenchInput(*a[:2], 'foot', a[2], **k), WrenchStamped,
-     WrenchStamped(header=Header(frame_id='foot'))),
-    (lambda *a, **k: ImuInput(*a[:2], 'link', a[2], **k), Imu,
-     Imu(header=Header(frame_id='link'))),
-    (lambda *a, **k: JointStateInput(a[0], JOINTS, a[2], a[1], **k), JointState, whole()),
-    (lambda *a, **k: ArrayInput(*a[:2], 2, a[2], **k), Float64MultiArray,
-     Float64MultiArray(data=[1.0, 2.0])),
-    (BoolInput, Bool, Bool(data=True))], ids=['wrench', 'imu', 'joints', 'array', 'bool'])
-def test_truncated_messages_are_malformed(rig, plain, make, message_type, message):
-    if message_type is Imu:
-        message.orientation.w = 1.0
-    received = []
-    source = make(rig.node, 'topic', lambda *a: received.append(a), plain=plain)
-    feed = RawFeed(rig, source, message_type, received)
+@pytest.mark.parametrize('make, arguments, message', [
+    (WrenchInput, ['topic', 'foot'], WrenchStamped(header=Header(frame_id='foot'))),
+    (ImuInput, ['topic', ''], Imu(orientation=Quaternion(w=1.0))),
+    (JointStateInput, [JOINTS], whole()),
+    (ArrayInput, ['topic', 2], Float64MultiArray(data=[1.0, 2.0])),
+    (BoolInput, ['topic'], Bool(data=True))], ids=['wrench', 'imu', 'joints', 'array', 'bool'])
+def test_truncated_messages_are_malformed(rig, plain, make, arguments, message):
+    feed = Feed(rig, make, *arguments, plain=plain)
     feed.send(message)
-    size = (codec.Layout(message).size if message_type is not Float64MultiArray
-            else len(serialize_message(message)))
+    has_stamp = hasattr(message, 'header')
+    size = len(serialize_message(message)) if make is ArrayInput else codec.Layout(message).size
     for length in {*range(4, size - 1, 9), size - 1}:
-        raw = feed.bytes_of(message) if hasattr(message, 'header') else bytearray(
-            serialize_message(message))
+        raw = feed.bytes_of(message) if has_stamp else serialize_message(message)
         feed.send_raw(raw[:length])
-    assert set(source.refused) == {'malformed'} and len(received) == 1
-    assert 'cannot be read: its ' in source.last_error
+    assert set(feed.source.refused) == {'malformed'} and len(feed.received) == 1
+    assert 'cannot be read: its ' in feed.source.last_error
     feed.send(message)
-    assert len(received) == 2
+    assert len(feed.received) == 2
 
 
 def test_lengths_that_cannot_be_are_malformed(joints):
@@ -170,18 +129,15 @@ def test_lengths_that_cannot_be_are_malformed(joints):
 
 
 def test_an_array_with_too_few_elements_is_malformed(rig, plain):
-    received = []
-    source = VectorInput(rig.node, PoseArray, 'poses', ['poses.1.position.x'], keep(received),
-                         plain=plain)
-    feed = RawFeed(rig, source, PoseArray, received)
+    feed = Feed(rig, VectorInput, PoseArray, 'poses', ['poses.1.position.x'], plain=plain)
     feed.send(PoseArray(poses=[Pose()]))
-    assert source.refused == {'malformed': 1} and 'fewer elements' in source.last_error
+    assert feed.source.refused == {'malformed': 1} and 'fewer elements' in feed.source.last_error
     feed.send(PoseArray(poses=[Pose(), Pose()]))
-    assert len(received) == 1 and callback_errors(rig.node).count == 0
+    assert len(feed.received) == 1 and callback_errors(rig.node).count == 0
 
 
-@pytest.mark.parametrize('plain', [False])
-def test_nul_in_a_string_slows_one_message_only(points, plain):
+def test_nul_in_a_string_slows_one_message_only(rig):
+    points = Feed(rig, PointInput, 'point', '', plain=False)
     point = PointStamped(header=Header(frame_id='odometry'))
     raw = points.bytes_of(point)
     raw[raw.index(b'etry')] = 0
@@ -226,14 +182,13 @@ def test_malformed_joint_states_of_any_length_cost_little(joints, names, positio
     assert sum(joints.source.refused.values()) == 5
 
 
-def test_long_names_are_not_repeated(points, joints):
+def test_long_names_are_not_repeated(rig, joints):
     joints.send(JointState(name=['wheel' * 5000], position=[1.0]))
     assert "it has 'wheelwheel" in joints.source.last_error
-    framed = WrenchInput(points.rig.node, 'wrench', 'foot', lambda *a: None)
-    feed = RawFeed(points.rig, framed, WrenchStamped, [])
-    feed.send(WrenchStamped(header=Header(frame_id='toe\n' * 5000)))
-    assert "its frame_id is 'toe\\ntoe" in framed.last_error
-    for source in (joints.source, framed):
+    framed = Feed(rig, WrenchInput, 'wrench', 'foot')
+    framed.send(WrenchStamped(header=Header(frame_id='toe\n' * 5000)))
+    assert "its frame_id is 'toe\\ntoe" in framed.source.last_error
+    for source in (joints.source, framed.source):
         assert len(source.last_error) < 400 and '\n' not in source.last_error
 
 
