@@ -51,30 +51,37 @@ from lifecycle_msgs.msg import State, TransitionEvent
 import numpy as np
 from rclpy.node import Node
 from rclpy.task import Future
-from scipy.interpolate import CubicHermiteSpline
+from scipy.interpolate import CubicHermiteSpline, interp1d
 from trajectory_msgs.msg import JointTrajectory
+
+try:
+    from control_msgs.msg import JointTrajectoryControllerState
+except ImportError:
+    JointTrajectoryControllerState = None
 
 PERIOD = 0.005
 """Between two updates, s."""
 
+NAME = 'joint_trajectory_controller'
+
 
 class TrajectoryController:
     """
-    The stand-in.
+    The stand-in, inactive.
 
     Parameters
     ----------
-    executor, namespace
-        Where it runs.
+    rig
+        Where it runs. After each update, its `move` gets positions and efforts of the drives;
+        while the controller is inactive that is nothing, or positions, if it commands them.
     joints
         Names.
-    positions
-        Of the joints at the start, rad.
-    on_update
-        Called with positions and efforts that the drives get after each update. While it is
-        inactive that is nothing, or positions, if it commands them.
-    measured
-        Returns positions of the joints; by default, they follow what is commanded.
+    interfaces
+        What it commands.
+    from_desired
+        Its parameter interpolate_from_desired_state.
+    publishes_state
+        As it does, if control_msgs is installed.
 
     Attributes
     ----------
@@ -82,42 +89,34 @@ class TrajectoryController:
         What it commands.
     received, refused
         Trajectories from its topic.
+    history
+        (time, desired, efforts) of each update.
 
     """
 
-    def __init__(self, executor, namespace, joints, positions, on_update=lambda q, tau: None,
-                 from_desired=True, publishes_state=True, interfaces=('effort',), measured=None):
+    def __init__(self, rig, joints, interfaces=('effort',), from_desired=True,
+                 publishes_state=True):
+        self._rig, self.joints, self.is_active = rig, list(joints), False
         self._takes_efforts, self._has_positions = 'effort' in interfaces, 'position' in interfaces
-        self._measured = measured or (lambda: self.desired)
-        self.joints, self.is_active = list(joints), False
-        self.desired, self.velocities = np.array(positions), np.zeros(len(joints))
-        self.efforts, self._last_efforts = np.zeros(len(joints)), np.zeros(len(joints))
+        self.desired = rig.measured(self.joints)
         self.received, self.refused, self.history = [], [], []
-        self._follow, self._goal, self._on_update = None, None, on_update
-        name = 'joint_trajectory_controller'
-        self.node, self._executor = Node(name, namespace=namespace), executor
+        self._goal, self._ended = None, {}
+        self._hold()
+        self.node = Node(NAME, namespace=rig.namespace)
         self.node.declare_parameter('joints', self.joints)
         self.node.declare_parameter('interpolate_from_desired_state', from_desired)
         self.node.declare_parameter('command_interfaces', list(interfaces))
         self._events = self.node.create_publisher(
-            TransitionEvent, f'{name}/transition_event', 10)
+            TransitionEvent, f'{NAME}/transition_event', 10)
         self.node.create_subscription(
-            JointTrajectory, f'{name}/joint_trajectory', self._on_trajectory, 10)
+            JointTrajectory, f'{NAME}/joint_trajectory', self._on_trajectory, 10)
         self._state = None
-        if publishes_state:
-            self._make_state()
+        if publishes_state and JointTrajectoryControllerState:
+            self._state = JointTrajectoryControllerState(joint_names=self.joints)
+            self._states = self.node.create_publisher(
+                JointTrajectoryControllerState, f'{NAME}/controller_state', 10)
         self.node.create_timer(PERIOD, self._update)
-        self.goals, self._ended = [], {}
-        executor.add_node(self.node)
-
-    def _make_state(self):
-        try:
-            from control_msgs.msg import JointTrajectoryControllerState
-        except ImportError:
-            return
-        self._state = JointTrajectoryControllerState(joint_names=self.joints)
-        self._states = self.node.create_publisher(
-            JointTrajectoryControllerState, f'{self.node.get_name()}/controller_state', 10)
+        rig.executor.add_node(self.node)
 
     def serve_action(self):
         """Offer the action; needs control_msgs."""
@@ -125,8 +124,7 @@ class TrajectoryController:
         from rclpy.action import ActionServer, CancelResponse, GoalResponse
         self._result = FollowJointTrajectory.Result
         self._server = ActionServer(
-            self.node, FollowJointTrajectory,
-            'joint_trajectory_controller/follow_joint_trajectory', self._execute,
+            self.node, FollowJointTrajectory, f'{NAME}/follow_joint_trajectory', self._execute,
             handle_accepted_callback=self._on_accepted,
             goal_callback=lambda _: (
                 GoalResponse.ACCEPT if self.is_active else GoalResponse.REJECT),
@@ -138,7 +136,7 @@ class TrajectoryController:
                        else State.TRANSITION_STATE_DEACTIVATING)
         self.is_active = on
         if on and not self._has_positions:
-            self.desired = self._measured().copy()
+            self.desired = self._rig.measured(self.joints)
         self._hold()
         self._end_goal(is_aborted=True)
         self._announce(State.PRIMARY_STATE_ACTIVE if on else State.PRIMARY_STATE_INACTIVE)
@@ -151,47 +149,45 @@ class TrajectoryController:
         self._events.publish(TransitionEvent(goal_state=State(id=state)))
 
     def close(self):
-        self._executor.remove_node(self.node)
+        self._rig.executor.remove_node(self.node)
         self.node.destroy_node()
 
     def _on_trajectory(self, message):
         self.received.append(message)
         ends_moving = any(message.points[-1].velocities)
         has_efforts = any(len(point.effort) for point in message.points)
-        start, end = _seconds(message.header.stamp), _seconds(message.points[-1].time_from_start)
+        start, end = seconds(message.header.stamp), seconds(message.points[-1].time_from_start)
         if (set(message.joint_names) != set(self.joints) or ends_moving
                 or (has_efforts and not self._takes_efforts)
-                or (start and start + end < self._now())):
+                or (start and start + end < self.now())):
             self.refused.append(message)
         elif self.is_active:
             self._set(message)
 
     def _set(self, message):
         order = [list(message.joint_names).index(name) for name in self.joints]
-        zeros = np.zeros(len(order))
 
         def row(values):
-            return np.array(values)[order] if len(values) else zeros
+            return np.array(values)[order] if len(values) else np.zeros(len(order))
         has_velocities = all(len(point.velocities) for point in message.points)
-        times = [_seconds(point.time_from_start) for point in message.points]
-        self._start = _seconds(message.header.stamp) or self._now()
-        elapsed = max(self._now() - self._start, 0.0)
+        times = [seconds(point.time_from_start) for point in message.points]
+        self._start = seconds(message.header.stamp) or self.now()
+        elapsed = max(self.now() - self._start, 0.0)
         points = [(row(p.positions), row(p.velocities), row(p.effort)) for p in message.points]
         if times[0] > elapsed:
             times.insert(0, elapsed)
             points.insert(0, (self.desired.copy(), self.velocities.copy(), self.efforts.copy()))
         q, v, tau = (np.array(values) for values in zip(*points))
-        if not has_velocities:
-            v = None
-        self._follow = np.array(times), q, v, tau
+        self._follow = np.array(times), q, v if has_velocities else None, tau
 
-    def _now(self):
+    def now(self):
+        """Return its time, s."""
         return self.node.get_clock().now().nanoseconds * 1e-9
 
     def _update(self):
         if self._follow is not None and self.is_active:
             times, q, v, tau = self._follow
-            t = min(self._now() - self._start, times[-1])
+            t = min(self.now() - self._start, times[-1])
             if len(times) == 1 or t >= times[-1]:
                 self.desired, self.velocities, self.efforts = q[-1], 0.0 * q[-1], tau[-1]
                 self._end_goal()
@@ -208,13 +204,12 @@ class TrajectoryController:
         if self._goal is not None and self._goal[0].is_cancel_requested:
             self._hold()
             self._end_goal()
-        self.history.append((self._now(), self.desired.copy(), self.efforts.copy()))
+        self.history.append((self.now(), self.desired.copy(), self.efforts.copy()))
         if self.is_active or self._has_positions:
-            self._on_update(self.desired, self.efforts)
+            self._rig.move(self.joints, self.desired, self.efforts)
 
     def _on_accepted(self, handle):
         self._end_goal(is_aborted=True)
-        self.goals.append(handle)
         self._goal = handle, Future()
         self._ended[bytes(handle.goal_id.uuid)] = self._goal[1]
         self._set(handle.request.trajectory)
@@ -236,9 +231,10 @@ class TrajectoryController:
         return self._result()
 
 
-def _seconds(time):
+def seconds(time):
     return time.sec + 1e-9 * time.nanosec
 
 
 def _linear(times, values, t):
-    return np.array([np.interp(t, times, column) for column in values.T])
+    return interp1d(times, values, axis=0, bounds_error=False,
+                    fill_value=(values[0], values[-1]))(t)

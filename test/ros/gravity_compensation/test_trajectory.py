@@ -15,71 +15,80 @@
 
 from __future__ import annotations
 
-import time
-
 from lifecycle_msgs.msg import Transition
 import numpy as np
 import pytest
+from scipy.interpolate import CubicHermiteSpline
 from sensor_msgs.msg import JointState
-from support.trajectory_controller import TrajectoryController
-from support.trajectory_rig import ELBOW, HIP, trajectory, TrajectoryRig
+from support.trajectory_controller import JointTrajectoryControllerState
+from support.trajectory_rig import ELBOW, OTHER, trajectory, TrajectoryRig
 from trajectory_msgs.msg import JointTrajectory
+
+needs_state = pytest.mark.skipif(
+    not JointTrajectoryControllerState, reason='no message of the state of the controller')
+
+
+@pytest.fixture(scope='module')
+def shared(talos):
+    rig = TrajectoryRig(talos)
+    yield rig
+    rig.close()
 
 
 @pytest.fixture
-def robot(make, talos):
-    robot = TrajectoryRig(make, talos, input_timeout=1.0, hold_time=1.0)
-    yield robot.begin()
-    robot.controller.close()
+def robot(shared):
+    return shared.begin()
 
 
-def test_a_trajectory_moves_the_joint_while_efforts_follow_the_posture(robot, talos):
-    start = robot.at(ELBOW)
-    sent = time.time()
+@pytest.fixture
+def make(talos):
+    """Return a function that makes a rig with other parameters."""
+    rigs = []
+
+    def _make(*args, **values):
+        rigs.append(TrajectoryRig(talos, *args, **values))
+        return rigs[-1]
+    yield _make
+    for rig in rigs:
+        rig.close()
+
+
+def test_a_trajectory_moves_the_joint_while_efforts_follow_the_posture(robot):
+    start, sent = robot.at(ELBOW), robot.controller.now()
     robot.send(trajectory(ELBOW, (0.5, start - 0.2, -0.4), (1.0, start - 0.3, 0.0)))
-    robot.rig.until(lambda: abs(robot.at(ELBOW) - start + 0.3) < 1e-6, 'the motion')
-    robot.rig.until(robot.rig.is_balanced, 'efforts of the new posture')
+    robot.reach(ELBOW, start - 0.3)
+    robot.until(robot.is_balanced, 'efforts of the new posture')
     np.testing.assert_allclose(
-        robot.controller.efforts, robot.rig.expected().efforts[robot.index], atol=0.02)
+        robot.controller.efforts, robot.expected().efforts[robot.index], atol=0.02)
     assert not robot.controller.refused
     # The controller follows the trajectory as if it had got it itself.
-    times, positions = robot.column(ELBOW, since=sent)
-    reference = np.array([[_cubic(t - sent - delay, start) for t in times]
+    times, positions = robot.column(ELBOW)
+    spline = CubicHermiteSpline([0.0, 0.5, 1.0], start - np.array([0.0, 0.2, 0.3]),
+                                [0.0, -0.4, 0.0])
+    reference = np.array([spline(np.clip(times - sent - delay, 0.0, 1.0))
                           for delay in np.arange(0.0, 0.2, 0.002)])
     assert np.abs(reference - positions).max(axis=1).min() < 0.015
-    others = [j for j in robot.joints if j != ELBOW]
-    assert max(np.ptp(robot.column(j, since=sent)[1]) for j in others) < 1e-9
-
-
-def _cubic(t, start):
-    """Return the elbow of the trajectory above."""
-    from scipy.interpolate import CubicHermiteSpline
-    spline = CubicHermiteSpline([0.0, 0.5, 1.0], [start, start - 0.2, start - 0.3],
-                                [0.0, -0.4, 0.0])
-    return float(spline(np.clip(t, 0.0, 1.0)))
+    assert robot.largest_motion(*(set(robot.joints) - {ELBOW})) < 1e-9
 
 
 def test_positions_move_joints_no_faster_than_they_may(robot, talos):
-    start = robot.at(ELBOW)
-    sent = time.time()
+    start, pin = robot.at(ELBOW), talos.pin_model
     robot.send(JointState(name=[ELBOW], position=[start - 0.5]))
-    robot.rig.until(lambda: abs(robot.at(ELBOW) - start + 0.5) < 1e-6, 'the motion')
-    times, positions = robot.column(ELBOW, since=sent)
-    pin = talos.pin_model
+    robot.reach(ELBOW, start - 0.5)
+    times, positions = robot.column(ELBOW)
     limit = pin.velocityLimit[pin.joints[pin.getJointId(ELBOW)].idx_v]
     moving = np.abs(np.diff(positions)) > 1e-6
-    duration = times[:-1][moving][-1] - times[:-1][moving][0]
-    assert duration > 0.8 * 0.5 / limit
+    assert np.ptp(times[:-1][moving]) > 0.8 * 0.5 / limit
 
 
 def test_joints_that_are_not_named_go_on(robot):
-    elbow, hip = robot.at(ELBOW), robot.at(HIP)
+    elbow, other = robot.at(ELBOW), robot.at(OTHER)
     robot.send(trajectory(ELBOW, (1.0, elbow - 0.3, 0.0)))
-    robot.rig.play(0.3)
-    robot.send(trajectory(HIP, (0.3, hip - 0.05, 0.0)))
-    robot.rig.until(lambda: abs(robot.at(HIP) - hip + 0.05) < 1e-6, 'the hip')
+    robot.play(0.3)
+    robot.send(trajectory(OTHER, (0.3, other - 0.05, 0.0)))
+    robot.reach(OTHER, other - 0.05)
     assert abs(robot.at(ELBOW) - elbow + 0.3) > 1e-3
-    robot.rig.until(lambda: abs(robot.at(ELBOW) - elbow + 0.3) < 1e-6, 'the elbow')
+    robot.reach(ELBOW, elbow - 0.3)
 
 
 @pytest.mark.parametrize('change, text', [
@@ -91,141 +100,117 @@ def test_joints_that_are_not_named_go_on(robot):
 def test_an_invalid_trajectory_is_refused_with_its_reason(robot, change, text):
     message = trajectory(ELBOW, (0.5, robot.at(ELBOW) - 0.1, 0.0))
     change(message)
-    sent = time.time()
     robot.send(message)
-    robot.rig.until(lambda: robot.rig.has_error("'~/reference_trajectory'", text), 'diagnostics')
-    assert max(np.ptp(robot.column(j, since=sent)[1]) for j in robot.joints) < 1e-9
+    robot.reports("'~/reference_trajectory'", text)
+    assert robot.largest_motion() < 1e-9
 
 
 def test_the_controller_stops_the_joints_when_the_node_sends_no_more(robot):
     start = robot.at(ELBOW)
     robot.send(trajectory(ELBOW, (0.5, start - 0.15, -0.3), (1.5, start - 0.45, -0.3),
                           (2.0, start - 0.5, 0.0)))
-    robot.rig.until(lambda: robot.at(ELBOW) < start - 0.2, 'the motion')
-    robot.rig.executor.remove_node(robot.rig.node)  # as if it had ended
-    now = time.time()
-    robot.rig.spin(0.6)
-    times, positions = robot.column(ELBOW, since=now + 0.4)
+    robot.until(lambda: robot.at(ELBOW) < start - 0.2, 'the motion')
+    robot.executor.remove_node(robot.node)  # as if it had ended
+    now = robot.controller.now()
+    robot.spin(0.6)
+    _, positions = robot.column(ELBOW, since=now + 0.4)
     assert np.ptp(positions) < 1e-9
     assert positions[-1] > start - 0.4
     steps = np.diff(robot.column(ELBOW, since=now - 0.2)[1])
     assert np.abs(steps).max() < 0.02  # and it does so without a jump
+    robot.executor.add_node(robot.node)
+
+
+def sums_of(messages):
+    return [np.abs(message.points[0].effort).sum() for message in messages]
 
 
 def test_a_deactivated_controller_is_taken_up_where_the_joints_are_then(robot):
     start = robot.at(ELBOW)
     robot.send(trajectory(ELBOW, (3.0, start - 0.5, 0.0)))
-    robot.rig.until(lambda: robot.at(ELBOW) < start - 0.1, 'the motion')
+    robot.until(lambda: robot.at(ELBOW) < start - 0.1, 'the motion')
     robot.controller.switch(on=False)
-    robot.rig.until(lambda: robot.rig.has_error('is inactive'), 'diagnostics')
+    robot.reports('is inactive')
     count = len(robot.controller.received)
-    robot.rig.play(0.3)
+    robot.play(0.3)
     assert len(robot.controller.received) == count
-    moved = robot.joints.index(ELBOW)
-    robot.rig.positions[robot.index[moved]] = start - 0.4  # somebody moves the arm
-    robot.rig.play(0.1)
-    sent = time.time()
+    robot.move([ELBOW], start - 0.4, None)  # somebody moves the arm
+    robot.play(0.1)
+    sent = robot.controller.now()
     robot.controller.switch(on=True)
-    robot.rig.until(lambda: len(robot.controller.received) > count + 20, 'commands again')
-    robot.rig.until(robot.rig.is_balanced, 'efforts')
+    robot.until(lambda: len(robot.controller.received) > count + 20, 'commands again')
+    robot.until(robot.is_balanced, 'efforts')
     assert np.abs(robot.column(ELBOW, since=sent + 0.05)[1] - start + 0.4).max() < 1e-6
     # Efforts begin at zero: in the first messages there is a small part of them.
-    sums = [np.abs(message.points[0].effort).sum()
-            for message in robot.controller.received[count:]]
+    sums = sums_of(robot.controller.received[count:])
     assert sums[0] < 0.2 * sums[-1] and sums[1] < 0.5 * sums[-1]
 
 
 COMPLIANCE = 2e-4  # rad/(N m): the heaviest joint hangs 0.02 rad below its command
 
 
-@pytest.mark.parametrize('publishes_state', [True, False])
-def test_joints_that_hang_below_their_commands_do_not_give_way(make, talos, publishes_state):
+@pytest.mark.parametrize('publishes_state', [pytest.param(True, marks=needs_state), False])
+def test_joints_that_hang_below_their_commands_do_not_give_way(make, publishes_state):
     """It goes on from where the controller commands them, or else, once, from where they are."""
-    if publishes_state and not hasattr(
-            pytest.importorskip('control_msgs.msg'), 'JointTrajectoryControllerState'):
-        pytest.skip('this control_msgs has no state of the controller')
-    robot = TrajectoryRig(
-        make, talos, COMPLIANCE, publishes_state, input_timeout=1.0, hold_time=1.0)
-    controller = robot.begin().controller
-    robot.rig.play(0.3)
-    assert robot.rig.change(Transition.TRANSITION_DEACTIVATE)
-    robot.rig.until(lambda: robot.rig.is_zero() and not controller.efforts.any(), 'the ramp')
-    robot.rig.play(0.1)
-    commanded, hanging = controller.desired.copy(), robot.rig.positions[robot.index].copy()
+    robot = make(COMPLIANCE, controller={'publishes_state': publishes_state}).begin()
+    controller = robot.controller
+    robot.play(0.3)
+    assert robot.change(Transition.TRANSITION_DEACTIVATE)
+    robot.until(lambda: robot.is_zero() and not controller.efforts.any(), 'the ramp')
+    robot.play(0.1)
+    commanded, hanging = controller.desired.copy(), robot.measured(robot.joints)
     assert np.abs(hanging - commanded).max() > 0.01
-    since = time.time()
-    assert robot.rig.change(Transition.TRANSITION_ACTIVATE)
-    robot.rig.until(lambda: robot.rig.is_balanced() and controller.efforts.any(), 'efforts')
-    robot.rig.play(0.3)
+    controller.history.clear()
+    assert robot.change(Transition.TRANSITION_ACTIVATE)
+    robot.until(lambda: robot.is_balanced() and controller.efforts.any(), 'efforts')
+    robot.play(0.3)
     expected = commanded if publishes_state else hanging
     np.testing.assert_allclose(controller.desired, expected, atol=1e-6)
-    positions = np.array([q for t, q, _ in controller.history if t > since])
+    positions = np.array([q for _, q, _ in controller.history])
     assert (np.abs(positions - commanded).max() < 1e-6) == publishes_state
     # Efforts have lifted the joints to their commands, or to where they hung before.
-    np.testing.assert_allclose(robot.rig.positions[robot.index], expected, atol=2e-3)
-    controller.close()
+    np.testing.assert_allclose(robot.measured(robot.joints), expected, atol=2e-3)
 
 
-def test_a_controller_of_positions_and_efforts_goes_on_where_it_commands(make, talos):
+@needs_state
+def test_a_controller_of_positions_and_efforts_goes_on_where_it_commands(make):
     """Inactive it leaves positions to the drives, whose joints then hang for want of efforts."""
-    if not hasattr(pytest.importorskip('control_msgs.msg'), 'JointTrajectoryControllerState'):
-        pytest.skip('this control_msgs has no state of the controller')
-    robot = TrajectoryRig(make, talos, COMPLIANCE, interfaces=('position', 'effort'),
-                          input_timeout=1.0, hold_time=1.0)
-    controller = robot.begin().controller
-    start = robot.at(ELBOW)
+    robot = make(COMPLIANCE, controller={'interfaces': ('position', 'effort')}).begin()
+    controller, start = robot.controller, robot.at(ELBOW)
     robot.send(trajectory(ELBOW, (0.3, start - 0.1, 0.0)))
-    robot.rig.until(lambda: abs(robot.at(ELBOW) - start + 0.1) < 1e-6, 'the motion')
-    robot.rig.play(0.3)
+    robot.reach(ELBOW, start - 0.1)
+    robot.play(0.3)
     commanded = controller.desired.copy()
     controller.switch(on=False)
-    robot.rig.until(lambda: robot.rig.has_error('is inactive'), 'diagnostics')
-    hanging = robot.rig.positions[robot.index]
-    assert np.abs(hanging - commanded).max() > 0.01
-    since, count = time.time(), len(controller.received)
+    robot.reports('is inactive')
+    assert np.abs(robot.measured(robot.joints) - commanded).max() > 0.01
+    controller.history.clear()
+    controller.received.clear()
     controller.switch(on=True)
-    robot.rig.until(lambda: len(controller.received) > count and robot.rig.is_balanced(),
-                    'efforts')
-    positions = np.array([q for t, q, _ in controller.history if t > since])
+    robot.until(lambda: controller.received and robot.is_balanced(), 'efforts')
+    positions = np.array([q for _, q, _ in controller.history])
     assert np.abs(positions - commanded).max() < 1e-6
-    sums = [np.abs(message.points[0].effort).sum() for message in controller.received[count:]]
+    sums = sums_of(controller.received)
     assert sums[0] < 0.2 * sums[-1]  # they begin at zero
-    controller.close()
 
 
 def test_another_publisher_of_trajectories_is_reported(robot):
-    other = robot.rig.peer.create_publisher(
+    other = robot.peer.create_publisher(
         JointTrajectory, 'joint_trajectory_controller/joint_trajectory', 10)
-    robot.rig.until(lambda: robot.rig.has_error(
-        '1 other publisher', '/joint_trajectory_controller/joint_trajectory',
-        'gravity_compensation/reference_trajectory'), 'diagnostics')
-    robot.rig.peer.destroy_publisher(other)
-    robot.rig.until(lambda: 'other publisher' not in robot.rig.status()[1], 'its end')
-
-
-def test_a_controller_of_other_joints_gets_nothing(make, talos):
-    robot = TrajectoryRig(make, talos)
-    robot.controller.close()
-    robot.controller = TrajectoryController(
-        robot.rig.executor, robot.rig.namespace, robot.joints[:-1],
-        robot.rig.positions[robot.index][:-1])
-    robot.controller.switch(on=True)
-    robot.rig.until(lambda: robot.rig.has_error(f'differ by {robot.joints[-1]}'), 'diagnostics')
-    robot.controller.close()
+    robot.reports('1 other publisher', '/joint_trajectory_controller/joint_trajectory',
+                  'gravity_compensation/reference_trajectory')
+    robot.peer.destroy_publisher(other)
+    robot.until(lambda: 'other publisher' not in robot.status()[1], 'its end')
 
 
 @pytest.mark.parametrize(('options', 'text'), [
-    ({'from_desired': False}, 'interpolate_from_desired_state'),
-    ({'interfaces': ['position', 'velocity']}, 'commands position, velocity only')])
-def test_a_controller_that_could_not_follow_gets_nothing(make, talos, options, text):
-    robot = TrajectoryRig(make, talos)
-    robot.controller.close()
-    robot.controller = TrajectoryController(
-        robot.rig.executor, robot.rig.namespace, robot.joints,
-        robot.rig.positions[robot.index], **options)
-    robot.controller.switch(on=True)
-    robot.rig.until(lambda: robot.rig.has_error(text), 'diagnostics')
+    ({'controlled': -1}, 'differ by leg_left_1_joint'),
+    ({'controller': {'from_desired': False}}, 'interpolate_from_desired_state'),
+    ({'controller': {'interfaces': ('position', 'velocity')}},
+     'commands position, velocity only')])
+def test_a_controller_that_could_not_follow_gets_nothing(make, options, text):
+    robot = make(**options)
+    robot.reports(text)
     robot.controller.received.clear()
-    robot.rig.play(0.5)
+    robot.play(0.5)
     assert not robot.controller.received
-    robot.controller.close()

@@ -19,35 +19,50 @@ from builtin_interfaces.msg import Duration
 import numpy as np
 import pytest
 from support.goal_client import GoalClient, STATUS
-from support.trajectory_rig import ELBOW, HIP, trajectory, TrajectoryRig
+from support.trajectory_rig import ELBOW, OTHER, trajectory, TrajectoryRig
 
 pytest.importorskip('control_msgs')
-OWN = 'gravity_compensation/follow_joint_trajectory'
 FOREIGN = 'joint_trajectory_controller/follow_joint_trajectory'
 
 
-@pytest.fixture
-def robot(make, talos):
-    robot = TrajectoryRig(make, talos, input_timeout=1.0, hold_time=1.0, goal_time=0.3)
-    yield robot.begin()
-    robot.controller.close()
+@pytest.fixture(scope='module')
+def shared(talos):
+    """Return a rig, a client of its action, and one of the action of its controller."""
+    rig = TrajectoryRig(talos, goal_time=0.3)
+    rig.controller.serve_action()
+    yield rig, *(GoalClient(rig, name) for name in (
+        'gravity_compensation/follow_joint_trajectory', FOREIGN))
+    rig.close()
 
 
 @pytest.fixture
-def client(robot):
-    client = GoalClient(robot.rig, OWN)
-    yield client
-    client.close()
+def robot(shared):
+    return shared[0].begin()
+
+
+@pytest.fixture
+def client(shared):
+    return shared[1]
+
+
+@pytest.fixture
+def foreign(shared):
+    return shared[2]
+
+
+def errors(robot):
+    """Return by how much the elbow is off its command, rad."""
+    return abs(robot.at(ELBOW) - robot.measured([ELBOW])[0])
 
 
 def test_a_goal_is_reached_when_the_joint_is_there(robot, client):
     start = robot.at(ELBOW)
     goal = client.send(trajectory(ELBOW, (0.6, start - 0.2, 0.0)))
-    robot.rig.until(lambda: goal.feedback and goal.feedback[-1].error.positions, 'feedback')
-    robot.rig.until(lambda: client.status_of(goal) == STATUS.STATUS_EXECUTING, 'status')
+    robot.until(lambda: goal.feedback and goal.feedback[-1].error.positions, 'feedback')
+    robot.until(lambda: client.status_of(goal) == STATUS.STATUS_EXECUTING, 'status')
     result = goal.wait()
     assert (result.status, result.result.error_code) == (STATUS.STATUS_SUCCEEDED, 0)
-    assert abs(robot.rig.positions[robot.index][robot.joints.index(ELBOW)] - start + 0.2) < 0.1
+    assert abs(robot.measured([ELBOW])[0] - start + 0.2) < 0.1
     feedback = goal.feedback[-1]
     assert feedback.joint_names == [ELBOW]
     np.testing.assert_allclose(
@@ -65,12 +80,7 @@ def test_a_joint_that_does_not_move_aborts_the_goal(robot, client):
     assert result.result.error_code == result.result.GOAL_TOLERANCE_VIOLATED
     assert f"'{ELBOW}' is 0.2, tolerance 0.1" in result.result.error_string
     # It stays where it is, and does not press on.
-    robot.rig.until(lambda: abs(robot.at(ELBOW) - robot.rig.positions[robot.index][
-        robot.joints.index(ELBOW)]) < 1e-6, 'rest')
-
-
-def test_a_path_tolerance_is_watched(robot, client):
-    robot.is_blocked = True
+    robot.until(lambda: errors(robot) < 1e-6, 'rest')
     result = client.send(trajectory(ELBOW, (4.0, robot.at(ELBOW) - 0.4, 0.0)),
                          path=((ELBOW, 0.02),)).wait()
     assert result.result.error_code == result.result.PATH_TOLERANCE_VIOLATED
@@ -79,21 +89,21 @@ def test_a_path_tolerance_is_watched(robot, client):
 def test_a_cancelled_goal_brakes(robot, client):
     start = robot.at(ELBOW)
     goal = client.send(trajectory(ELBOW, (1.0, start - 0.3, -0.3), (2.0, start - 0.5, 0.0)))
-    robot.rig.until(lambda: robot.at(ELBOW) < start - 0.15, 'the motion')
+    robot.until(lambda: robot.at(ELBOW) < start - 0.15, 'the motion')
     result = goal.cancel()
     assert result.status == STATUS.STATUS_CANCELED
     assert result.result.error_code == result.result.SUCCESSFUL  # as of the controller itself
-    robot.rig.play(0.4)
+    robot.play(0.4)
     rest = robot.at(ELBOW)
-    robot.rig.play(0.3)
+    robot.play(0.3)
     assert robot.at(ELBOW) == pytest.approx(rest) and rest > start - 0.45
 
 
 def test_a_new_goal_takes_the_place_of_the_one_before(robot, client):
     start = robot.at(ELBOW)
     first = client.send(trajectory(ELBOW, (3.0, start - 0.5, 0.0)))
-    other = client.send(trajectory(HIP, (0.6, robot.at(HIP) - 0.05, 0.0)))
-    robot.rig.play(0.2)
+    other = client.send(trajectory(OTHER, (0.6, robot.at(OTHER) - 0.05, 0.0)))
+    robot.play(0.2)
     second = client.send(trajectory(ELBOW, (0.4, start + 0.1, 0.0)))
     result = first.wait()
     assert result.status == STATUS.STATUS_ABORTED
@@ -108,73 +118,60 @@ def test_a_topic_that_takes_a_joint_aborts_its_goal(robot, client):
     assert goal.wait().status == STATUS.STATUS_ABORTED
 
 
-def test_what_cannot_be_followed_is_rejected(robot, client):
+def test_what_cannot_be_followed_is_rejected_and_deactivation_aborts(robot, client):
     start = robot.at(ELBOW)
-    assert client.send(trajectory('elbow', (1.0, start, 0.0))) is None
-    assert client.send(trajectory(ELBOW, (1.0, start, 0.3))) is None
-    assert client.send(trajectory(ELBOW, (1.0, 9.0, 0.0))) is None
     late = trajectory(ELBOW, (1.0, start, 0.0))
     late.header.stamp.sec = 5
-    assert client.send(late) is None
-    assert client.send(trajectory(ELBOW, (1.0, start, 0.0)), path=((HIP, 0.1),)) is None
-    robot.rig.node.trigger_deactivate()
+    for goal in (late, trajectory('elbow', (1.0, start, 0.0)),
+                 trajectory(ELBOW, (1.0, start, 0.3)), trajectory(ELBOW, (1.0, 9.0, 0.0))):
+        assert client.send(goal) is None
+    assert client.send(trajectory(ELBOW, (1.0, start, 0.0)), path=((OTHER, 0.1),)) is None
+    goal = client.send(trajectory(ELBOW, (3.0, start - 0.5, 0.0)))
+    robot.node.trigger_deactivate()
     assert client.send(trajectory(ELBOW, (1.0, start, 0.0))) is None
-
-
-def test_deactivation_aborts_a_goal(robot, client):
-    goal = client.send(trajectory(ELBOW, (3.0, robot.at(ELBOW) - 0.5, 0.0)))
-    robot.rig.node.trigger_deactivate()
     result = goal.wait()
     assert result.status == STATUS.STATUS_ABORTED and 'not active' in result.result.error_string
 
 
-def test_a_goal_that_goes_past_the_node_is_cancelled_and_never_succeeds(robot, capfd):
-    robot.controller.serve_action()
-    start = robot.at(ELBOW)
-    client = GoalClient(robot.rig, FOREIGN)
-    robot.rig.play(1.0)  # until the node has found the action
-    before = len(robot.controller.history)
-    result = client.send(whole(robot, trajectory(ELBOW, (1.0, start - 0.3, 0.0)))).wait()
+def test_a_goal_that_goes_past_the_node_is_cancelled_and_never_succeeds(robot, foreign, capfd):
+    result = foreign.send(whole(robot, -0.3)).wait()
     assert result.status == STATUS.STATUS_CANCELED
     assert f"/{FOREIGN}' was cancelled: the trajectories of this node" in capfd.readouterr().err
-    robot.rig.until(lambda: robot.rig.has_error(
-        'was cancelled', 'gravity_compensation/follow_joint_trajectory'), 'diagnostics')
-    robot.rig.until(robot.rig.is_balanced, 'efforts')
-    full = robot.rig.expected().efforts[robot.index]
+    robot.reports('was cancelled', 'gravity_compensation/follow_joint_trajectory')
+    robot.until(robot.is_balanced, 'efforts')
+    full = robot.expected().efforts[robot.index]
     np.testing.assert_allclose(robot.controller.efforts, full, atol=0.02)
     # The goal has no efforts, so there was a gap; beside it they were never others than before.
-    efforts = np.array([tau for _, _, tau in robot.controller.history[before:]])
+    efforts = np.array([tau for _, _, tau in robot.controller.history])
     assert not efforts.any(axis=1).all()
     low, high = np.minimum(full, 0.0) - 0.02, np.maximum(full, 0.0) + 0.02
     assert ((low <= efforts) & (efforts <= high)).all()
-    client.close()
 
 
-def test_efforts_wait_for_a_goal_of_the_controller_which_ends_with_its_deactivation(robot):
-    robot.controller.serve_action()
-    client = GoalClient(robot.rig, FOREIGN)
-    robot.rig.node.trigger_deactivate()
-    robot.rig.until(lambda: robot.rig.is_zero() and not robot.controller.efforts.any(), 'the ramp')
-    goal = client.send(whole(robot, trajectory(ELBOW, (1.0, robot.at(ELBOW) - 0.3, 0.0)), 60))
-    robot.rig.play(0.5)  # until the node has received its status
-    robot.rig.node.trigger_activate()
-    robot.rig.until(lambda: robot.rig.has_error(FOREIGN, 'is running'), 'diagnostics')
+def test_efforts_wait_for_a_goal_of_the_controller_which_ends_with_its_deactivation(
+        robot, foreign):
+    robot.node.trigger_deactivate()
+    robot.until(lambda: robot.is_zero() and not robot.controller.efforts.any(), 'the ramp')
+    goal = foreign.send(whole(robot, -0.3, duration=60))
+    robot.play(0.5)  # until the node has received its status
+    robot.node.trigger_activate()
+    robot.reports(FOREIGN, 'is running')
     assert not robot.controller.efforts.any()
     robot.controller.switch(on=False)
     result = goal.wait()
     assert result.status == STATUS.STATUS_ABORTED
     assert result.result.error_code == result.result.INVALID_GOAL
-    assert client.send(whole(robot, trajectory(ELBOW, (1.0, 0.0, 0.0)))) is None
+    assert foreign.send(whole(robot, 0.0)) is None
     robot.controller.switch(on=True)
-    robot.rig.until(lambda: robot.controller.efforts.any() and robot.rig.is_balanced(), 'efforts')
-    client.close()
+    robot.until(lambda: robot.controller.efforts.any() and robot.is_balanced(), 'efforts')
 
 
-def whole(robot, message, duration=1):
-    """Return the trajectory of all joints, as the controller wants it."""
-    joint, point = message.joint_names[0], message.points[0]
-    positions = dict(zip(robot.joints, robot.controller.desired.tolist()))
-    positions[joint] = point.positions[0]
-    message.joint_names, point.positions = list(positions), list(positions.values())
-    point.velocities, point.time_from_start = [0.0] * len(positions), Duration(sec=duration)
+def whole(robot, change, duration=1):
+    """Return a trajectory of all joints that moves the elbow, as the controller wants it."""
+    message = trajectory(ELBOW, (0.0, 0.0, 0.0))
+    point, = message.points
+    message.joint_names, positions = robot.joints, robot.controller.desired.copy()
+    positions[robot.joints.index(ELBOW)] += change
+    point.positions, point.velocities = positions.tolist(), [0.0] * len(positions)
+    point.time_from_start = Duration(sec=duration)
     return message
