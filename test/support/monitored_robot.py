@@ -14,20 +14,19 @@
 """The node `zmp_monitor` with the sensors of a simulated robot, and the results of the core."""
 
 import dataclasses
+from functools import cache
 import itertools
 
 from biped_com_ros.nodes.zmp_monitor.node import ZmpMonitor
 from biped_com_ros.ros.topics.qos import LATCHED
 from diagnostic_msgs.msg import DiagnosticArray
-from geometry_msgs.msg import PointStamped, PolygonStamped, Vector3Stamped, WrenchStamped
+from geometry_msgs.msg import PointStamped, PolygonStamped, Vector3Stamped
 from nav_msgs.msg import Odometry
 import numpy as np
-from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Float64, String
-from support.messages import (
-    imu, joint_state, odometry, parameters as parameters_of, stamp_of, wrench_stamped)
-from support.ros_rig import NodeRig
-from support.zmp_pipeline import Pipeline
+from support.driven_time import run_ready
+from support.messages import odometry, parameters as parameters_of, stamp_of
+from support.recorded_robot import record, RecordedRobot
 from visualization_msgs.msg import MarkerArray
 
 OUTPUTS = {'zmp': PointStamped, 'zmp_model': PointStamped, 'zmp_difference': Vector3Stamped,
@@ -39,131 +38,83 @@ FEET_ONLY = ('joints', 'base', 'left', 'right')
 COUNTER = itertools.count()
 
 
-@dataclasses.dataclass
-class RobotSample:
-    """What the sensors measured at one instant, and the report that the core gives for it."""
-
-    ns: int
-    positions: np.ndarray
-    velocities: np.ndarray
-    quaternion: np.ndarray
-    gyro: np.ndarray
-    wrenches: np.ndarray
-    base: object
-    report: object
+@cache
+def swaying():
+    """Return samples of 0.3 s in which the hips move; they are recorded once."""
+    return record(0.3, lambda t: (0.01 * np.sin(9.0 * t), 0.015 * np.sin(6.0 * t), 0.0))[1]
 
 
-def record(seconds, offset=lambda t: (0.0, 0.0, 0.0), push=None, since=0.0):
-    """Return what happens to the simulated robot from `since` on."""
-    pipeline, samples, steps = Pipeline('biped'), [], round(seconds / 0.002)
-    for i in range(steps):
-        t = i * 0.002
-        if push and abs(t - push[0]) < 1e-9:
-            pipeline.plant.push('torso', push[1], push[2])
-        report, _ = pipeline.step(pipeline.command(offset(t)))
-        if t >= since:
-            observation = pipeline.observation
-            samples.append(RobotSample(
-                1_000_000_000 + round(1e9 * observation.time), observation.joint_positions.copy(),
-                observation.joint_velocities.copy(), observation.imu_quaternions[0].copy(),
-                observation.angular_velocities[0].copy(), pipeline.wrenches.copy(), pipeline.base,
-                report))
-    return pipeline.model, samples
-
-
-class MonitoredRobot(NodeRig):
+class MonitoredRobot(RecordedRobot):
     """The node `zmp_monitor`, drivers of a robot around it, and subscribers of its outputs."""
 
     def __init__(self, **parameters):
-        self.space = f'/zmp_{next(COUNTER)}'
         # Its wrenches have passed no low-pass.
         values = {'robot': 'biped', 'max_stamp_age': 0.0, 'marker_rate': 1e4, 'wrench_delay': 0.0,
                   **parameters}
-        node = ZmpMonitor(
-            namespace=self.space,
+        super().__init__(ZmpMonitor(
+            namespace=f'/zmp_{next(COUNTER)}',
             cli_args=['--ros-args', '-r', '/diagnostics:=diagnostics'],
-            parameter_overrides=parameters_of(**values))
-        super().__init__(node=node)
-        self.names = list(node.model.joint_names)
-        self.joints = self._publisher(JointState, 'joint_states')
-        self.wrenches = [self._publisher(WrenchStamped, source.topic)
-                         for source in node.inputs.wrenches]
-        kind = node.params.base_source
-        self.imu = self._publisher(Imu, 'imu') if kind == 'imu' else None
-        self.odom = self._publisher(Odometry, 'odom') if kind == 'odometry' else None
-        self.got = {topic: self.collect(message_type, f'{self.space}/zmp_monitor/{topic}',
+            parameter_overrides=parameters_of(**values)))
+        self.odom = self.peer.create_publisher(Odometry, 'odom', 10)
+        self.got = {topic: self.collect(kind, f'zmp_monitor/{topic}',
                                         LATCHED if topic == 'markers' else 10)
-                    for topic, message_type in OUTPUTS.items()}
-        self.latched = {topic: self.collect(kind, f'{self.space}/zmp_monitor/{topic}', LATCHED)
+                    for topic, kind in OUTPUTS.items()}
+        self.latched = {topic: self.collect(kind, f'zmp_monitor/{topic}', LATCHED)
                         for topic, kind in LATCHED_OUTPUTS.items()}
-        self.health = {}
-        self.peer.create_subscription(
-            DiagnosticArray, f'{self.space}/diagnostics', self._diagnose, 10)
-        self.until(lambda: all(
-            node.count_subscribers(f'{self.space}/zmp_monitor/{topic}') for topic in OUTPUTS),
-            what='subscribers')
         self.spin(0.2)  # publishers look for subscribers ten times a second
 
-    def _publisher(self, message_type, topic):
-        return self.publisher(
-            message_type, topic if topic.startswith('/') else f'{self.space}/{topic}')
-
-    def _diagnose(self, array):
-        for status in array.status:
-            self.health[status.name.partition(': ')[2]] = status.level, status.message
-
-    def senders(self, sample, frames=('l_sole', 'r_sole'), shift=(0.0, 0.0, 0.0)):
+    def senders(self, sample, frames=('l_sole', 'r_sole', 'l_gripper'), shift=(0.0, 0.0, 0.0)):
         """Return functions that send one message each."""
         stamp = stamp_of(sample.ns)
 
-        def joints():
-            self.joints.publish(
-                joint_state(stamp, self.names, sample.positions, sample.velocities))
-
         def base():
-            if self.imu:
-                self.imu.publish(imu(stamp, 'imu_link', sample.quaternion, sample.gyro))
-            if self.odom:
-                self.odom.publish(odometry(
-                    stamp, 'odom', 'base_link', sample.base.position + shift,
-                    sample.base.quaternion))
+            if self.node.params.base_source == 'odometry':
+                self.odom.publish(odometry(stamp, 'odom', 'base_link', sample.base.position
+                                           + shift, sample.base.quaternion))
+            else:
+                self.send_imu(stamp, sample)
+        feet = {name: lambda i=i: self.send_wrench(stamp, sample, i, frames)
+                for i, name in enumerate(('left', 'right', 'hand')[:len(sample.wrenches)])}
+        return {'joints': lambda: self.send_joints(stamp, sample), 'base': base, **feet}
 
-        def foot(i):
-            self.wrenches[i].publish(wrench_stamped(stamp, frames[i], sample.wrenches[i]))
-        return {'joints': joints, 'base': base, 'left': lambda: foot(0),
-                'right': lambda: foot(1), 'hand': lambda: foot(2)}
-
-    def play(self, samples, order=FEET_ONLY, rest=0.1, **options):
+    def play(self, samples, order=None, before=lambda sample: None, **options):
         """Send samples, each in this order (or a random one), and let the node answer."""
         rng = np.random.default_rng(3)
         for sample in samples:
+            self.time.advance(0.002)
+            before(sample)
             send = self.senders(sample, **options)
-            for name in (rng.permutation(FEET_ONLY) if order == 'random' else order):
+            for name in rng.permutation(FEET_ONLY) if order == 'random' else order or send:
                 send[name]()
-                self.spin(0.0015)
-            self.spin(0.001)
-        self.spin(rest)
+                run_ready(self.executor)
+
+    def clear(self):
+        """Forget the messages received, but for latched ones."""
+        for messages in self.got.values():
+            messages.clear()
+
+    def markers(self):
+        """Return the newest markers by namespace and number."""
+        return {(m.ns, m.id): m for m in self.got['markers'][-1].markers}
+
+    def corners(self, topic='support_polygon'):
+        """Return the corners of the newest polygon, (n, 3)."""
+        return np.array([(p.x, p.y, p.z) for p in self.got[topic][-1].polygon.points])
 
     def diagnosis(self, line, level, samples, words='', **options):
-        """
-        Play by the present time, over and over, until a line says so; return its message.
-
-        How long that takes does not count, but how much is played: the node is asked for its
-        diagnostics after every few instants, while they are fresh.
-        """
-        self.health.clear()
+        """Play by the present time, over and over, until a line says so; return its message."""
         for i, sample in zip(range(1000), itertools.cycle(samples)):
             now = dataclasses.replace(sample, ns=self.peer.get_clock().now().nanoseconds)
-            self.play([now], rest=0.0, **options)
-            found, message = self.health.get(line, (None, ''))
-            if found == level and words in message:
-                return message
+            self.play([now], **options)
             if i % 20 == 19:
-                self.node.diagnostics.publish()
-        raise AssertionError(f'{line}: {self.health.get(line)}')
+                status = self.node.diagnostics.status(line)
+                if status.level == level and words in status.message:
+                    return status.message
+        raise AssertionError(f'{line}: {status}')
 
 
 def vectors(messages, field):
+    """Return x, y, z of a field of messages, (n, 3)."""
     return np.array([[getattr(getattr(m, field), axis) for axis in 'xyz'] for m in messages])
 
 
