@@ -97,13 +97,17 @@ class TrueRobot:
         return [self.capture(feet[i % 3], noise, name=str(i)) for i in range(count)]
 
 
+def total_com(regressor, theta, q):
+    """Return the total centre of mass in the base, m."""
+    return regressor.com_matrix(q) @ theta.ravel() / theta[:, 0].sum()
+
+
 def com_error(true, estimator, theta, poses):
     """Root mean square of the total centre of mass's horizontal error over poses, m."""
     squares = []
     for q in poses:
-        C = estimator.regressor.com_matrix(q)
-        apart = (C @ theta.ravel() / theta[:, 0].sum()
-                 - C @ true.theta.ravel() / true.theta[:, 0].sum())
+        apart = (total_com(estimator.regressor, theta, q)
+                 - total_com(estimator.regressor, true.theta, q))
         sole = true.model.state(q).pose_in_base(true.model.config.feet['left'].sole)
         squares.append(((sole.rotation.T @ apart)[:2] ** 2).sum())
     return np.sqrt(np.mean(squares))

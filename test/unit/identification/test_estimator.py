@@ -154,26 +154,6 @@ def test_the_same_data_give_the_same_estimate(solved):
     np.testing.assert_array_equal(again.parameters, found.parameters)
 
 
-@pytest.mark.thorough
-def test_constant_sensor_errors_are_estimated_along():
-    """Encoder and force offsets: worse without knowing of them, found with."""
-    true = TrueRobot('g1', seed=2)
-    captures = true.captures(75)
-    rng = np.random.default_rng(0)
-    encoders = 0.01 * rng.normal(size=len(true.model.joint_names))
-    forces = rng.normal(size=captures[0].wrenches.shape) * ([0.5] * 3 + [0.05] * 3)
-    wrong = [replace(c, positions=c.positions + encoders, wrenches=c.wrenches + forces)
-             for c in captures]
-    unaware, aware = (Estimator(true.model, n).solve(wrong) for n in (
-        EXACT, replace(EXACT, encoder_offset=0.01, force_bias=0.5, moment_bias=0.05)))
-    poses = [true.positions(('left',)) for _ in range(15)]
-    errors = [com_error(true, Estimator(true.model), found.parameters, poses)
-              for found in (unaware, aware)]
-    assert errors[1] < errors[0] < 3e-3
-    assert unaware.noise_scale > 1.3 > 1.15 > aware.noise_scale
-    assert np.corrcoef(instrument_errors(aware, true.model).positions, encoders)[0, 1] > 0.8
-
-
 def test_an_imu_mounted_askew_and_biased_torques_are_found():
     true = TrueRobot('sabian', seed=4)
     tilt = np.array((0.006, -0.009, 0.0))

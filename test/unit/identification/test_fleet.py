@@ -26,12 +26,13 @@ from biped_com_ros.core.identification.estimation.posterior import NormalEquatio
 from biped_com_ros.core.identification.estimation.prior import Prior, PriorTerms, Spread
 from biped_com_ros.core.identification.fleet import (
     describe_fleet, fleet_report, read_prior, unit_result, UnitResult, write_prior)
+from biped_com_ros.core.identification.population import estimate_population, SHARE
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pytest
-from support.statics_data import NOISE, PERFECT, TrueRobot
+from support.statics_data import NOISE, PERFECT, total_com, TrueRobot
 
-UNITS, MANY, FEW, TESTED = 40, 18, 6, 30
+UNITS, POSES = 40, 18
 SCATTER = (0.01, 0.0015)  # of masses, and of centres of mass in m
 
 
@@ -44,14 +45,9 @@ class SimulatedFleet:
         self.estimator = Estimator(
             self.model, SensorNoise().scaled(noise_scale(self.model.mass, 64.0)))
         self.rows = [self.estimator.rows(true.capture((('left',), ('right',))[i % 2]))
-                     for i in range(2 * MANY)]
-        L = len(self.model.link_names)
+                     for i in range(2 * POSES)]
         self.cad = parameters_of(self.model)
         self.common = self.drawn(0.06, 0.008)
-        self.T = self.estimator.prior_scaling(1.0)
-        self.size = 4 * L
-        self.poses = [self.model.posture('stand') + self.rng.uniform(
-            -0.4, 0.4, len(self.model.joint_names)) for _ in range(6)]
 
     def drawn(self, mass, com):
         """Return random deviations of parameters from the URDF, (4 L,)."""
@@ -60,71 +56,34 @@ class SimulatedFleet:
         shift = com * self.rng.normal(size=c.shape)
         return np.concatenate((m * change, m * (1 + change) * (c + shift) - m * c), axis=1).ravel()
 
-    def unit(self, name, count, truth=None):
-        """Return a unit's true deviation and what `count` of its poses say, without any prior."""
-        truth = self.common + self.drawn(*SCATTER) if truth is None else truth
-        picked = self.rng.choice(len(self.rows), count, replace=False)
+    def unit(self, name, more=0.0):
+        """Return what poses of a unit say of it, without any prior."""
+        truth = self.common + self.drawn(*SCATTER) + more
+        picked = self.rng.choice(len(self.rows), POSES, replace=False)
         H = np.concatenate([self.rows[i] for i in picked])
-        z = self.rng.normal(size=H.shape[1] - self.size)
-        x = np.concatenate((np.linalg.solve(self.prior_T, truth), z))
+        inverse = np.linalg.inv(self.estimator.prior_scaling())
+        x = np.concatenate((
+            inverse @ truth, self.rng.normal(size=H.shape[1] - len(truth))))
         y = H @ x + self.rng.normal(size=len(H))
         equations = NormalEquations(PriorTerms(self.model, Prior()), H.T @ H, H.T @ y)
-        inverse = np.linalg.inv(self.prior_T)
-        return truth, UnitResult(
-            name=name, robot='three_link', poses=count, links=tuple(self.model.link_names),
+        return UnitResult(
+            name=name, robot='three_link', poses=POSES, links=tuple(self.model.link_names),
             cad=self.cad, matrix=inverse.T @ equations.G @ inverse, vector=inverse.T @ equations.g,
             instruments=InstrumentCalibration(), instrument_spread=np.zeros(0),
             link_spread=np.array((0.1, 0.015)))
-
-    @property
-    def prior_T(self):
-        return self.estimator.prior_scaling()
-
-    def com_error(self, unit, truth, mean, covariance):
-        """Return errors of the total CoM over poses, m, and their standard deviations, (k,)."""
-        P = np.linalg.inv(covariance)
-        V = np.linalg.inv(unit.matrix + P)
-        x = V @ (unit.vector + P @ mean)
-        errors, sds = [], []
-        for q in self.poses:
-            J = self.estimator.regressor.com_derivative(q, self.cad)[:2]
-            errors.append(J @ (x - truth))
-            sds.append(np.sqrt(np.diag(J @ V @ J.T)))
-        return np.ravel(errors), np.ravel(sds)
 
 
 @pytest.fixture(scope='module')
 def fleet():
     """Return a simulated fleet, its units, and the report of them."""
     simulated = SimulatedFleet()
-    units = [simulated.unit(f'unit {i}', MANY)[1] for i in range(UNITS)]
+    units = [simulated.unit(f'unit {i}') for i in range(UNITS)]
     return simulated, units, fleet_report(units)
-
-
-def test_a_new_unit_needs_a_third_of_the_poses(fleet):
-    simulated, _, report = fleet
-    own = np.diag((simulated.prior_T ** 2).sum(axis=1))
-    mean = (report.prior.mean - simulated.cad).ravel()
-    rms, normal = {}, []
-    for name, count, prior in (('alone', MANY, (np.zeros_like(mean), own)),
-                               ('few, alone', FEW, (np.zeros_like(mean), own)),
-                               ('few, fleet', FEW, (mean, report.prior.covariance))):
-        errors = []
-        for _ in range(TESTED):
-            truth, unit = simulated.unit('new', count)
-            error, sd = simulated.com_error(unit, truth, *prior)
-            errors.append(error)
-            if name == 'few, fleet':
-                normal.append(error / sd)
-        rms[name] = 1e3 * np.sqrt(np.mean(np.square(errors)))
-    assert rms['few, fleet'] <= rms['alone'] < rms['few, alone'], rms
-    assert np.mean(np.abs(normal) < 1.96) > 0.92
-    assert np.mean(np.square(normal)) > 0.3  # nor is the uncertainty much too large
 
 
 def test_errors_of_the_cad_are_found_and_scatter_is_that_of_production(fleet):
     simulated, _, report = fleet
-    truth = np.linalg.solve(simulated.T, simulated.common)
+    truth = np.linalg.solve(simulated.estimator.prior_scaling(1.0), simulated.common)
     masses = [e for e in report.errors if e.name.startswith('mass of ')]
     cad = simulated.cad[:, 0]
     error = np.array([e.mean for e in masses]) - cad * truth[:len(cad)]
@@ -142,10 +101,9 @@ def test_errors_of_the_cad_are_found_and_scatter_is_that_of_production(fleet):
 def test_a_unit_with_a_wrong_part_is_named(fleet):
     simulated, units, clean = fleet
     assert not clean.outliers
-    wrong, i = simulated.common.copy(), simulated.model.link_names.index('l_thigh')
-    wrong[4 * i:4 * i + 4] += 0.4 * simulated.cad[i]
-    _, odd = simulated.unit('odd', MANY, wrong)
-    report = fleet_report([*units, odd])
+    links = np.array(simulated.model.link_names)
+    wrong = np.where(links[:, np.newaxis] == 'l_thigh', 0.4 * simulated.cad, 0.0).ravel()
+    report = fleet_report([*units, simulated.unit('odd', wrong)])
     assert report.outliers[0].unit == 'odd' and 'l_thigh' in report.outliers[0].name
     assert {d.unit for d in report.outliers} == {'odd'}
     assert f'odd: {report.outliers[0].name}' in describe_fleet(report)
@@ -231,8 +189,90 @@ def test_an_estimate_with_the_prior_of_a_fleet():
     alone = estimator.solve(few)
     found = Estimator(true.model, noise, Prior(fleet=report.prior)).solve(few)
     q = true.positions(('left',))
-    C = estimator.regressor.com_matrix(q)
-    com = [C @ theta.ravel() / theta[:, 0].sum()
+    com = [total_com(estimator.regressor, theta, q)
            for theta in (alone.parameters, found.parameters, true.theta)]
     assert np.linalg.norm(com[1] - com[2]) < 0.7 * np.linalg.norm(com[0] - com[2])
     assert (found.com_std(estimator.regressor, q) < alone.com_std(estimator.regressor, q)).all()
+
+
+D = 6
+SIGMA = np.array((1.0, 0.5, 2.0, 1.0, 1.0, 3.0))
+SPREAD = np.array((0.05, 0.1, 0.3, 0.02, 0.4, 0.2))
+
+
+def drawn(rng, units, mean, scatter=SPREAD, rows=4, noise=0.1):
+    """Return truths, and what few equations per unit say: no unit alone is determined."""
+    truth = mean + scatter * rng.normal(size=(units, D))
+    H = rng.normal(size=(units, rows, D)) / noise
+    y = np.einsum('nij,nj->ni', H, truth) + rng.normal(size=(units, rows))
+    return truth, np.einsum('nki,nkj->nij', H, H), np.einsum('nki,nk->ni', H, y)
+
+
+def posterior(G, g, mean, covariance):
+    """Return what data and a prior say of one unit."""
+    P = np.linalg.inv(covariance)
+    V = np.linalg.inv(G + P)
+    return V @ (g + P @ mean), V
+
+
+def test_mean_and_scatter_of_units_none_of_which_is_determined():
+    rng = np.random.default_rng(1)
+    mean = SIGMA * rng.normal(size=D) * 0.5
+    _, G, g = drawn(rng, 200, mean)
+    assert (np.linalg.matrix_rank(G) < D).all()
+    found = estimate_population(G, g, SIGMA)
+    assert (np.abs(found.mean - mean) < 3.0 * found.mean_std).all()
+    assert (found.mean_std < 0.1 * SIGMA).all()
+    ratio = found.scatter / SPREAD
+    assert (ratio[[1, 2, 4, 5]] > 0.75).all() and (ratio[[1, 2, 4, 5]] < 1.3).all(), ratio
+    # Below the noise of each unit: bounded, and never too small.
+    small = [0, 3]
+    assert (ratio[small] > 0.75).all() and (found.scatter[small] < 0.1 * SIGMA[small]).all()
+
+
+def test_a_new_unit_is_covered_and_closer():
+    rng = np.random.default_rng(2)
+    inside, errors = [], []
+    for _ in range(40):
+        mean = np.sqrt(1.0 - SHARE) * SIGMA * rng.normal(size=D)
+        _, G, g = drawn(rng, 30, mean)
+        found = estimate_population(G, g, SIGMA)
+        (truth,), (G1,), (g1,) = drawn(rng, 1, mean)
+        for at, prior in enumerate(((found.mean, found.covariance),
+                                    (np.zeros(D), np.diag(SIGMA ** 2)))):
+            x, V = posterior(G1, g1, *prior)
+            errors.append((at, np.mean(((x - truth) / SIGMA) ** 2)))
+            if not at:
+                inside.append(np.abs(x - truth) < 1.96 * np.sqrt(np.diag(V)))
+    assert 0.90 < np.mean(inside) < 0.99, np.mean(inside)
+    new_error, own_error = (np.mean([e for at, e in errors if at == k]) for k in (0, 1))
+    assert new_error < 0.15 * own_error
+
+
+def test_what_no_data_show_is_known_as_well_as_before():
+    G = np.zeros((50, D, D))
+    G[:, 0, 0] = 1e6
+    found = estimate_population(G, np.zeros((50, D)), SIGMA)
+    np.testing.assert_allclose(found.covariance[1:, 1:], np.diag(SIGMA[1:] ** 2), atol=1e-9)
+    np.testing.assert_allclose(found.mean, 0.0, atol=1e-9)
+    assert found.covariance[0, 0] < 0.05 and (found.known[1:] < 1e-6).all()
+    assert np.isnan(found.scores[:, 1:]).all()
+
+
+def test_order_and_units_do_not_matter():
+    rng = np.random.default_rng(4)
+    _, G, g = drawn(rng, 30, np.zeros(D))
+    found = estimate_population(G, g, SIGMA)
+    order, scale = rng.permutation(30), np.array((1e3, 1.0, 2.0, 0.1, 1.0, 5.0))
+    again = estimate_population(
+        (G / np.outer(scale, scale))[order], (g / scale)[order], SIGMA * scale)
+    np.testing.assert_allclose(again.mean, found.mean * scale, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(again.scatter, found.scatter * scale, rtol=1e-6)
+
+
+def test_one_unit_and_none():
+    _, G, g = drawn(np.random.default_rng(6), 1, np.zeros(D))
+    one = estimate_population(G, g, SIGMA)
+    assert (np.sqrt(np.diag(one.covariance)) <= 1.3 * SIGMA).all() and one.members.all()
+    with pytest.raises(InputError, match='there is no unit'):
+        estimate_population(G[:0], g[:0], SIGMA)

@@ -11,7 +11,8 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Planned poses: safe by an independent look, on safe ways, and better than random ones."""
+
+"""Poses, and the ways to them."""
 
 from dataclasses import replace
 import math
@@ -26,6 +27,7 @@ from biped_com_ros.core.identification.poses.pose_design import PoseDesigner
 from biped_com_ros.core.identification.poses.pose_safety import (
     DesignOptions, PoseSafety, SelfCollision)
 from biped_com_ros.core.identification.poses.stances import Stances
+from biped_com_ros.core.identification.poses.transfer import travel
 from biped_com_ros.core.legs.com_shift import ComShift
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.torso.body import TorsoBody
@@ -33,6 +35,8 @@ from biped_com_ros.core.torso.constant_curvature import bend_and_direction
 from examples.static_robot import StaticRobot
 import numpy as np
 import pytest
+from scipy.interpolate import CubicHermiteSpline
+import shapely
 from support.statics_data import NOISE, PERFECT, TrueRobot
 
 OPTIONS = DesignOptions(count=8, candidates=40, seed=3)
@@ -58,18 +62,12 @@ def foot_polygon(model, positions, foot, stance):
 
 
 def is_stable(model, positions, standing):
-    """Whether the centre of mass is inside, by half planes through all pairs of corners."""
+    """Whether the centre of mass is inside the convex hull of all soles' corners."""
     stance = standing[0]
-    corners = np.concatenate(
-        [foot_polygon(model, positions, foot, stance)[:, :2] for foot in standing])
+    corners = np.concatenate([foot_polygon(model, positions, foot, stance) for foot in standing])
     to_stance = model.state(positions).pose_in_base(model.config.feet[stance].sole).inverse()
-    com = to_stance.apply(model.state(positions).com_in_base)[:2]
-    for a in corners:
-        for b in corners:
-            normal = np.array((a[1] - b[1], b[0] - a[0]))
-            if ((corners - a) @ normal >= -1e-12).all() and (com - a) @ normal < 0.0:
-                return False
-    return True
+    com = to_stance.apply(model.state(positions).com_in_base)
+    return shapely.MultiPoint(corners[:, :2]).convex_hull.covers(shapely.Point(com[:2]))
 
 
 def test_poses_are_safe(designed):
@@ -227,7 +225,8 @@ def with_limits(model, limit, *joints):
     """Return a robot some of whose joints hardly move."""
     urdf = ElementTree.fromstring(model.urdf)
     for name in joints:
-        urdf.find(f"joint[@name='{name}']/limit").attrib.update(lower=f'-{limit}', upper=f'{limit}')
+        urdf.find(f"joint[@name='{name}']/limit").attrib.update(
+            lower=f'-{limit}', upper=f'{limit}')
     return RobotModel(model.config, ElementTree.tostring(urdf, encoding='unicode'))
 
 
@@ -252,26 +251,19 @@ def test_a_robot_with_little_room_gets_a_plan_and_the_joints_that_limit_it(desig
 def test_a_tilted_floor_needs_a_margin_that_grows_with_the_height():
     """The weight's line leans by the tilt: at the height of the CoM that is so many mm."""
     model = RobotModel.load('talos')
-    stances = Stances(model)
-    stand = model.posture('stand')
+    stances, stand = Stances(model), model.posture('stand')
     state = model.state(stand)
     height = state.com_in_base[2] - state.placements_in_base(model.soles)[:, 3, 2].mean()
     there = stances.stability_margin(stand, FEET)
-    for share, is_safe in ((0.98, True), (1.02, False)):
-        tilt = math.atan(share * (there - 0.03) / height)
-        safety = PoseSafety(StaticsRegressor(model), stances,
-                            DesignOptions(margin=0.03, floor_tilt=tilt))
-        if is_safe:
-            assert safety.check(stand, FEET)[1] == pytest.approx(there)
-        else:
-            with pytest.raises(InputError, match='too near the edge'):
-                safety.check(stand, FEET)
-        # On the way half of the margin is enough, but all of the tilt.
-        assert safety.is_safe_on_path(stand, FEET)
-        steep = math.atan((there - 0.014) / height)
-        way = PoseSafety(StaticsRegressor(model), stances,
-                         DesignOptions(margin=0.03, floor_tilt=steep))
-        assert not way.is_safe_on_path(stand, FEET)
+    gentle, hard, steep = (PoseSafety(StaticsRegressor(model), stances, DesignOptions(
+        margin=0.03, floor_tilt=math.atan(leaning / height)))
+        for leaning in (0.98 * (there - 0.03), 1.02 * (there - 0.03), there - 0.014))
+    assert gentle.check(stand, FEET)[1] == pytest.approx(there)
+    with pytest.raises(InputError, match='too near the edge'):
+        hard.check(stand, FEET)
+    # On the way half of the margin is enough, but all of the tilt.
+    assert gentle.is_safe_on_path(stand, FEET) and hard.is_safe_on_path(stand, FEET)
+    assert not steep.is_safe_on_path(stand, FEET)
 
 
 ANGLE = 0.05
@@ -346,3 +338,61 @@ def test_shortest_paths_visit_once(approached):
     visits = shortest.remaining(design, ())
     assert [visit.name for visit in visits] == [pose.name for pose in design.poses]
     assert shortest.options.visits == 4 and not any(visit.slow_steps for visit in visits)
+
+
+LINE = np.linspace(0.0, 1.0, 11)[1:, np.newaxis] * np.array(((1.0, -0.5),))
+START = np.zeros(2)
+
+
+def finely(way, start):
+    """Positions and velocities every 2 ms, joined as a joint trajectory controller does."""
+    times = np.concatenate(((0.0,), way.times))
+    spline = CubicHermiteSpline(
+        times, np.concatenate((start[np.newaxis], way.positions)),
+        np.concatenate((np.zeros((1, way.positions.shape[1])), way.velocities)))
+    t = np.arange(0.0, way.duration, 0.002)
+    return t, spline(t), spline(t, 1)
+
+
+def test_it_starts_and_ends_at_rest_and_keeps_the_speed():
+    way = travel(START, LINE, 0.4, ramp=1.0)
+    _, positions, velocities = finely(way, START)
+    np.testing.assert_allclose(way.positions[-1], LINE[-1], atol=1e-12)
+    np.testing.assert_allclose(way.velocities[-1], 0.0, atol=1e-12)
+    assert 0.39 < np.abs(velocities).max() < 0.41
+    assert way.duration == pytest.approx(1.0 / 0.4 + 1.0)
+    # On the line all the time.
+    np.testing.assert_allclose(positions[:, 1], -0.5 * positions[:, 0], atol=1e-9)
+
+
+def test_it_does_not_jerk():
+    """A raised cosine accelerates by at most pi / 2 times speed over ramp."""
+    t, _, velocities = finely(travel(START, LINE, 0.4, ramp=1.0), START)
+    acceleration = np.abs(np.diff(velocities, axis=0)) / (t[1] - t[0])
+    assert acceleration.max() < 1.3 * 0.5 * np.pi * 0.4
+
+
+def test_it_stops_at_corners():
+    there_and_back = np.concatenate((LINE, LINE[-2::-1], START[np.newaxis]))
+    way = travel(START, there_and_back, 0.4)
+    corner = int(np.argmax(way.positions[:, 0]))
+    np.testing.assert_allclose(way.positions[corner], LINE[-1], atol=1e-12)
+    np.testing.assert_allclose(way.velocities[corner], 0.0, atol=1e-12)
+    assert (np.diff(way.times) > 0.0).all()
+
+
+def test_short_ways_never_get_fast():
+    way = travel(START, np.array(((0.01, 0.0),)), 0.4, ramp=1.0)
+    assert np.abs(way.velocities).max() < 0.08
+    np.testing.assert_allclose(way.positions[-1], (0.01, 0.0), atol=1e-12)
+
+
+def test_a_way_to_where_it_is_stays_there():
+    way = travel(START, np.zeros((3, 2)), 0.4)
+    np.testing.assert_array_equal(way.positions, np.zeros((1, 2)))
+    assert way.duration > 0.0
+
+
+def test_nonsense_is_refused():
+    with pytest.raises(ConfigurationError, match='above zero'):
+        travel(START, LINE, 0.0)

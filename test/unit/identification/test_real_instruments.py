@@ -14,12 +14,15 @@
 """The estimate where instruments are wrong: derivatives, honesty, friction, outliers."""
 
 from dataclasses import replace
+import json
 import re
 
-from biped_com_ros.core.identification.captures.capture import SensorNoise
+from biped_com_ros.core.identification.captures.capture import Capture, SensorNoise
 from biped_com_ros.core.identification.equations.first_moments import StaticsRegressor
+from biped_com_ros.core.identification.equations.friction import UnknownFriction
 from biped_com_ros.core.identification.equations.instrument_parameters import InstrumentParameters
-from biped_com_ros.core.identification.equations.instruments import InstrumentKind, times_of
+from biped_com_ros.core.identification.equations.instruments import (
+    InstrumentCalibration, InstrumentEstimate, InstrumentKind, MATRIX_AXES, times_of)
 from biped_com_ros.core.identification.estimation.confounding import describe_instrument
 from biped_com_ros.core.identification.estimation.estimator import Estimator
 from biped_com_ros.core.identification.estimation.prior import Prior
@@ -51,7 +54,7 @@ def draw(parameters, seed, factor=1.0):
 
 
 def measured(true, count, seed, kinds=None):
-    """Return captures by instruments with random errors of some kinds, and these errors."""
+    """Return captures by instruments with random errors of some kinds, and all unknowns."""
     rng = np.random.default_rng(seed)
     exact = [replace(true.capture(FEET[i % 3], NOISE, name=str(i)), approach=rng.choice(
         (-1.0, 1.0), len(true.model.joint_names))) for i in range(count)]
@@ -59,13 +62,14 @@ def measured(true, count, seed, kinds=None):
     _, values = draw(parameters, seed)
     keep = [(kinds is None or e.kind in kinds) and e.kind not in GROUND
             for e in parameters.estimates(values, values)]
-    errors = parameters.errors(np.where(keep, values, 0.0))
-    return [measure(c, errors, t) for c, t in zip(exact, times_of(count))], errors
+    values = np.where(keep, values, 0.0)
+    errors = parameters.errors(values)
+    return [measure(c, errors, t) for c, t in zip(exact, times_of(count))], values
 
 
 @pytest.mark.parametrize('name', ('sabian', pytest.param('talos', marks=pytest.mark.thorough)))
 def test_derivatives_by_all_unknowns(name):
-    """Every column against differences of the residuals of corrected captures."""
+    """Corrected captures are exact; every column against differences of their residuals."""
     true = TrueRobot(name, seed=1)
     regressor, sides = StaticsRegressor(true.model), true.rng.choice(
         (-1.0, 1.0), len(true.model.joint_names))
@@ -75,6 +79,8 @@ def test_derivatives_by_all_unknowns(name):
         errors, values = draw(parameters, 2, 2.0)
         capture = measure(exact, errors, 0.4)
         corrected = errors.corrected(capture, 0.4)
+        for what in ('positions', 'torques', 'wrenches', 'up'):  # as of perfect instruments
+            np.testing.assert_allclose(getattr(corrected, what), getattr(exact, what), atol=1e-9)
         e = regressor.equations(corrected, true.theta)
         analytic = parameters.columns(corrected, e, true.theta, errors, 0.4) * parameters.sigma
 
@@ -93,12 +99,11 @@ def test_intervals_hold_where_all_instruments_are_wrong():
     coms, instruments, ratio = [], [], []
     for seed in (1, 2):
         true = TrueRobot('sabian', seed=seed, com_sigma=0.008)
-        captures, errors = measured(true, 30, seed)
+        captures, values = measured(true, 30, seed)
         estimator = Estimator(true.model)
         found = estimator.solve(captures)
-        parameters = unknowns(true, captures)
         z = [(e.estimate - value) / e.sd for e, value in zip(
-            found.instruments.estimates, vector_of(parameters, errors))]
+            found.instruments.estimates, values, strict=True)]
         instruments += (np.abs(z) < 1.96).tolist()
         ratio.append(found.validation_ratio)
         for _ in range(8):
@@ -132,19 +137,6 @@ def test_noise_of_readings_does_not_pull_the_mass_down():
         for sign in (-1, 1)]
     apart = [(f.mass - true.static.mass) / f.mass_std for f in found]
     assert abs(np.mean(apart)) < 0.2  # 1.3 with derivatives taken at the readings themselves
-
-
-def vector_of(parameters, errors):
-    """Return the values of all unknowns, found by unit vectors."""
-    def flat(e):
-        return np.concatenate([
-            e.positions, e.torque_gains, e.torque_offsets, e.friction, *e.tilts.values(),
-            e.wrench_matrices.ravel(), e.wrench_biases.ravel(), e.wrench_drifts.ravel(),
-            e.shifts.ravel(), e.turns.ravel(), e.floor, e.soles[:, :2].ravel(),
-            e.soles[1:, 2]])
-
-    used = flat(parameters.errors(np.ones(len(parameters.sigma)))) > 0.0
-    return flat(errors)[used]
 
 
 @pytest.mark.thorough
@@ -278,3 +270,104 @@ def test_larger_errors_than_assumed_widen_a_spread_sooner_than_smaller_ones_narr
     offsets = 3.0 * NOISE.encoder_offset * random.normal(size=len(true.model.joint_names))
     wrong = [replace(c, positions=c.positions + offsets) for c in exact]
     assert spreads(Estimator(true.model).solve(wrong))[InstrumentKind.JOINT_OFFSET] > 2.0
+
+
+JOINTS, SENSORS = ('hip', 'knee'), ('left', 'right')
+
+
+def estimate(kind, name, axis='', value=0.01, sd=0.002, unit='rad'):
+    return InstrumentEstimate(kind=kind, name=name, axis=axis, unit=unit, prior_sd=0.01,
+                              estimate=value, sd=sd)
+
+
+def test_a_calibration_survives_its_file():
+    K = InstrumentKind
+    found = InstrumentCalibration((
+        estimate(K.JOINT_OFFSET, 'knee'), estimate(K.TORQUE_GAIN, 'hip', value=-0.03),
+        estimate(K.FRICTION, 'hip', unit='N m'), estimate(K.TILT, 'imu', 'y', 0.004),
+        estimate(K.WRENCH_MATRIX, 'left', 'tx,fz', 0.5),
+        estimate(K.WRENCH_BIAS, 'left', 'fz', 2.0),
+        estimate(K.SENSOR_SHIFT, 'left', 'x', 0.003), estimate(K.SENSOR_TURN, 'left', 'z')))
+    again = InstrumentCalibration.from_json(json.loads(json.dumps(found.to_json())))
+    assert set(again.estimates) == set(found.estimates)
+    errors = again.errors(JOINTS, SENSORS)
+    np.testing.assert_array_equal(errors.positions, (0.0, 0.01))
+    np.testing.assert_array_equal(errors.torque_gains, (-0.03, 0.0))
+    np.testing.assert_array_equal(errors.tilts['imu'], (0.0, 0.004, 0.0))
+    assert errors.wrench_matrices[0, 3, 2] == 0.5 and not errors.wrench_matrices[1].any()
+    written = found.to_json()['wrench_sensors']['left']
+    np.testing.assert_allclose(written['correction'], errors.correction(0))
+    np.testing.assert_allclose(written['bias'], (0.0, 0.0, 2.0, 0.0, 0.0, 0.0))
+    assert MATRIX_AXES[6 * 3 + 2] == 'tx,fz'
+
+
+def test_only_what_is_significant_has_a_remedy():
+    sure = estimate(InstrumentKind.JOINT_OFFSET, 'knee', value=0.0175)
+    assert sure.is_significant and sure.remedy.endswith('it reads 1.00 deg too much')
+    other_way = estimate(InstrumentKind.JOINT_OFFSET, 'knee', value=-0.0175)
+    assert other_way.remedy.endswith('it reads 1.00 deg too little')
+    unsure = estimate(InstrumentKind.JOINT_OFFSET, 'knee', value=0.004)
+    assert not unsure.is_significant and unsure.remedy == ''
+
+
+COUNT, SIGMA, ASSUMED = 60, 0.3, 2.0
+
+
+def samples(side=None):
+    return [Capture(
+        positions=np.zeros(1), wrenches=np.zeros((0, 6)), in_contact=np.zeros(0, dtype=bool),
+        up=np.eye(3)[2], up_frame='', torques=np.zeros(1), approach=side) for _ in range(COUNT)]
+
+
+def learn(error, known, passes=6):
+    """
+    Let the errors be learned, (COUNT,), of each of which other data say `known` +- its sd.
+
+    Returns the means, and the variances, that stand for the mixture.
+    """
+    friction = UnknownFriction(samples(), np.array([ASSUMED]))
+    rng, nominal = np.random.default_rng(1), np.full((COUNT, 1), SIGMA ** 2)
+    estimates = (error + known * rng.normal(size=COUNT))[:, np.newaxis]
+    variances = nominal + ASSUMED ** 2
+    for _ in range(passes):
+        share = variances / (variances + known ** 2)
+        errors = share * (estimates - friction.means) / np.sqrt(variances)
+        friction.update(errors, share, variances, nominal)
+        variances = np.array([
+            friction.variances(k, v + ASSUMED ** 2) for k, v in enumerate(nominal)])
+    return friction, friction.means[:, 0], variances[:, 0]
+
+
+def test_friction_is_subtracted_where_its_sign_is_evident():
+    rng = np.random.default_rng(0)
+    error = 3.0 * rng.choice((-1.0, 1.0), COUNT) + SIGMA * rng.normal(size=COUNT)
+    friction, means, variances = learn(error, 0.5)
+    assert friction.learned.all() and (np.sign(means) == np.sign(error)).all()
+    np.testing.assert_allclose(np.abs(means), 3.0, rtol=0.15)
+    assert np.sqrt(variances).max() < 0.8
+    # The friction is larger than assumed, and that is said.
+    assert friction.ratio[0] == pytest.approx(3.0 ** 2 / ASSUMED ** 2, rel=0.3)
+
+
+def test_friction_is_noise_where_its_sign_is_open():
+    rng = np.random.default_rng(0)
+    _, means, variances = learn(2.0 * rng.choice((-1.0, 1.0), COUNT), 8.0)
+    assert np.abs(means).max() < 0.3 and np.sqrt(variances).min() > 1.0
+
+
+@pytest.mark.parametrize('known', (0.2, 1.0, 3.0))
+def test_friction_anywhere_between_both_sides_is_not_trusted_too_much(known):
+    """Of errors that fill the interval, nine in ten are within two standard deviations."""
+    rng = np.random.default_rng(0)
+    error = rng.uniform(-4.0, 4.0, COUNT)
+    _, means, variances = learn(error, known)
+    z = (error - means) / np.sqrt(variances)
+    assert (np.abs(z) < 2.0).mean() > 0.9 and np.sqrt(np.mean(z ** 2)) < 1.3
+
+
+def test_known_sides_are_left_to_the_estimate_of_friction():
+    friction = UnknownFriction(samples(np.ones(1)), np.array([ASSUMED]))
+    nominal = np.full((COUNT, 1), SIGMA ** 2)
+    assert friction.update(nominal, 0.5 * np.ones((COUNT, 1)), nominal, nominal) == 0.0
+    assert not friction.learned.any() and not friction.means.any()
+    np.testing.assert_array_equal(friction.variances(0, nominal[0]), nominal[0])

@@ -11,12 +11,15 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Calibration from bags and CSV: the same estimate from each, and errors for bad ones."""
+
+"""Captures out of recordings: CSV, rosbag2 and LowState of Unitree; the command line."""
 
 import csv
 from dataclasses import dataclass, replace
+from itertools import islice
 import json
 import math
+from pathlib import Path
 import random
 import re
 
@@ -26,12 +29,14 @@ from biped_com_ros.core.identification.captures.capture_log import CaptureLog
 from biped_com_ros.core.identification.captures.recordings import (
     AXES, CaptureFinder, Event, read_recording)
 from biped_com_ros.core.identification.captures.stillness import StillnessOptions
+from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.corrections import InstrumentCorrections, SensorCorrection
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.offline.calibrate import main
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
+from support.low_states import LowStates
 from support.statics_data import TrueRobot
 import yaml
 
@@ -86,42 +91,33 @@ def write_bag(path, true, instants, storage, leave_out=()):
     """Write what the topics of the robot would carry."""
     rosbag2 = pytest.importorskip('rosbags.rosbag2')
     from rosbags.typesys import get_typestore, Stores
-    store = get_typestore(Stores.ROS2_JAZZY)
-    config = true.model.config
-    topics = {'/joint_states': 'sensor_msgs/msg/JointState',
-              f'/{config.imu.topic}': 'sensor_msgs/msg/Imu',
-              **{f'/{s.topic}': 'geometry_msgs/msg/WrenchStamped'
-                 for s in config.wrench_sensors.values()}}
+    store, connections = get_typestore(Stores.ROS2_JAZZY), {}
     with rosbag2.Writer(path, version=9,
                         storage_plugin=rosbag2.StoragePlugin[storage]) as writer:
-        connections = {t: writer.add_connection(t, kind, typestore=store)
-                       for t, kind in topics.items() if t not in leave_out}
         for now in instants:
-            for topic, connection in connections.items():
-                message = message_of(store, topic, true, now)
-                writer.write(connection, int(now.time * 1e9) + 10**9,
-                             store.serialize_cdr(message, topics[topic]))
+            ns = int(now.time * 1e9) + 10**9
+            for topic, message in messages_at(store.types, ns, true, now):
+                kind = message.__msgtype__
+                if topic not in (*connections, *leave_out):
+                    connections[topic] = writer.add_connection(topic, kind, typestore=store)
+                if topic in connections:
+                    writer.write(connections[topic], ns, store.serialize_cdr(message, kind))
     return path
 
 
-def message_of(store, topic, true, now):
-    """Return the message of a topic at an instant."""
-    types, config = store.types, true.model.config
-    ns = int(now.time * 1e9) + 10**9
+def messages_at(types, ns, true, now):
+    """Yield topics and their messages at an instant."""
+    config, vector = true.model.config, types['geometry_msgs/msg/Vector3']
     header = types['std_msgs/msg/Header'](
         types['builtin_interfaces/msg/Time'](ns // 10**9, ns % 10**9), 'frame')
-    vector = types['geometry_msgs/msg/Vector3']
-    if topic == '/joint_states':
-        return types['sensor_msgs/msg/JointState'](
-            header, list(true.model.joint_names), now.q, np.zeros_like(now.q), now.torques)
-    if topic == f'/{config.imu.topic}':
-        return types['sensor_msgs/msg/Imu'](
-            header, types['geometry_msgs/msg/Quaternion'](*now.quaternion.tolist()),
-            np.zeros(9), vector(0.0, 0.0, 0.0), np.zeros(9), vector(0.0, 0.0, 9.81), np.zeros(9))
-    index = [f'/{s.topic}' for s in config.wrench_sensors.values()].index(topic)
-    force, moment = now.wrenches[index, :3].tolist(), now.wrenches[index, 3:].tolist()
-    return types['geometry_msgs/msg/WrenchStamped'](
-        header, types['geometry_msgs/msg/Wrench'](vector(*force), vector(*moment)))
+    yield '/joint_states', types['sensor_msgs/msg/JointState'](
+        header, list(true.model.joint_names), now.q, np.zeros_like(now.q), now.torques)
+    yield f'/{config.imu.topic}', types['sensor_msgs/msg/Imu'](
+        header, types['geometry_msgs/msg/Quaternion'](*now.quaternion.tolist()),
+        np.zeros(9), vector(0.0, 0.0, 0.0), np.zeros(9), vector(0.0, 0.0, 9.81), np.zeros(9))
+    for sensor, wrench in zip(config.wrench_sensors.values(), now.wrenches.tolist()):
+        yield f'/{sensor.topic}', types['geometry_msgs/msg/WrenchStamped'](
+            header, types['geometry_msgs/msg/Wrench'](vector(*wrench[:3]), vector(*wrench[3:])))
 
 
 def captures_of(path, model):
@@ -225,19 +221,15 @@ def test_the_help_names_the_columns(capsys):
     (['.', '--robot', 'sabian'], "directory '.' is no rosbag2"),
     (['nothing.csv', '--robot', 'sabiam'], "did you mean 'sabian'"),
     (['.', '--robot', 'sabian', '--current', 'l_knee'], 'must be JOINT=K'),
-    (['.', '--robot', 'sabian', '--still', '0'], 'stillness: duration must be positive')))
-def test_mistakes_are_one_line(arguments, message, capsys):
+    (['.', '--robot', 'sabian', '--still', '0'], 'stillness: duration must be positive'),
+    (['.', '--robot', 'sabian', '--urdf', 'light.urdf'], 'export the URDF with its inertials')))
+def test_mistakes_are_one_line(arguments, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path('light.urdf').write_text(re.sub(
+        '(?s)<inertial>.*?</inertial>', '', RobotModel.load('sabian').urdf))
     assert main(arguments) == 1
     printed = ' '.join(capsys.readouterr().err.split())
     assert message in printed and 'Traceback' not in printed
-
-
-def test_a_urdf_without_inertials_is_one_line(tmp_path, capsys):
-    urdf = tmp_path / 'light.urdf'
-    urdf.write_text(re.sub('(?s)<inertial>.*?</inertial>', '', RobotModel.load('sabian').urdf))
-    assert main(['.', '--robot', 'sabian', '--urdf', str(urdf)]) == 1
-    printed = ' '.join(capsys.readouterr().err.split())
-    assert 'export the URDF with its inertials' in printed and 'Traceback' not in printed
 
 
 def test_what_is_missing_is_named(recorded, tmp_path):
@@ -360,3 +352,74 @@ def test_metadata_that_stand_for_gigabytes_are_refused(recorded, tmp_path):
     (bag / 'metadata.yaml').write_text('\n'.join(lines))
     with pytest.raises(ConfigurationError, match='stands for more than'):
         captures_of(bag, true.model)
+
+
+RATE, PAUSE, POSES = 50, 0.8, 15
+MOTORS = load_robot_config('g1_as_sold').low_state.motors
+
+
+@pytest.fixture(scope='module')
+def true():
+    """Return a G1 with 5 kg that its URDF does not have, and poses of it."""
+    robot = TrueRobot('g1', seed=0)
+    return robot, robot.captures(POSES)
+
+
+def messages(states, true):
+    """Yield (ns, message): the robot is still in each pose."""
+    robot, poses = true
+    names = robot.model.joint_names
+    for i in range(int(POSES * PAUSE * RATE)):
+        pose = poses[int(i / (PAUSE * RATE))]
+        message = states.message()
+        message.tick = 20 * i
+        for motor, name in zip(message.motor_state, MOTORS):
+            k = names.index(name)
+            motor.q, motor.tau_est = float(pose.positions[k]), float(pose.torques[k])
+        x, y, z = up = pose.up / np.linalg.norm(pose.up)
+        quaternion = np.array((1.0 + z, y, -x, 0.0))
+        message.imu_state.quaternion[:] = quaternion / np.linalg.norm(quaternion)
+        message.imu_state.accelerometer[:] = 9.81 * up
+        yield 10**9 + 20_000_000 * i, message
+
+
+def calibrate(bag, out):
+    return main([str(bag), '--robot=g1_as_sold', f'--out={out}', '--still=0.5',
+                 '--torque-bias=0', '--torque-gain=0', '--friction=0', '--encoder-offset=0'])
+
+
+@pytest.mark.parametrize(('topic', 'storage'), [
+    ('/lowstate', 'MCAP'),
+    pytest.param('/robot/lowstate', 'SQLITE3', marks=pytest.mark.thorough)])
+def test_masses_are_found_and_damaged_messages_left_out(true, tmp_path, topic, storage):
+    states = LowStates('unitree_hg')
+
+    def damaged():
+        for i, (ns, message) in enumerate(messages(states, true)):
+            if i % 10 == 5:
+                message.mode_pr = 1
+                message.motor_state[3].q = 1e9
+            yield ns, message
+
+    bag = states.write_bag(tmp_path / 'bag', topic, damaged(), storage)
+    assert calibrate(bag, tmp_path / 'out') == 0
+    captures = json.loads((tmp_path / 'out/captures.json').read_text())['captures']
+    assert len(captures) == POSES
+    assert [c['in_contact'] for c in captures] == [c.in_contact.tolist() for c in true[1]]
+    found = json.loads((tmp_path / 'out/calibration.json').read_text())['mass']
+    mass = true[0].theta[:, 0].sum()
+    assert abs(RobotModel.load('g1_as_sold').mass - mass) > 4.0
+    assert found == pytest.approx(mass, abs=0.5)
+
+
+def test_a_recording_of_nothing_that_can_be_used_is_an_error(true, tmp_path, capsys):
+    states = LowStates('unitree_hg')
+
+    def parallel():
+        for ns, message in islice(messages(states, true), 100):
+            message.mode_pr = 1
+            yield ns, message
+
+    bag = states.write_bag(tmp_path / 'bag', '/lowstate', parallel())
+    assert calibrate(bag, tmp_path / 'out') == 1
+    assert 'motors A and B' in capsys.readouterr().err

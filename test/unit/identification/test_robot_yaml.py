@@ -32,7 +32,7 @@ from biped_com_ros.core.wrench.correction import ReadingCorrection
 import numpy as np
 import pytest
 from scipy.linalg import expm, logm
-from support.statics_data import TrueRobot
+from support.statics_data import total_com, TrueRobot
 
 
 def skew(v):
@@ -58,97 +58,78 @@ def random_errors(model, rng, size=1.0):
         turns=0.01 * size * rng.normal(size=(sensors, 3)))
 
 
-def config_with(model, corrections):
-    return replace(model.config, instruments=corrections)
+def config_with(config, corrections):
+    return replace(config, instruments=corrections)
 
 
-def test_a_corrected_reading_is_the_truth(model):
-    """The wrench is where the sensor really is, through its matrix and bias; then read back."""
-    rng = np.random.default_rng(1)
-    errors = random_errors(model, rng)
-    config = config_with(model, corrections_after(model.config, model.joint_names, errors))
-    config = replace(config, wrench_sensors={
-        name: replace(sensor, sign=-1.0) for name, sensor in config.wrench_sensors.items()})
+def perturbed(errors, i, true):
+    """Return what a sensor reads: where it really is, through its matrix and bias."""
+    R = expm(skew(errors.turns[i]))  # from the sensor's real axes to the URDF's
+    at_sensor = np.linalg.solve(wrench_adjoint(R, errors.shifts[i]), true)
+    return (np.eye(6) + errors.wrench_matrices[i]) @ at_sensor + errors.wrench_biases[i]
+
+
+@pytest.mark.parametrize('count', (1, 2))
+def test_corrections_of_one_or_two_calibrations_give_the_truth(model, count):
+    """What is left after the first correction, and is estimated then, adds to it."""
+    rng, n = np.random.default_rng(2), len(model.joint_names)
+    calibrations = [random_errors(model, rng, size) for size in (1.0, 0.3)[:count]]
+    config = replace(model.config, wrench_sensors={
+        name: replace(sensor, sign=-1.0) for name, sensor in model.config.wrench_sensors.items()})
+    true, torques, turned = rng.normal(size=(2, 6)) * 100.0, 50.0 * rng.normal(size=n), np.eye(3)
+    readings, reported = true, torques
+    for errors in calibrations:
+        config = config_with(config, corrections_after(config, model.joint_names, errors))
+        turned = turned @ expm(skew(errors.tilts[config.imu.frame]))
+    for errors in reversed(calibrations):  # the second one saw what the first had corrected
+        readings = [perturbed(errors, i, reading) for i, reading in enumerate(readings)]
+        reported = reported * (1.0 + errors.torque_gains) + errors.torque_offsets
     for i, name in enumerate(config.wrench_sensors):
-        true = rng.normal(size=6) * (100.0, 100.0, 600.0, 10.0, 10.0, 5.0)
-        R = expm(skew(errors.turns[i]))  # from the sensor's real axes to the URDF's
-        at_sensor = np.linalg.solve(wrench_adjoint(R, errors.shifts[i]), true)
-        reading = (np.eye(6) + errors.wrench_matrices[i]) @ at_sensor + errors.wrench_biases[i]
         known = ReadingCorrection(config, name)
-        signed = known.sign * -reading
-        assert known.corrected(signed, known.bias) == pytest.approx(true, rel=1e-5, abs=1e-3)
-        assert np.abs(reading - true).max() > 1.0
-
-
-def test_a_second_calibration_adds_to_the_first(model):
-    """What is left after the first correction, and is estimated then, adds up to the truth."""
-    rng = np.random.default_rng(2)
-    first, second = random_errors(model, rng), random_errors(model, rng, 0.3)
-    once = corrections_after(model.config, model.joint_names, first)
-    twice = corrections_after(config_with(model, once), model.joint_names, second)
-    assert list(twice.joint_offsets.values()) == pytest.approx(
-        (first.positions + second.positions).tolist(), abs=1e-6)
-    link = model.config.imu.frame
-    turned = expm(skew(first.tilts[link])) @ expm(skew(second.tilts[link]))
-    assert expm(skew(np.array(twice.tilts[link]))) == pytest.approx(turned, abs=1e-6)
+        assert known.corrected(known.sign * -readings[i], known.bias) == pytest.approx(
+            true[i], rel=1e-5, abs=1e-3)
+        assert np.abs(readings[i] - true[i]).max() > 1.0
+    known = RobotModel(config, model.urdf)
+    assert known.corrected_torques(reported) == pytest.approx(torques, abs=1e-4)
+    assert np.abs(reported - torques).max() > 1.0
+    assert known.joint_offsets == pytest.approx(sum(e.positions for e in calibrations), abs=1e-6)
+    tilts = config.instruments.tilts[config.imu.frame]
+    assert expm(skew(np.array(tilts))) == pytest.approx(turned, abs=1e-6)
     assert np.abs(logm(turned)).max() > 1e-3
-    for name in model.config.wrench_sensors:
-        reading = rng.normal(size=6) * 100.0
-        step_1, step_2 = (c.sensor(name) for c in (
-            once, corrections_after(model.config, model.joint_names, second)))
-        after_first = step_1.matrix @ (reading - np.array(step_1.bias))
-        expected = step_2.matrix @ (after_first - np.array(step_2.bias))
-        known = twice.sensor(name)
-        assert known.matrix @ (reading - np.array(known.bias)) == pytest.approx(
-            expected, rel=1e-5, abs=1e-3)
 
 
-def test_torques_are_corrected_once_after_two_calibrations(model):
-    """The second one sees torques that the first has corrected already."""
-    rng, n = np.random.default_rng(6), len(model.joint_names)
-    first, second = random_errors(model, rng), random_errors(model, rng, 0.3)
-    true = 50.0 * rng.normal(size=n)
-    after_first = true * (1.0 + second.torque_gains) + second.torque_offsets
-    reported = after_first * (1.0 + first.torque_gains) + first.torque_offsets
-    config = model.config
-    for errors, expected in ((first, after_first), (second, true)):
-        config = replace(config, instruments=corrections_after(config, model.joint_names, errors))
-        known = RobotModel(config, model.urdf)
-        assert known.corrected_torques(reported) == pytest.approx(expected, abs=1e-4)
-    assert np.abs(reported - true).max() > 1.0
+@pytest.fixture
+def written(model, tmp_path):
+    """Return a function that writes a calibrated robot of a YAML; it returns both and the path."""
+    def write(text, errors):
+        robot = tmp_path / 'robot' / 'mine.yaml'
+        robot.parent.mkdir()
+        robot.write_text(text)
+        (tmp_path / 'calibrated.urdf').write_text(model.urdf)
+        known = RobotModel(load_robot_config(robot), model.urdf)
+        path = write_calibrated_robot(tmp_path, str(robot), known, errors)
+        return known, load_robot_config(path), path
+    return write
 
 
-def test_friction_replaces_the_old_one_where_it_was_estimated(model, tmp_path):
+def test_friction_replaces_the_old_one_where_it_was_estimated(model, written):
     """It is not taken out of efforts, so that a second calibration finds all of it again."""
-    knee, hip = model.joint_index(('l_knee', 'l_hip_yaw')).tolist()
-    errors = InstrumentErrors.none(len(model.joint_names), 2)
-    friction, gains = errors.friction.copy(), errors.friction.copy()
-    friction[knee], friction[hip], gains[knee] = 2.2, -0.3, 0.1
-    text = robot_file('biped').read_text() + (
-        'drives:\n  rotor_inertia: {l_knee: 0.02}\n  friction: {l_knee: 5.0, r_knee: 1.5}\n')
-    robot = tmp_path / 'robot' / 'biped.yaml'
-    robot.parent.mkdir()
-    robot.write_text(text)
-    (tmp_path / 'calibrated.urdf').write_text(model.urdf)
-    known = RobotModel(load_robot_config(robot), model.urdf)
-    path = write_calibrated_robot(
-        tmp_path, str(robot), known, replace(errors, friction=friction, torque_gains=gains))
-    drives = load_robot_config(path).drives
-    assert drives.friction == {'l_knee': 2.0, 'r_knee': 1.5, 'l_hip_yaw': 0.0}
-    assert drives.rotor_inertia == {'l_knee': 0.02}
-    assert load_robot_config(path).instruments.torque_gains == {'l_knee': 0.1}
+    knee, hip = np.eye(len(model.joint_names))[model.joint_index(('l_knee', 'l_hip_yaw'))]
+    _, found, path = written(robot_file('biped').read_text() + (
+        'drives:\n  rotor_inertia: {l_knee: 0.02}\n  friction: {l_knee: 5.0, r_knee: 1.5}\n'),
+        replace(InstrumentErrors.none(len(knee), 2), friction=2.2 * knee - 0.3 * hip,
+                torque_gains=0.1 * knee))
+    assert found.drives.friction == {'l_knee': 2.0, 'r_knee': 1.5, 'l_hip_yaw': 0.0}
+    assert found.drives.rotor_inertia == {'l_knee': 0.02}
+    assert found.instruments.torque_gains == {'l_knee': 0.1}
     assert '# ' in path.read_text()  # comments of the user stay
 
 
-def test_a_robot_that_extends_another_is_written_with_what_it_differs_in(model, tmp_path):
-    robot = tmp_path / 'robot' / 'mine.yaml'
-    robot.parent.mkdir()
-    robot.write_text('extends: biped  # and hands\nhands: {left: {source: virtual}}\n')
-    (tmp_path / 'calibrated.urdf').write_text(model.urdf)
-    known = RobotModel(load_robot_config(robot), model.urdf)
+def test_a_robot_that_extends_another_is_written_with_what_it_differs_in(
+        model, written, tmp_path):
     errors = random_errors(model, np.random.default_rng(4))
-    path = write_calibrated_robot(tmp_path, str(robot), known, errors)
-    found = load_robot_config(path)
+    known, found, path = written(
+        'extends: biped  # and hands\nhands: {left: {source: virtual}}\n', errors)
     assert found.hands['left'].is_virtual and found.feet == known.config.feet
     assert found.urdf == str(tmp_path / 'calibrated.urdf')
     assert found.instruments == corrections_after(known.config, model.joint_names, errors)
@@ -156,8 +137,7 @@ def test_a_robot_that_extends_another_is_written_with_what_it_differs_in(model, 
 
 
 def test_the_bias_of_a_tare_is_included(model):
-    errors = random_errors(model, np.random.default_rng(3))
-    tare = np.arange(12.0).reshape(2, 6)
+    errors, tare = random_errors(model, np.random.default_rng(3)), np.arange(12.0).reshape(2, 6)
     found = corrections_after(model.config, model.joint_names, errors, tare)
     for i, name in enumerate(model.config.wrench_sensors):
         assert found.sensor(name).bias == pytest.approx(
@@ -200,9 +180,10 @@ def test_the_written_robot_loads_with_its_urdf(model, tmp_path):
     path = write_calibrated_robot(tmp_path, 'biped', model, errors)
     assert path == tmp_path / 'biped.yaml'
     loaded = RobotModel.load(str(path))
-    assert loaded.joint_offsets == pytest.approx(errors.positions, abs=1e-6)
-    assert loaded.torque_gains == pytest.approx(errors.torque_gains, abs=1e-6)
-    assert loaded.torque_offsets == pytest.approx(errors.torque_offsets, abs=1e-6)
+    for found, expected in ((loaded.joint_offsets, errors.positions),
+                            (loaded.torque_gains, errors.torque_gains),
+                            (loaded.torque_offsets, errors.torque_offsets)):
+        assert found == pytest.approx(expected, abs=1e-6)
     assert loaded.config.drives.friction == pytest.approx(dict(zip(
         model.joint_names, errors.friction / (1.0 + errors.torque_gains))), abs=1e-6)
     assert loaded.urdf == model.urdf and loaded.mass == model.mass
@@ -222,59 +203,47 @@ def test_virtual_sensors_are_no_part_of_the_file(tmp_path):
     assert not loaded.config.wrench_sensors and not loaded.config.instruments.wrench_sensors
 
 
-def test_perfect_instruments_leave_nothing(model):
-    n, sensors = len(model.joint_names), len(model.config.wrench_sensors)
-    found = corrections_after(
-        model.config, model.joint_names, InstrumentErrors.none(n, sensors))
-    assert found == InstrumentCorrections()
-
-
-MATRIX = [[float(i == j) for j in range(6)] for i in range(6)]
-
-
-def with_entry(row, column, value):
-    return [[value if (i, j) == (row, column) else x for j, x in enumerate(line)]
-            for i, line in enumerate(MATRIX)]
+def correction_with(row, column, value):
+    matrix = np.eye(6)
+    matrix[row, column] = value
+    return {'wrench_sensors': {'left_foot': {'correction': matrix.tolist()}}}
 
 
 @pytest.mark.parametrize(('instruments', 'message'), [
     ({'joint_offsets': {'l_knee': 0.3}},
      r'instruments.joint_offsets.l_knee is 0.3 rad .* at most 0.2 is an error of an encoder'),
+    ({'joint_offsets': {'l_kne': 0.01}}, "unknown joint 'l_kne'.*did you mean 'l_knee'"),
     ({'tilts': {'imu_link': [0.2, 0.2, 0.0]}}, r'instruments.tilts.imu_link is .*at most 0.2'),
     ({'tilts': {'imu': [0.0, 0.0, 0.0]}}, "unknown link of an IMU 'imu'.*you mean 'imu_link'"),
     ({'wrench_sensors': {'left': {}}}, "unknown wrench sensor 'left'.*did you mean 'left_foot'"),
     ({'wrench_sensors': {'left_foot': {'bias': [0, 0, 5000, 0, 0, 0]}}},
      r'left_foot.bias is \[0.0, 0.0, 5000.0\] N: at most 2000'),
-    ({'wrench_sensors': {'left_foot': {'correction': MATRIX[:5]}}}, 'must have 6 rows of 6 num'),
-    ({'wrench_sensors': {'left_foot': {'correction': [[1, 0]] * 6}}}, 'a list of 6 values, not 2'),
-    ({'wrench_sensors': {'left_foot': {'correction': with_entry(2, 2, -1.0)}}},
-     'correction has a gain of -1 '),
-    ({'wrench_sensors': {'left_foot': {'correction': with_entry(3, 2, 30.0)}}},
-     'correction has cross-talk of 30 m .at most 0.2.'),
+    ({'wrench_sensors': {'left_foot': {'correction': 5 * [6 * [0.0]]}}}, 'must have 6 rows of 6'),
+    ({'wrench_sensors': {'left_foot': {'correction': 6 * [[1, 0]]}}}, 'a list of 6 values, not 2'),
+    (correction_with(2, 2, -1.0), 'correction has a gain of -1 '),
+    (correction_with(3, 2, 30.0), 'correction has cross-talk of 30 m .at most 0.2.'),
     ({'torque_gains': {'l_knee': -0.6}}, 'instruments.torque_gains.l_knee is -0.6: valid are -0'),
     ({'torque_offsets': {'l_knee': 300.0}}, r'torque_offsets.l_knee is 300 N m .*check the unit'),
-    ({'joint_offset': {}}, "unknown key 'joint_offset'.*did you mean 'joint_offsets'"),
-])
-def test_nonsense_is_refused(instruments, message):
+    ({'joint_offset': {}}, "unknown key 'joint_offset'.*did you mean 'joint_offsets'")])
+def test_nonsense_is_refused(model, instruments, message):
+    values = {**read_yaml(robot_file('biped')), 'instruments': instruments}
     with pytest.raises(ConfigurationError, match=message):
-        robot_config_from_mapping({**read_yaml(robot_file('biped')), 'instruments': instruments})
-
-
-def test_offsets_are_of_measured_joints(model):
-    values = {**read_yaml(robot_file('biped')), 'instruments': {'joint_offsets': {'l_kne': 0.01}}}
-    with pytest.raises(ConfigurationError, match="unknown joint 'l_kne'.*did you mean 'l_knee'"):
         RobotModel(robot_config_from_mapping(values), model.urdf)
 
 
-def test_offsets_of_perfect_encoders_cost_nothing(model):
+def test_perfect_instruments_cost_nothing(model):
+    perfect = InstrumentErrors.none(len(model.joint_names), len(model.config.wrench_sensors))
+    assert corrections_after(
+        model.config, model.joint_names, perfect) == InstrumentCorrections()
     none = {'offsets': (), 'torque_offsets': (), 'torque_gains': ()}
     assert model.corrections_of(model.joint_names) == none
-    known = RobotModel(
-        config_with(model, InstrumentCorrections(joint_offsets={'l_knee': 0.01})), model.urdf)
+    knee = InstrumentCorrections(joint_offsets={'l_knee': 0.01})
+    known = RobotModel(config_with(model.config, knee), model.urdf)
     assert known.corrections_of(('r_knee', 'l_knee')) == {**none, 'offsets': (0.0, 0.01)}
     assert known.corrections_of(('r_knee',)) == none
 
 
+@pytest.mark.thorough
 def test_estimated_offsets_improve_the_centre_of_mass_over_the_sole():
     """Encoders are 0.3 deg off; MuJoCo's robot is the truth, at its true joint positions."""
     true = TrueRobot('sabian', seed=1)
@@ -283,23 +252,21 @@ def test_estimated_offsets_improve_the_centre_of_mass_over_the_sole():
     offsets[model.joint_index(model.config.torso.joints)] = 0.0
     captures = [replace(c, positions=c.positions + offsets) for c in true.captures(30)]
     found = Estimator(model).solve(captures)
-    known = RobotModel(config_with(model, corrections_after(
+    known = RobotModel(config_with(model.config, corrections_after(
         model.config, model.joint_names, errors_of(found, model))), model.urdf)
-    errors = {'measured': [], 'corrected': []}
-    for _ in range(20):
-        q = true.positions(('left',))
-        expected = over_left_sole(model, true.theta, q)
-        for kind, positions in (('measured', q + offsets),
-                                ('corrected', q + offsets - known.joint_offsets)):
-            errors[kind].append(over_left_sole(model, found.parameters, positions) - expected)
-    measured, corrected = (np.sqrt(np.mean(np.sum(np.square(e), axis=1)))
-                           for e in errors.values())
+    poses = [true.positions(('left',)) for _ in range(20)]
+    expected, measured, corrected = (
+        np.array([over_left_sole(model, theta, q + error) for q in poses])
+        for theta, error in ((true.theta, 0.0), (found.parameters, offsets),
+                             (found.parameters, offsets - known.joint_offsets)))
+    measured, corrected = (np.sqrt(np.mean(np.sum((e - expected) ** 2, axis=1)))
+                           for e in (measured, corrected))
     assert measured > 1.5e-3
     assert corrected < 0.4 * measured
 
 
 def over_left_sole(model, theta, positions):
     """Return x and y of the centre of mass in the left sole's frame, m."""
-    com = StaticsRegressor(model).com_matrix(positions) @ theta.ravel() / theta[:, 0].sum()
+    com = total_com(StaticsRegressor(model), theta, positions)
     sole = model.state(positions).pose_in_base(model.config.feet['left'].sole)
     return sole.inverse().apply(com)[:2]

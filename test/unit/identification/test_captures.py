@@ -11,7 +11,8 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The file of captures after a kill, on a full disk, and when somebody else has written it."""
+
+"""Captures: when a robot is still, which feet stand, and the file that survives all of it."""
 
 import json
 import os
@@ -19,11 +20,148 @@ import resource
 import signal
 import traceback
 
-from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.constants import GRAVITY
+from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.identification.captures.capture_log import CaptureLog
+from biped_com_ros.core.identification.captures.stillness import (
+    CaptureWindow, MotionDirections, StillnessOptions)
+from biped_com_ros.core.identification.captures.virtual_contacts import with_virtual_sensors
+from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pytest
 from support.statics_data import TrueRobot
+
+PLAY = 0.002
+OPTIONS = StillnessOptions(duration=0.5)
+
+
+def directions_after(*paths):
+    """Return the directions of one joint after it went along paths, rad."""
+    motions = MotionDirections(1, PLAY)
+    for q in np.concatenate(paths):
+        motions.update(np.array([q]))
+    return motions.directions[0]
+
+
+@pytest.mark.parametrize('sign', [1.0, -1.0])
+def test_the_last_motion_counts(sign):
+    there, back = np.linspace(0.0, 0.1 * sign, 50), np.linspace(0.1 * sign, 0.06 * sign, 50)
+    assert directions_after(there) == sign
+    assert directions_after(there, back) == -sign
+    assert directions_after(back, there[::-1], there) == sign
+
+
+def test_noise_and_settling_do_not_turn_it():
+    rng = np.random.default_rng(0)
+    there = np.linspace(0.0, 0.1, 50)
+    rest = 0.1 + 4e-4 * rng.standard_normal(2000)
+    assert directions_after(rest) == 0.0
+    assert directions_after(there, rest) == 1.0
+    assert directions_after(there, [0.1 - 1.9 * PLAY]) == 1.0
+    assert directions_after(there, [0.1 - 2.1 * PLAY]) == -1.0
+
+
+def test_what_was_not_measured_changes_nothing():
+    assert directions_after([np.nan, 0.0, 0.1, np.nan, np.nan]) == 1.0
+    assert directions_after([np.nan, np.nan]) == 0.0
+
+
+def test_a_capture_holds_how_each_joint_came_to_its_pose(tmp_path):
+    """The movement is forgotten by the averages, not by the directions; the file keeps them."""
+    true = TrueRobot('sabian')
+    exact = true.capture(('left', 'right'))
+    window = CaptureWindow(true.model, exact.up_frame, OPTIONS)
+    turn = np.linspace(-1.0, 1.0, len(exact.positions)).round()
+    for i in range(100):
+        q = exact.positions - turn * 0.05 * max(0.0, 1.0 - 0.05 * i)
+        window.add(0.01 * i, q, exact.torques, exact.wrenches, exact.up)
+        if i == 20:
+            window.clear()
+    capture = window.capture('one')
+    np.testing.assert_array_equal(capture.approach, turn)
+    log = CaptureLog(tmp_path / 'captures.json', true.model)
+    log.append(capture)
+    text = log.path.read_text()
+    np.testing.assert_array_equal(
+        CaptureLog(log.path, true.model).captures[0].approach, turn)
+    start = text.index(',\n   "approach"')
+    log.path.write_text(text[:start] + text[text.index(']', start) + 1:])  # as by 0.1.0
+    assert CaptureLog(log.path, true.model).captures[0].approach is None
+
+
+@pytest.mark.parametrize(('deviation', 'share', 'stands'), [
+    (0.0, 0.05, True), (0.03, 0.05, False), (0.03, 0.08, None), (0.03, 0.12, True),
+    (0.03, -0.05, False)])
+def test_a_foot_stands_if_its_load_is_certain(deviation, share, stands):
+    """Loads and deviations are shares of the weight; of virtual sensors, that weigh no foot."""
+    model = with_virtual_sensors(RobotModel.load('g1_as_sold'))
+    window = CaptureWindow(model, 'pelvis', OPTIONS)
+    weight = GRAVITY * model.mass
+    wrenches = np.zeros((2, 6))
+    wrenches[:, 2] = (1.0 - share) * weight, share * weight
+    window.force_deviations[:] = deviation * weight
+    for i in range(60):
+        window.add(0.01 * i, model.posture(), np.zeros(len(model.joint_names)), wrenches,
+                   np.array((0.0, 0.0, 1.0)))
+    if stands is None:
+        with pytest.raises(InputError, match='hardly touches'):
+            window.capture()
+    else:
+        assert window.capture().in_contact.tolist() == [True, stands]
+
+
+def watch_of(true, capture, samples=60, **changes):
+    """Feed a still robot's readings at 100 Hz."""
+    watch = CaptureWindow(true.model, capture.up_frame, OPTIONS)
+    for i in range(samples):
+        values = {'positions': capture.positions, 'torques': capture.torques,
+                  'wrenches': capture.wrenches + true.rng.normal(size=(len(capture.wrenches), 6)),
+                  'up': capture.up}
+        values.update({key: change(capture, i) for key, change in changes.items()})
+        watch.add(0.01 * i, **values)
+    return watch
+
+
+@pytest.mark.parametrize('standing', (('left',), ('right',), ('left', 'right')))
+def test_a_still_robot_is_averaged_and_its_standing_feet_are_found(standing):
+    true = TrueRobot('talos')
+    exact = true.capture(standing)
+    found = watch_of(true, exact).capture('one')
+    np.testing.assert_allclose(found.positions, exact.positions)
+    np.testing.assert_allclose(found.wrenches, exact.wrenches, atol=0.8)
+    np.testing.assert_array_equal(found.in_contact, exact.in_contact)
+    assert 0.05 < found.wrench_variance.mean() < 0.5  # of the mean, not of a sample
+    assert found.name == 'one' and found.torque_variance.max() < 1e-20
+
+
+@pytest.mark.parametrize(('samples', 'changes', 'problem'), [
+    (60, {'positions': lambda c, i: c.positions + 0.001 * i * (np.arange(27) == 6)},
+     "joint '{}' moved"),
+    (60, {'wrenches': lambda c, i: c.wrenches + 20.0 * np.sin(i)},
+     r'a force varies by 14\.1 N \(still_force_deviation 6 N\)'),
+    (60, {'up': lambda c, i: c.up + (0.001 * i, 0, 0)},
+     r'the robot tilted by .* deg \(at most 0\.23 deg\)'),
+    (5, {}, 'only 5 readings'), (20, {}, 's of readings')])
+def test_what_moves_is_not_captured(samples, changes, problem):
+    true = TrueRobot('sabian')
+    watch = watch_of(true, true.capture(('left',)), samples, **changes)
+    with pytest.raises(InputError, match=problem.format(true.model.joint_names[6])):
+        watch.capture()
+    watch.clear()
+    with pytest.raises(InputError, match='only 0 readings'):
+        watch.capture()
+
+
+@pytest.mark.parametrize(('load', 'problem'), [
+    (-0.2, "'right' carries .* N .* hardly touches"),
+    (np.nan, "foot 'right' has no readings")])
+def test_a_foot_that_hardly_touches_is_refused(load, problem):
+    true = TrueRobot('talos')
+    share = np.ones((len(true.model.config.wrench_sensors), 1))
+    share[list(true.model.config.wrench_sensors).index('right_foot')] = load
+    with pytest.raises(InputError, match=problem):
+        watch_of(true, true.capture(('left',)), wrenches=lambda c, i: share * c.wrenches).capture()
+
 
 NOBODY = 65534
 
