@@ -56,7 +56,7 @@ MUCH_BETTER = (C, 0.2), (LEVEL, 0.2), (V, 0.5)
     # Weight on compliant soles feigned a push at first, and the feet an acceleration.
     *(pytest.param('load', robot, 'sway', (1, 2), [(C, 0.1)], marks=thorough)
       for robot in ('g1', 'sabian', 'talos')),
-    ('links', 'biped', 'sway', (0, 1, 2), [(LEVEL, 1.0)]),
+    pytest.param('links', 'biped', 'sway', (0, 1, 2), [(LEVEL, 1.0)], marks=thorough),
     pytest.param('real', 'biped', 'push', (0, 1, 2), [], marks=thorough),
     pytest.param('real', 'g1', 'sway', (0, 1), [], marks=thorough),
     pytest.param('all', 'g1', 'sway', (0, 1), [], marks=thorough)])
@@ -80,6 +80,7 @@ def test_a_push_is_found_within_a_tenth_in_03_s():
         assert np.linalg.norm(push_estimate(result, 0.3) - PUSH) < 0.1 * np.linalg.norm(PUSH)
 
 
+@thorough
 def test_with_wrong_links_the_height_is_no_worse_than_that_of_the_model():
     rigs, results = made('links', 'biped', 'sway', (0, 1, 2))
     fused, kinematic = (np.sqrt(np.mean([r.rms(name, HEIGHT) ** 2 for r in results]))
@@ -148,6 +149,7 @@ class Lossy(Rig):
         return None if is_lost else wrenches
 
 
+@thorough
 def test_no_force_is_missed_after_a_gap_of_the_feet():
     result = Lossy(dt=DT).run('sway', 4.5)
     worst = np.abs(result.errors('fused', 0.0)).max(axis=0)

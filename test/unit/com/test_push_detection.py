@@ -13,8 +13,6 @@
 # limitations under the License.
 """Detection of pushes by innovations of the velocity."""
 
-from __future__ import annotations
-
 from biped_com_ros.core.com.push_detection import PushDetector
 from biped_com_ros.core.com.settings import ComFilterSettings
 import numpy as np

@@ -13,8 +13,6 @@
 # limitations under the License.
 """Wrench transforms and sums against Pinocchio's spatial algebra and first principles."""
 
-from __future__ import annotations
-
 import math
 
 from biped_com_ros.core.errors import InputError

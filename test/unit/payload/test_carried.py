@@ -13,8 +13,6 @@
 # limitations under the License.
 """The payload that is added to a model: its laws, against a URDF in which it is a part."""
 
-from __future__ import annotations
-
 from biped_com_ros.core.com.estimate import ComEstimate
 from biped_com_ros.core.com.momentum import Momentum
 from biped_com_ros.core.errors import InputError, UnknownNameError
@@ -28,6 +26,7 @@ from biped_com_ros.core.stability.zmp import ModelWrench
 from biped_com_ros.core.state.base import LocatedState
 from biped_com_ros.core.state.stance import Twist
 import numpy as np
+from numpy.testing import assert_allclose
 import pinocchio as pin
 import pytest
 
@@ -67,50 +66,37 @@ def moving(model, seed=0):
     return state.in_world(base), Twist(*generator.uniform(-0.5, 0.5, (2, 3)))
 
 
-def test_centre_of_mass_and_velocity_are_those_of_a_robot_with_a_heavier_hand(model):
-    state, twist = moving(model)
-    truth, _ = moving(heavier())
-    found = ComEstimate(
-        LocatedState(0, state, None, True, lambda _: twist), 9.81, carry(model).motion(state))
-    np.testing.assert_allclose(found.position, truth.com_in_world, atol=1e-12)
-    located = LocatedState(0, truth, None, True, lambda _: twist)
-    expected = truth.base.turn(*(
-        twist.linear + np.cross(twist.angular, truth.com_in_base) + truth.com_velocity_in_base))
-    np.testing.assert_allclose(
-        truth.base.turn(*carry(model).motion(state).velocity_with(
-            model.mass, twist.linear + np.cross(twist.angular, state.com_in_base)
-            + state.com_velocity_in_base, located.twist)), expected, atol=1e-12)
-    com, velocity = carry(model).motion(state).joined_with(
-        model.mass, state.com_in_world, state.base.turn(*(
-            twist.linear + np.cross(twist.angular, state.com_in_base)
-            + state.com_velocity_in_base)), state, twist)
-    np.testing.assert_allclose(com, truth.com_in_world, atol=1e-12)
-    np.testing.assert_allclose(velocity, expected, atol=1e-12)
+def velocity_of(state, twist):
+    """Return the velocity of the CoM along the axes of the base."""
+    return twist.linear + np.cross(twist.angular, state.com_in_base) + state.com_velocity_in_base
 
 
-def test_momentum_is_that_of_a_robot_with_a_heavier_hand(model):
-    state, twist = moving(model, 1)
-    heavy = heavier()
-    truth = Momentum(heavy).of(moving(heavy, 1)[0], twist)
-    load = carry(model).motion(state)
-    linear = state.base.rotation.dot(load.momentum_along_base(twist))
+def test_com_velocity_and_momentum_are_those_of_a_robot_with_a_heavier_hand(model):
+    (state, twist), (truth, _), load = moving(model), moving(heavier()), carry(model)
+    motion, turn = load.motion(state), state.base.turn
+    located = LocatedState(0, state, None, True, lambda _: twist)
+    assert_allclose(ComEstimate(located, 9.81, motion).position, truth.com_in_world, atol=1e-12)
+    expected, without = turn(*velocity_of(truth, twist)), velocity_of(state, twist)
+    assert_allclose(turn(*motion.velocity_with(model.mass, without, twist)), expected, atol=1e-12)
+    com, velocity = motion.joined_with(
+        model.mass, state.com_in_world, turn(*without), state, twist)
+    assert_allclose(com, truth.com_in_world, atol=1e-12)
+    assert_allclose(velocity, expected, atol=1e-12)
+    linear = state.base.rotation.dot(motion.momentum_along_base(twist))
     found = Momentum(model).of(state, twist) + np.concatenate((
-        linear, np.cross(load.place(state), linear)))
-    np.testing.assert_allclose(found, truth, atol=1e-10)
+        linear, np.cross(motion.place(state), linear)))
+    assert_allclose(found, Momentum(heavier()).of(truth, twist), atol=1e-10)
 
 
 def test_the_wrench_of_the_motion_contains_its_weight(model):
-    state, _ = moving(model, 2)
-    load, still = carry(model).motion(state), Twist(np.zeros(3), np.zeros(3))
-    state = model.state(np.zeros(len(model.joint_names))).in_world(state.base)
-    load = carry(model).motion(state)
-    filter_ = ModelWrench(model, method='static')
+    base, still = moving(model, 2)[0].base, Twist(np.zeros(3), np.zeros(3))
+    state = model.state(np.zeros(len(model.joint_names))).in_world(base)
+    load, dynamics = carry(model).motion(state), ModelWrench(model, method='static')
     for _ in range(400):
-        wrench = filter_.update(state, still, 0.002, None, load).model
+        wrench = dynamics.update(state, still, 0.002, None, load).model
     weight = 9.81 * (model.mass + MASS)
-    com = load.com_with(model.mass, state.com_in_base)
-    x, y, _ = state.base.place(*com.tolist())
-    np.testing.assert_allclose(wrench[2:5], (weight, y * weight, -x * weight), rtol=1e-9)
+    x, y, _ = state.base.place(*load.com_with(model.mass, state.com_in_base).tolist())
+    assert_allclose(wrench[2:5], (weight, y * weight, -x * weight), rtol=1e-9)
 
 
 @pytest.mark.parametrize('shares', [None, (0.5, 0.5), (1.0, 0.0)])
@@ -122,14 +108,13 @@ def test_gravity_compensation_balances_it_as_if_the_hand_were_heavier(model, sha
     gravity.use_inertials()
     found = gravity.load(state, up)
     truth = GravityModel(heavier()).load(moving(heavier(), 3)[0], up)
-    np.testing.assert_allclose(found.com, truth.com, atol=1e-12)
+    assert_allclose(found.com, truth.com, atol=1e-12)
     if shares is None:
-        np.testing.assert_allclose(
-            found.fixed_base_efforts(), truth.fixed_base_efforts(), atol=1e-10)
+        assert_allclose(found.fixed_base_efforts(), truth.fixed_base_efforts(), atol=1e-10)
         return
-    np.testing.assert_allclose(
-        found.on_contacts(shares).efforts, truth.on_contacts(shares).efforts, atol=1e-9)
-    np.testing.assert_allclose(found.on_contacts(shares).residual, np.zeros(6), atol=1e-9)
+    balanced = found.on_contacts(shares)
+    assert_allclose(balanced.efforts, truth.on_contacts(shares).efforts, atol=1e-9)
+    assert_allclose(balanced.residual, np.zeros(6), atol=1e-9)
 
 
 def test_it_enters_and_leaves_by_its_rate_and_never_steps(model):
@@ -149,8 +134,7 @@ def test_it_enters_and_leaves_by_its_rate_and_never_steps(model):
 
 
 def test_from_hand_to_hand_it_goes_through_zero(model):
-    carried = CarriedPayload(model, CarriedSettings(rate=10.0))
-    links = []
+    carried, links = CarriedPayload(model, CarriedSettings(rate=10.0)), []
     for step in range(400):
         stamp = SECOND + 2_000_000 * step
         carried.receive(LINK if step < 150 else 'l_gripper', 1.0, COM, stamp)
@@ -168,14 +152,15 @@ def test_a_zero_of_the_clock_or_a_message_of_the_future_is_no_payload_for_ever(m
     assert carried.mass == 0.0
 
 
-def test_what_is_not_plausible_is_refused(model):
+@pytest.mark.parametrize(('link', 'mass', 'com', 'kind', 'problem'), [
+    *((LINK, mass, com, InputError, None) for mass, com in (
+        (-0.1, COM), (float('nan'), COM), (200.0, COM), (1.0, COM * 100.0),
+        (1.0, (0.0, float('nan'), 0.0)))),
+    ('r_griper', 1.0, COM, UnknownNameError, 'r_gripper')])
+def test_what_is_not_plausible_is_refused(model, link, mass, com, kind, problem):
     carried = CarriedPayload(model)
-    for mass, com in ((-0.1, COM), (float('nan'), COM), (200.0, COM), (1.0, COM * 100.0),
-                      (1.0, (0.0, float('nan'), 0.0))):
-        with pytest.raises(InputError):
-            carried.receive(LINK, mass, com, SECOND)
-    with pytest.raises(UnknownNameError, match='r_gripper'):
-        carried.receive('r_griper', 1.0, COM, SECOND)
+    with pytest.raises(kind, match=problem):
+        carried.receive(link, mass, com, SECOND)
     carried.update(SECOND)
     assert carried.mass == 0.0 and carried.motion(model.state(model.posture('stand'))) is None
 
@@ -189,7 +174,7 @@ def test_the_feet_without_the_load_have_the_other_weight_and_moments(model):
     expected = np.array(sum_wrenches(wrenches, soles.tolist()))
     expected[2] -= 20.0
     expected[3:] -= np.cross(place, (0.0, 0.0, 20.0))
-    np.testing.assert_allclose(found, expected, atol=1e-9)
+    assert_allclose(found, expected, atol=1e-9)
 
 
 def test_efforts_follow_it_within_the_rate_limit(model):

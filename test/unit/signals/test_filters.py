@@ -13,8 +13,6 @@
 # limitations under the License.
 """The low-pass against SciPy's Butterworth design and against what a low-pass must do; means."""
 
-from __future__ import annotations
-
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.signals.filters import (Differentiator, LowPass, MovingAverage, NoiseMeter)
 from biped_com_ros.core.signals.means import RecentMean

@@ -13,8 +13,6 @@
 # limitations under the License.
 """Sets of samples taken at the same instant, in whatever order they arrive."""
 
-from __future__ import annotations
-
 from biped_com_ros.core.signals.synchronizer import ApproximateSynchronizer, ReferenceSynchronizer
 import numpy as np
 import pytest

@@ -13,8 +13,7 @@
 # limitations under the License.
 """Located states from stamped samples, against motion whose truth is known."""
 
-from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
-from biped_com_ros.core.geometry.wrench import transform_wrench
+from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.state.base import BaseSettings
 from biped_com_ros.core.state.contacts import ContactHistory
 from biped_com_ros.core.state.estimator import StateEstimator, SynchronizedSettings
@@ -120,33 +119,6 @@ def test_without_wrenches_there_is_a_state_only_where_they_are_optional(motion, 
         assert state.wrenches is None and not state.contacts_measured
 
 
-def test_wrenches_of_any_frame_of_the_foot_are_moved_to_its_sole(motion):
-    estimator, model = synchronized(motion), motion.model
-    link = model.config.feet['left'].sole
-    pose = (model.state(motion.joints(0.0)[0]).pose_in_base(link).inverse()
-            @ motion.sole_in_base(0.0, 0))
-    feed(estimator, samples(motion, 1, keys=('joints', 'base')))
-    moved = transform_wrench(pose.rotation, pose.position, wrenches(0.0)[0])
-    assert not estimator.add_wrench(0, START, moved, link)
-    located, = estimator.add_wrench(1, START, wrenches(0.0)[1], model.config.sole_frame('right'))
-    assert_allclose(located.wrenches, wrenches(0.0), atol=1e-12)
-    for frame, kind, problem in ((model.config.base_link, ConfigurationError, 'not fixed to its'),
-                                 ('l_shoe', UnknownNameError, "unknown frame 'l_shoe'")):
-        with pytest.raises(kind, match=problem):
-            estimator.add_wrench(0, START + MS, moved, frame)
-
-
-def test_the_latest_mode_locates_at_once_and_propagates_the_orientation(motion):
-    estimator = StateEstimator(motion.model, BaseSettings())
-    estimator.add_base(START, *imu(motion, 0.5))
-    assert not estimator.add_base(START, *imu(motion, 0.5))
-    located, = estimator.add_joints(START + 2 * MS, motion.state(0.502))
-    assert_allclose(located.state.base.rotation, motion.base(0.502).rotation, atol=1e-5)
-    still = motion.base(0.5).rotation
-    assert np.abs(located.state.base.rotation - still).max() > 1e-4
-    assert not located.contacts_measured
-
-
 def test_an_unknown_base_is_explained(motion):
     estimator = StateEstimator(motion.model, BaseSettings(timeout=0.1))
     assert not estimator.add_joints(START, motion.state(0.0))
@@ -159,24 +131,6 @@ def test_an_unknown_base_is_explained(motion):
     estimator.use(BaseSettings(timeout=0.05))
     assert not estimator.add_joints(START + 102 * MS, motion.state(0.102))
     assert '(base_timeout 0.05 s)' in estimator.base.problem
-
-
-def test_after_the_clock_was_set_back_the_world_starts_anew(motion):
-    def estimator(*contacts):
-        history = ContactHistory(2, 1e6)
-        for ns, in_contact in contacts:
-            history.add(ns, in_contact)
-        return StateEstimator(motion.model, BaseSettings(), contacts=history)
-
-    def at(some, ns, t):
-        some.add_base(ns, *imu(motion, t))
-        return some.add_joints(ns, motion.state(t))[0].state.base.position
-    walking = estimator((START, LEFT), (START + MS, RIGHT))
-    at(walking, START, 1.0)
-    before = at(walking, START + MS, 1.5)
-    again = at(walking, 10 * MS, 1.5)
-    assert_array_equal(again, at(estimator((0, RIGHT)), 10 * MS, 1.5))
-    assert np.abs(again - before).max() > 1e-3
 
 
 @pytest.mark.parametrize('legs_measure', [True, False])

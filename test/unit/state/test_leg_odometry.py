@@ -21,16 +21,15 @@ from biped_com_ros.core.state.stance import LowestSoles, Stance
 import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
 import pytest
-from scipy.spatial.transform import Rotation
 from support.stance_motion import BOTH, H, LEFT, NONE, RIGHT, SwayingMotion
 
 
 class Legs:
     """A motion and its odometry."""
 
-    def __init__(self, seed=8, motion=None, guess=None):
+    def __init__(self, seed=8, motion=None):
         self.motion = motion or SwayingMotion(seed)
-        self.odometry = LegOdometry(self.motion.model, self.motion.imu, *filter(None, [guess]))
+        self.odometry = LegOdometry(self.motion.model, self.motion.imu)
 
     def at(self, t, contacts, *ns):
         """Update with an instant; return the pose of the base."""
@@ -229,17 +228,6 @@ def test_reset_begins_at_the_origin_again():
     legs.at(0.5, RIGHT)
     legs.odometry.reset()
     assert_array_equal(legs.at(0.0, LEFT).position, first)
-
-
-def test_unmeasured_contacts_are_those_of_the_lowest_soles():
-    legs = Legs(11, guess=LowestSoles(0.01))
-    # The left sole is nailed; turn the world so that the right one is far above or far below.
-    state = legs.motion.state(0.0)
-    down = state.placements_in_base(legs.motion.model.soles)[:, 3]
-    lean = Rotation.align_vectors([[0.0, 0.0, 1.0]], [down[1] - down[0]])[0].as_matrix()
-    for turn, expected in ((np.eye(3), LEFT), (np.diag([1.0, -1.0, -1.0]), RIGHT)):
-        legs.odometry.update(state, turn @ lean @ state.pose_in_base('imu_link').rotation)
-        assert legs.odometry.stance.in_contact == expected
 
 
 def test_the_lowest_soles_have_hysteresis_and_the_lowest_that_touches_is_the_ground():

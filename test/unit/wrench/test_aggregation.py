@@ -13,8 +13,6 @@
 # limitations under the License.
 """Readings made from known forces have to come out as those forces."""
 
-from __future__ import annotations
-
 import dataclasses
 
 from biped_com_ros.core.errors import ConfigurationError

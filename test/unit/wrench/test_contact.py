@@ -13,8 +13,6 @@
 # limitations under the License.
 """The contact's Schmitt trigger: thresholds, hysteresis, dwell."""
 
-from __future__ import annotations
-
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.wrench.contact import ContactDetector, ContactThresholds
 import pytest

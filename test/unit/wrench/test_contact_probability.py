@@ -13,8 +13,6 @@
 # limitations under the License.
 """Probabilities of contact by force and by height."""
 
-from __future__ import annotations
-
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.wrench.contact_probability import (

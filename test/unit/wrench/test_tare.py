@@ -13,8 +13,6 @@
 # limitations under the License.
 """Tare: what is averaged, what is refused, what is kept in the file."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 

@@ -13,8 +13,6 @@
 # limitations under the License.
 """Foot wrenches from joint torques and an IMU, against forces that are known."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from biped_com_ros.core.com.settings import ComFilterSettings

@@ -13,8 +13,6 @@
 # limitations under the License.
 """Forces on hands from joint torques, against what the motors of a known robot have to do."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from biped_com_ros.core.constants import GRAVITY
@@ -199,48 +197,6 @@ def test_the_first_instants_wait_for_the_low_pass(model, weight):
     found = [hands.update(10 ** 9 + 2 * MS * step, instant.state, instant.efforts, instant.gyro,
                           instant.acceleration) for step in range(20)]
     assert found == [False] * 12 + [True] * 8  # three time constants of 8 ms
-
-
-def test_errors_stay_within_the_covariance(model, bare, weight):
-    """Masses, friction and gains of the feet's sensors that the model lacks."""
-    random = np.random.default_rng(0)
-    settings = VirtualHandSettings(**AT_ONCE)
-    hands = VirtualHandForces(model, settings), VirtualHandForces(bare, settings)
-    deviations = hands[0].row_deviations[6:]
-    rows = [model.joint_names.index(name) for name in hands[0].external.names]
-    inside = [[], []]
-    for k in range(100):
-        forces = on_hands(weight) * random.uniform(-1.0, 1.0, (2, 1))
-        feet = on_feet(weight) * random.uniform(0.5, 1.0)
-        instant = moving(with_other_masses(model, random), feet, seed=k, speed=0.3, spread=0.2,
-                         posture=bent(model), hands=forces)
-        wrong = np.zeros(len(model.joint_names))
-        wrong[rows] = deviations * random.standard_normal(len(rows))
-        wrong[~np.isin(model.joint_names, model.actuated_joint_names)] = 0.0
-        for each, its, used in zip(hands, inside, (model, bare)):
-            estimate(used, instant, feet * random.normal(1.0, 0.02, (2, 1)), efforts=wrong,
-                     hands=each, stamp_ns=(k + 1) * 10 ** 9)
-            its.append(np.abs(each.estimates - forces).reshape(-1) < 1.96 * np.sqrt(
-                each.covariance.diagonal()))
-    for its in inside:
-        assert 0.9 < np.mean(its) < 0.99
-
-
-def with_other_masses(model, random):
-    """Return the robot with links that are wrong as stated: 8 % and 5 mm."""
-    other = RobotModel(model.config, model.urdf)
-    settings = VirtualHandSettings()
-    links = other.frames(other.link_names)
-    for joint, pose, mass, centre in zip(links.joints, links.poses_in_joint(),
-                                         other.link_masses, other.link_coms_in_link):
-        inertia = other.pin_model.inertias[int(joint)]
-        its = mass * settings.link_mass * random.standard_normal()
-        moved = mass * settings.link_com * random.standard_normal(3)
-        total = inertia.mass + its
-        moment = inertia.mass * inertia.lever + its * pose.apply(centre) + moved
-        inertia.mass, inertia.lever = total, moment / total
-        other.pin_model.inertias[int(joint)] = inertia
-    return other
 
 
 def test_hands_with_sensors_beside_virtual_ones(weight):

@@ -13,8 +13,6 @@
 # limitations under the License.
 """What the weight check says about sensors that are right, reversed, or not tared."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from biped_com_ros.core.constants import GRAVITY
