@@ -196,7 +196,7 @@ class Stepping:
         return self.measure(t, *self.posture_at(round(100.0 * t) % 200), track)
 
     def posture_at(self, k):
-        """Return state and shares of the weight on the feet so many instants after a step began."""
+        """Return the state and shares of the weight on the feet, k instants after a step began."""
         if k not in self.postures:
             positions, loads = self.model.posture(), [0.5, 0.5]
             if k % 100 >= 30:
