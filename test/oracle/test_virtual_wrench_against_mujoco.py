@@ -57,7 +57,7 @@ class VirtualFeetRobot(SimulatedRobot):
         stamp_ns = 10**9 + round(1e9 * plant.dt) * self.count
         state = self.model.state(observation.joint_positions, observation.joint_velocities)
         self.feet.add_joints(stamp_ns, state, observation.joint_efforts)
-        self.feet.add_imu(stamp_ns, *self.imu(observation))
+        self.feet.add_imu(stamp_ns, *self.inertial(observation))
         return (self.feet.sensors.wrenches.copy(), self.feet.deviations,
                 plant.truth().sole_wrenches.copy())
 

@@ -42,7 +42,7 @@ def aggregate(robot, observation, offsets=None):
     """Return wrenches by foot and the total."""
     aggregation, feet, total = WrenchAggregation(robot.model, AggregationSettings()), {}, None
     aggregation.set_state(robot.model.state(observation.joint_positions),
-                          robot.imu(observation)[0])
+                          robot.inertial(observation)[0])
     for i, wrench in enumerate(observation.wrenches):
         if offsets is not None:
             aggregation.channels[i].set_offset(offsets[i])

@@ -17,14 +17,13 @@ from __future__ import annotations
 
 from biped_com_ros.core.geometry.pose import rotation_from_quaternion
 from biped_com_ros.core.gravity.compensation import CompensationSettings, GravityCompensator
-from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.payload.carried import CarriedPayload
 from biped_com_ros.core.payload.estimator import PayloadEstimator
 from biped_com_ros.core.payload.residuals import PayloadMeasurement
 from biped_com_ros.core.wrench.aggregation import AggregationSettings, WrenchAggregation
-from biped_com_ros.sim.interface import PlantOptions, SensorOptions
-from biped_com_ros.sim.plant import Plant
+from biped_com_ros.sim.interface import SensorOptions
 import numpy as np
+from support.simulated import SimulatedRobot
 
 NOISE = SensorOptions(
     encoder_noise=2e-4, velocity_noise=0.01, effort_noise=0.1, force_noise=1.0, torque_noise=0.05,
@@ -33,7 +32,7 @@ NOISE = SensorOptions(
 EVERY = 10
 
 
-class CarryingRobot:
+class CarryingRobot(SimulatedRobot):
     """
     A robot in MuJoCo whose nodes' core runs as in the nodes: averages at 50 Hz, efforts at 500 Hz.
 
@@ -41,15 +40,12 @@ class CarryingRobot:
     """
 
     def __init__(self, name, measured=('feet', 'efforts', 'hands'), compensates=False, **options):
-        self.model = model = RobotModel.load(name)
-        self.plant = Plant(model.config, model.urdf, PlantOptions(**options), model.joint_names,
-                           model.link_names)
-        self.plant.reset()
+        super().__init__(name, **options)
+        model = self.model
         self.aggregation = WrenchAggregation(model, AggregationSettings())
         self.aggregation.is_state_current = True
         self.estimator, self.carried = PayloadEstimator(model), CarriedPayload(model)
         self.measured = measured
-        self.imu = list(model.config.imus.values()).index(model.config.imu)
         self.command, self.stamp_ns = self.plant.hold(), 10 ** 9
         self.compensator = GravityCompensator(model, CompensationSettings(support='all'))
         self.compensator.gravity_model.payload = self.carried
@@ -87,15 +83,14 @@ class CarryingRobot:
     def step(self):
         observation = self.observation = self.plant.step(self.command)
         self.stamp_ns += round(1e9 * self.plant.dt)
-        attitude = rotation_from_quaternion(observation.imu_quaternions[self.imu])
+        attitude, angular_velocity, acceleration = self.inertial(observation)
         self.state = self.model.state(observation.joint_positions, observation.joint_velocities)
         self.aggregation.set_state(self.state, attitude)
         for i, wrench in enumerate(observation.wrenches):
             self.aggregation.update(i, wrench, self.stamp_ns)
         feet, hands = (np.array([body.wrench for body in self.aggregation.bodies
                                  if body.is_foot == is_foot]) for is_foot in (True, False))
-        sample = (observation.joint_efforts, observation.angular_velocities[self.imu],
-                  observation.linear_accelerations[self.imu], feet, hands)
+        sample = observation.joint_efforts, angular_velocity, acceleration, feet, hands
         self.sums = [a + b for a, b in zip(self.sums, sample)] if self.count else list(sample)
         self.count += 1
         if self.count == EVERY:

@@ -17,13 +17,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from biped_com_ros.core.geometry.pose import rotation_from_quaternion
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.wrench.aggregation import AggregationSettings, WrenchAggregation
 from biped_com_ros.core.wrench.virtual_hand_forces import VirtualHandForces, VirtualHandSettings
-from biped_com_ros.sim.interface import PlantOptions
-from biped_com_ros.sim.plant import Plant
 import numpy as np
+from support.simulated import SimulatedRobot
 
 
 def with_virtual_hands(model, feet=None):
@@ -36,7 +34,7 @@ def with_virtual_hands(model, feet=None):
     return RobotModel(replace(config, hands=hands, feet=changed), model.urdf)
 
 
-class GrippingRobot:
+class GrippingRobot(SimulatedRobot):
     """
     A simulated robot that the estimator of the forces on its hands runs for, at 500 Hz.
 
@@ -49,17 +47,12 @@ class GrippingRobot:
     """
 
     def __init__(self, name='biped', posture='stand', feet=None, settings=None, **options):
-        real = RobotModel.load(name)
-        self.model = model = with_virtual_hands(real, feet)
-        self.plant = Plant(real.config, real.urdf, PlantOptions(**options), model.joint_names,
-                           model.link_names)
-        self.plant.reset(posture)
+        super().__init__(name, posture=posture, **options)
+        self.model = model = with_virtual_hands(self.model, feet)
         self.hands = VirtualHandForces(model, settings or VirtualHandSettings())
         self.aggregation = WrenchAggregation(model, AggregationSettings(low_pass_cutoff=50.0))
-        self.imu = list(model.config.imus.values()).index(model.config.imu)
         self.frames = [hand.frame for hand in model.config.hands.values()]
         self.command, self.stamp_ns = self.plant.hold(), 10 ** 9
-        self.weight = 9.81 * model.mass
         self.found = []
 
     def grip(self, hand, share):
@@ -84,7 +77,7 @@ class GrippingRobot:
     def step(self):
         observation = self.plant.step(self.command)
         self.stamp_ns += round(1e9 * self.plant.dt)
-        attitude = rotation_from_quaternion(observation.imu_quaternions[self.imu])
+        attitude, angular_velocity, acceleration = self.inertial(observation)
         state = self.state = self.model.state(
             observation.joint_positions, observation.joint_velocities)
         self.aggregation.set_state(state, attitude)
@@ -94,9 +87,8 @@ class GrippingRobot:
                 self.aggregation.update(i, wrench, self.stamp_ns)
             others = [body.wrench_values for body in self.aggregation.feet]
         hands = self.hands
-        if hands.update(self.stamp_ns, state, observation.joint_efforts,
-                        observation.angular_velocities[self.imu],
-                        observation.linear_accelerations[self.imu], others):
+        if hands.update(self.stamp_ns, state, observation.joint_efforts, angular_velocity,
+                        acceleration, others):
             deviations = np.sqrt(hands.covariance.diagonal()).reshape(-1, 3)
             self.found.append((hands.estimates.copy(), deviations, self.true_forces(),
                                np.array(hands.touching), hands.forces.copy(),

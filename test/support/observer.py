@@ -133,7 +133,7 @@ def stamp(message: Any) -> int:
 
 
 def vectors(messages: list[Any], field: str = 'point') -> dict[int, Any]:
-    """Return the vectors (3,) of messages by stamp, ns."""
+    """Return what messages have in a field, (3,), by stamp, ns."""
     return {stamp(message): np.array([getattr(getattr(message, field), axis) for axis in 'xyz'])
             for message in messages}
 

@@ -33,16 +33,18 @@ class SimulatedRobot:
         Of the robot.
     plant_options
         Those of the simulation, or fields of them.
+    posture
+        At the beginning.
 
     """
 
-    def __init__(self, name, plant_options=None, **fields):
+    def __init__(self, name, plant_options=None, posture='stand', **fields):
         self.model = model = RobotModel.load(name)
         self.plant = Plant(model.config, model.urdf, plant_options or PlantOptions(**fields),
                            model.joint_names, model.link_names)
-        self.plant.reset()
+        self.plant.reset(posture)
         self.weight = 9.81 * model.mass
-        self._imu = list(model.config.imus.values()).index(model.config.imu)
+        self.imu = list(model.config.imus.values()).index(model.config.imu)
 
     def push(self, share, seconds):
         """Push the base by a share of the weight, (3,), in the world."""
@@ -55,11 +57,11 @@ class SimulatedRobot:
             observation = self.plant.step()
         return observation
 
-    def imu(self, observation):
+    def inertial(self, observation):
         """Return what the IMU measures: orientation (3, 3), angular velocity, acceleration."""
-        return (rotation_from_quaternion(observation.imu_quaternions[self._imu]),
-                observation.angular_velocities[self._imu],
-                observation.linear_accelerations[self._imu])
+        return (rotation_from_quaternion(observation.imu_quaternions[self.imu]),
+                observation.angular_velocities[self.imu],
+                observation.linear_accelerations[self.imu])
 
     def true_base(self):
         """Return the true pose of the base in the world."""
@@ -77,5 +79,5 @@ class SimulatedRobot:
         return Capture(
             positions=observation.joint_positions.copy(), wrenches=wrenches * signs,
             in_contact=np.ones(len(config.feet), dtype=bool),
-            up=self.imu(observation)[0][2].copy(), up_frame=config.imu.frame,
+            up=self.inertial(observation)[0][2].copy(), up_frame=config.imu.frame,
             torques=observation.joint_efforts.copy(), name=name)

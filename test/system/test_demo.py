@@ -242,7 +242,7 @@ def check_walks(output):
 
 
 def check_pushes(output):
-    """The margin falls, it is warned of, and the fall is announced."""
+    """Check that the margin falls, that it is warned of, and that the fall is announced."""
     rows = [(float(force), float(margin), then) for force, margin, then in re.findall(
         r'push of ([\d.]+) N +(-?\d+) mm +(.+)', output)]
     assert len(rows) >= 3, output[-2000:]

@@ -90,11 +90,6 @@ def test_another_distribution_has_an_environment_of_its_own():
             } == {path.name for path in plan.inputs}
 
 
-def test_unknown_distribution_is_refused_with_the_known_ones():
-    with pytest.raises(environment.SetupError, match=r"'rolling'.*jazzy, kilted"):
-        environment.make_plan('runtime', 'rolling', False, bare())
-
-
 def test_sourced_ros_is_used(ros):
     plan = environment.make_plan('runtime', '', False, ros)
     assert (plan.kind, plan.distribution) == ('sourced', 'jazzy')
@@ -103,21 +98,15 @@ def test_sourced_ros_is_used(ros):
     assert not any(path.name.startswith('ros-') for path in plan.inputs)
 
 
-def test_sourced_ros_whose_rclpy_cannot_be_imported_is_an_error(ros):
-    ros['AMENT_PREFIX_PATH'] = '/nowhere'
-    with pytest.raises(environment.SetupError, match='ros-jazzy-rclpy'):
-        environment.make_plan('runtime', '', False, ros)
-
-
-def test_another_than_the_sourced_distribution_is_an_error(ros):
-    with pytest.raises(environment.SetupError, match='DISTRO=kilted, but ROS 2 jazzy is sourced'):
-        environment.make_plan('runtime', 'kilted', False, ros)
-
-
-def test_too_old_a_distribution_is_an_error(ros):
-    ros['ROS_DISTRO'] = 'humble'
-    with pytest.raises(environment.SetupError, match=r'humble.*Jazzy is the oldest'):
-        environment.make_plan('runtime', '', False, ros)
+@pytest.mark.parametrize('sourced, distribution, match', [
+    ({}, 'rolling', r"'rolling'.*jazzy, kilted"),
+    ({'AMENT_PREFIX_PATH': '/nowhere'}, '', 'ros-jazzy-rclpy'),
+    ({'ROS_DISTRO': 'jazzy'}, 'kilted', 'DISTRO=kilted, but ROS 2 jazzy is sourced'),
+    ({'ROS_DISTRO': 'humble'}, '', r'humble.*Jazzy is the oldest')])
+def test_a_distribution_that_cannot_be_used_is_an_error(ros, sourced, distribution, match):
+    with pytest.raises(environment.SetupError, match=match):
+        environment.make_plan('runtime', distribution, False,
+                              {**ros, **sourced} if sourced else bare())
 
 
 def test_each_level_contains_those_below():
@@ -174,43 +163,47 @@ def test_a_sourced_ros_gets_pinocchio_from_apt(plan, monkeypatch):
 # ------------------------------------------------------------------------------------- stamps
 
 
-def test_finished_environment_is_not_touched(plan, monkeypatch):
-    environment.write_stamps(plan, [environment.fingerprint(plan)])
-    monkeypatch.setattr(environment, 'run_steps', pytest.fail)
-    environment.set_up([plan])
-
-
-def test_higher_level_is_good_for_lower_ones(plan, monkeypatch):
-    higher = dataclasses.replace(plan, inputs=(*plan.inputs, REQUIREMENTS / 'test.in'))
-    monkeypatch.setattr(environment, 'check_machine', lambda plan: None)
-    monkeypatch.setattr(environment, 'run_steps', lambda plan, steps: None)
-    environment.set_up([plan, higher])
-    monkeypatch.setattr(environment, 'run_steps', pytest.fail)
-    environment.set_up([plan])
-
-
-def test_lower_level_is_extended(plan, monkeypatch):
-    environment.write_stamps(plan, [environment.fingerprint(plan)])
-    higher = dataclasses.replace(plan, inputs=(*plan.inputs, REQUIREMENTS / 'test.in'))
-    chosen = []
-    monkeypatch.setattr(environment, 'check_machine', lambda plan: None)
-    monkeypatch.setattr(environment, 'run_steps', lambda plan, steps: chosen.append(steps))
-    environment.set_up([plan, higher])
-    assert chosen == [environment.EXTEND_STEPS['wheels']]
-
-
-def test_a_new_lock_file_does_not_cost_the_higher_level(plan, monkeypatch, tmp_path):
-    higher = dataclasses.replace(plan, inputs=(*plan.inputs, REQUIREMENTS / 'test.in'))
-    environment.write_stamps(plan, [environment.fingerprint(p) for p in (plan, higher)])
-    changed = tmp_path / 'jazzy.txt'
-    changed.write_text(plan.lock.read_text() + 'another==1.0\n')
-    plan, higher = (dataclasses.replace(p, lock=changed) for p in (plan, higher))
+@pytest.fixture
+def steps(monkeypatch):
+    """Return a list of the set-ups that are done from now on: plans and their steps."""
     done = []
     monkeypatch.setattr(environment, 'check_machine', lambda plan: None)
     monkeypatch.setattr(environment, 'run_steps', lambda *step: done.append(step))
-    environment.set_up([plan], lambda: [higher])
-    assert done == [(higher, environment.CREATE_STEPS['wheels'])]
-    assert environment.read_stamps(plan) == [environment.fingerprint(p) for p in (plan, higher)]
+    return done
+
+
+def higher_than(plan):
+    return dataclasses.replace(plan, inputs=(*plan.inputs, REQUIREMENTS / 'test.in'))
+
+
+def test_a_finished_environment_is_good_for_its_level_and_extended_for_a_higher_one(plan, steps):
+    environment.write_stamps(plan, [environment.fingerprint(plan)])
+    environment.set_up([plan])
+    assert not steps
+    environment.set_up([plan, higher_than(plan)])
+    assert [chosen for _, chosen in steps] == [environment.EXTEND_STEPS['wheels']]
+
+
+def test_higher_level_is_good_for_lower_ones(plan, steps):
+    environment.set_up([plan, higher_than(plan)])
+    steps.clear()
+    environment.set_up([plan])
+    assert not steps
+
+
+def test_a_new_lock_file_does_not_cost_the_higher_level(plan, steps, tmp_path):
+    environment.write_stamps(plan, [environment.fingerprint(p) for p in (plan, higher_than(plan))])
+    plan = dataclasses.replace(plan, lock=changed_lock(plan, tmp_path))
+    environment.set_up([plan], lambda: [higher_than(plan)])
+    assert steps == [(higher_than(plan), environment.CREATE_STEPS['wheels'])]
+    assert environment.read_stamps(plan) == [
+        environment.fingerprint(p) for p in (plan, higher_than(plan))]
+
+
+def changed_lock(plan, directory):
+    file = directory / 'jazzy.txt'
+    file.write_text(plan.lock.read_text() + 'another==1.0\n')
+    return file
 
 
 def test_interrupted_set_up_leaves_no_stamp(plan):
@@ -245,10 +238,8 @@ def test_stamps_do_not_count_when_the_interpreter_is_gone(plan):
 
 
 def test_fingerprint_depends_on_the_versions(plan, tmp_path):
-    changed = tmp_path / 'jazzy.txt'
-    changed.write_text(plan.lock.read_text() + 'another==1.0\n')
-    assert (environment.fingerprint(dataclasses.replace(plan, lock=changed))
-            != environment.fingerprint(plan))
+    changed = dataclasses.replace(plan, lock=changed_lock(plan, tmp_path))
+    assert environment.fingerprint(changed) != environment.fingerprint(plan)
 
 
 # ------------------------------------------------------------------------------------ running
@@ -293,9 +284,12 @@ def test_messages_are_built_below_a_path_in_ascii(tmp_path, name):
     assert (directory / 'here').exists()
 
 
-def test_failed_step_shows_the_end_of_the_log(plan):
-    command = [sys.executable, '-c', 'print("the reason"); raise SystemExit(3)']
-    with (pytest.raises(environment.SetupError, match=r'(?s)the reason.*code 3.*setup\.log'),
+@pytest.mark.parametrize('command, match', [
+    ([sys.executable, '-c', 'print("the reason"); raise SystemExit(3)'],
+     r'(?s)the reason.*code 3.*setup\.log'),
+    (['no-such-cmake'], 'cmake` cannot be started: No such')])
+def test_a_failed_step_is_named_with_the_end_of_the_log(plan, command, match):
+    with (pytest.raises(environment.SetupError, match=match),
           environment.Progress('step') as progress):
         environment.call(plan, progress, command)
 
@@ -329,12 +323,6 @@ def test_ctrl_c_in_the_set_up_prints_what_the_next_start_does(monkeypatch, capsy
     monkeypatch.setattr(environment, 'set_up', interrupt)
     assert environment.main([]) == 130
     assert 'Interrupted; the next start begins the set-up again' in capsys.readouterr().err
-
-
-def test_a_command_that_is_not_there_is_named(plan):
-    with (pytest.raises(environment.SetupError, match='cmake` cannot be started: No such'),
-          environment.Progress('step') as progress):
-        environment.call(plan, progress, ['no-such-cmake'])
 
 
 def test_wheels_are_shielded_from_other_environments(plan):
@@ -436,6 +424,7 @@ def test_what_is_needed_is_found_in_a_lock(tmp_path):
         assert [p.name for p in environment.needed_by([requirement], packages)] == found
 
 
+@pytest.mark.thorough
 def test_a_package_that_is_not_the_locked_one_is_refused(plan, tmp_path, monkeypatch):
     """With pip itself: a wheel that somebody has exchanged is not installed."""
     wheel = tmp_path / 'tiny-1.0-py3-none-any.whl'

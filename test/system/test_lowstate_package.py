@@ -89,6 +89,7 @@ def made():
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(1200)
 def test_the_bridge_receives_the_vendors_type(installed, tmp_path):
     sent = made()
@@ -102,7 +103,7 @@ def test_the_bridge_receives_the_vendors_type(installed, tmp_path):
         'PYTHONPATH': os.pathsep.join((str(modules), *filter(None, sys.path)))}
     script = Path(__file__).parents[1] / 'support' / 'low_state_peer.py'
     done = subprocess.run([sys.executable, str(script), str(file)], env=environment, text=True,
-                          capture_output=True, timeout=120)
+                          capture_output=True, timeout=600)
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.strip().splitlines()[-1])
     # rosidl writes the bytes that rosbags wrote, but for padding.

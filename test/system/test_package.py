@@ -119,87 +119,66 @@ def imported_packages():
         else [node.module] if isinstance(node, ast.ImportFrom) else [])}
 
 
-def test_manifest_names_what_is_imported():
+def test_manifest_names_what_is_imported_and_what_launch_files_start_and_include():
     imported = imported_packages() - sys.stdlib_module_names - {NAME}
     assert {'rclpy', 'numpy', 'pinocchio'} <= imported
-    keys = {PACKAGES.get(name, name) for name in imported - NOT_FROM_APT}
-    missing = keys - {depend.name for depend in parse_package(str(ROOT)).exec_depends}
-    assert not missing, f'add <exec_depend> to package.xml: {missing}'
-
-
-def test_manifest_names_what_launch_files_start_and_include():
     text = '\n'.join(path.read_text() for path in (ROOT / 'launch').glob('*.xml'))
-    used = set(re.findall(r'pkg="(\w+)"|find-pkg-share (\w+)', text))
-    named = {name for pair in used for name in pair if name}
-    assert {'rviz2', 'tf2_ros', 'ros_gz_sim'} <= named
-    missing = named - {depend.name for depend in parse_package(str(ROOT)).exec_depends} - {NAME}
+    launched = {name for pair in re.findall(r'pkg="(\w+)"|find-pkg-share (\w+)', text)
+                for name in pair if name}
+    assert {'rviz2', 'tf2_ros', 'ros_gz_sim'} <= launched
+    needed = {PACKAGES.get(name, name) for name in imported - NOT_FROM_APT} | launched - {NAME}
+    missing = needed - {depend.name for depend in parse_package(str(ROOT)).exec_depends}
     assert not missing, f'add <exec_depend> to package.xml: {missing}'
 
 
+@pytest.mark.thorough
 def test_versions_agree(source):
     result = subprocess.run([sys.executable, 'setup.py', '--version'], cwd=source, text=True,
                             capture_output=True, check=True)
     assert result.stdout.split()[-1] == parse_package(str(ROOT)).version
 
 
-def test_marker_makes_it_a_ros_package(prefix):
+@pytest.mark.thorough
+def test_it_is_installed_as_a_ros_package_with_all_executables_and_files(prefix):
     assert (prefix / 'share/ament_index/resource_index/packages' / NAME).is_file()
-    assert (prefix / 'share' / NAME / 'package.xml').is_file()
-    # Written by colcon only for a package that it takes for an ament one.
-    assert (prefix / 'share' / NAME / 'hook' / 'ament_prefix_path.sh').is_file()
-
-
-@pytest.mark.parametrize('directory', SHARED)
-def test_shared_files_are_installed(prefix, directory):
-    expected = {path.relative_to(ROOT) for path in (ROOT / directory).rglob('*')
-                if path.is_file() and not path.name.startswith('.') and path.suffix != '.pyc'}
     share = prefix / 'share' / NAME
-    installed = {path.relative_to(share) for path in (share / directory).rglob('*')
-                 if path.is_file()}
-    assert installed == expected
-    assert expected, f'{directory}/ is empty'
+    assert (share / 'package.xml').is_file()
+    # Written by colcon only for a package that it takes for an ament one.
+    assert (share / 'hook' / 'ament_prefix_path.sh').is_file()
+    assert {path.name for path in (prefix / 'lib' / NAME).iterdir()} == executables()
+    for directory in SHARED:
+        expected = {path.relative_to(ROOT) for path in (ROOT / directory).rglob('*')
+                    if path.is_file() and not path.name.startswith('.') and path.suffix != '.pyc'}
+        installed = {path.relative_to(share) for path in (share / directory).rglob('*')
+                     if path.is_file()}
+        assert installed == expected and expected, directory
 
 
-def test_every_node_is_an_executable(prefix):
-    installed = {path.name for path in (prefix / 'lib' / NAME).iterdir()}
-    assert installed == executables()
+def run_installed(prefix, *command, cwd='/'):
+    """Return the output of a command that finds the installed package only."""
+    (packages,) = prefix.glob('lib/python3*/site-packages')
+    result = subprocess.run(command, cwd=cwd, env=clean_environment(packages), text=True,
+                            capture_output=True, check=False)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
 
 
-@pytest.fixture(scope='module')
-def entry_points(prefix):
-    """Return name -> 'module:function' of the installed package."""
+@pytest.mark.thorough
+def test_every_executable_can_be_loaded_from_the_installed_package(prefix):
     (metadata,) = prefix.glob(f'lib/python3*/site-packages/{NAME}-*/entry_points.txt')
     parser = ConfigParser()
     parser.read(metadata)
-    return dict(parser['console_scripts'])
-
-
-def test_every_executable_can_be_loaded_from_the_installed_package(prefix, entry_points):
-    (packages,) = prefix.glob('lib/python3*/site-packages')
     lines = ['import importlib, biped_com_ros',
              f'assert biped_com_ros.__file__.startswith({str(prefix)!r}), biped_com_ros.__file__']
-    for target in entry_points.values():
+    for target in parser['console_scripts'].values():
         module, function = target.split(':')
         lines.append(f'assert callable(importlib.import_module({module!r}).{function})')
-    result = subprocess.run([sys.executable, '-c', '\n'.join(lines)], cwd='/', text=True,
-                            env=clean_environment(packages), capture_output=True, check=False)
-    assert result.returncode == 0, result.stderr
+    run_installed(prefix, sys.executable, '-c', '\n'.join(lines))
 
 
-def test_an_installed_example_runs(prefix):
-    (packages,) = prefix.glob('lib/python3*/site-packages')
-    result = subprocess.run(
-        [sys.executable, '-B', '-m', 'examples.wang_errata', '10'], text=True,
-        cwd=prefix / 'share' / NAME, env=clean_environment(packages), capture_output=True,
-        check=False)
-    assert result.returncode == 0, result.stderr
-    assert 'Jacobian' in result.stdout
-
-
-def test_an_installed_executable_runs(prefix):
-    (packages,) = prefix.glob('lib/python3*/site-packages')
-    result = subprocess.run([str(prefix / 'lib' / NAME / 'run_launch'), '--help'], cwd='/',
-                            env=clean_environment(packages), text=True, capture_output=True,
-                            check=False)
-    assert result.returncode == 0, result.stderr
-    assert 'launch' in result.stdout
+@pytest.mark.thorough
+def test_an_installed_example_and_an_installed_executable_run(prefix):
+    assert 'Jacobian' in run_installed(
+        prefix, sys.executable, '-B', '-m', 'examples.wang_errata', '10',
+        cwd=prefix / 'share' / NAME)
+    assert 'launch' in run_installed(prefix, str(prefix / 'lib' / NAME / 'run_launch'), '--help')
