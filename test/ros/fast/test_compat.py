@@ -20,22 +20,22 @@ import sys
 from types import SimpleNamespace
 
 from biped_com_ros.ros.fast import compat
-from biped_com_ros.ros.fast.codec import Template
+from biped_com_ros.ros.fast.codec import Decoder, Template
 from biped_com_ros.ros.fast.subscription_pool import (
     pool_of, shared_subscriptions, SubscriptionPool)
 from biped_com_ros.ros.node.parameters import declare_parameters, parameter
 from biped_com_ros.ros.topics import input_base
 from biped_com_ros.ros.topics.inputs import PointInput
 from biped_com_ros.ros.topics.outputs import bool_publisher
-from biped_com_ros.ros.topics.stamp import now_ns, stamp_to_msg
-from geometry_msgs.msg import Point, PointStamped
+from geometry_msgs.msg import PointStamped
 import pytest
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.serialization import serialize_message
-from std_msgs.msg import Bool, Header
+from std_msgs.msg import Bool
 from std_srvs.srv import Trigger
+from support.input_feed import Feed
 
 PLAIN = 'BIPED_COM_PLAIN'
 GIVEN = {'rate': 50, 'names': ['a', 'b'], 'flag': False, 'rat': 3.0}
@@ -49,114 +49,13 @@ class Declared:
     names: list[str] = parameter(['x'], 'Who')
 
 
-@pytest.fixture
-def without_private_parts(monkeypatch):
-    """Remove what `compat` uses and rclpy does not promise."""
-    monkeypatch.delenv(PLAIN, raising=False)
-    monkeypatch.setitem(sys.modules, 'rclpy.experimental', None)
-
-
 @pytest.fixture(params=['missing', 'not to be used'])
 def public_only(request, monkeypatch):
-    """Remove the private parts, or turn them off."""
+    """Remove what `compat` uses and rclpy does not promise, or turn it off."""
+    monkeypatch.setenv(PLAIN, str(int(request.param != 'missing')))
     if request.param == 'missing':
-        request.getfixturevalue('without_private_parts')
-    else:
-        monkeypatch.setenv(PLAIN, '1')
+        monkeypatch.setitem(sys.modules, 'rclpy.experimental', None)
     return request.param
-
-
-def given_node(public_only=None):
-    node = Node('given', parameter_overrides=[
-        Parameter(name, value=value) for name, value in GIVEN.items()])
-    if public_only == 'missing':
-        node.given, node._parameter_overrides = node._parameter_overrides, None
-        node.declare_parameter = declare_with(node)
-    return node
-
-
-def declare_with(node):
-    """Let a node declare as ever, which needs what it hides from others."""
-    declare = Node.declare_parameter
-
-    def wrapped(*arguments, **options):
-        node._parameter_overrides = node.given
-        try:
-            return declare(node, *arguments, **options)
-        finally:
-            node._parameter_overrides = None
-    return wrapped
-
-
-def test_the_events_executor_is_used_where_there_is_one(monkeypatch):
-    monkeypatch.delenv(PLAIN, raising=False)
-    executor = compat.make_executor()
-    assert compat.is_events_executor(executor)
-    executor.shutdown()
-
-
-def test_the_public_executor_takes_its_place(public_only):
-    executor = compat.make_executor()
-    assert isinstance(executor, SingleThreadedExecutor)
-    assert not compat.is_events_executor(executor)
-    executor.shutdown()
-
-
-class PublicPublisher:
-    """A publisher without the private part."""
-
-    def __init__(self, publisher):
-        self.publish = publisher.publish
-
-
-@pytest.mark.parametrize('way', ['private', 'missing', 'not to be used'])
-def test_bytes_are_published_in_every_way(rig, monkeypatch, way):
-    monkeypatch.setenv(PLAIN, '1' if way == 'not to be used' else '0')
-    publisher = rig.node.create_publisher(Bool, 'flag', 1)
-    send = compat.raw_publish(PublicPublisher(publisher) if way == 'missing' else publisher)
-    assert (send == publisher.publish) == (way != 'private')
-    received = rig.collect(Bool, 'flag')
-    rig.until(lambda: publisher.get_subscription_count())
-    send(serialize_message(Bool(data=True)))
-    rig.until(lambda: received)
-    assert received[0].data
-
-
-@pytest.mark.parametrize('plain', ['0', '1'])
-def test_a_destroyed_publisher_raises(rig, monkeypatch, plain):
-    monkeypatch.setenv(PLAIN, plain)
-    publisher = rig.node.create_publisher(Bool, 'flag', 1)
-    send = compat.raw_publish(publisher)
-    rig.node.destroy_publisher(publisher)
-    with pytest.raises(Exception, match='(?i)publisher|publish|destr'):
-        send(serialize_message(Bool()))
-
-
-def test_parameters_that_were_given_are_known_without_declaring_them(monkeypatch):
-    monkeypatch.delenv(PLAIN, raising=False)
-    node = given_node()
-    assert {name: compat.parameter_override(node, name) for name in GIVEN} == GIVEN
-    assert compat.parameter_override(node, 'other') is None
-    assert compat.parameter_overrides(node) == GIVEN
-    node.destroy_node()
-
-
-def test_parameters_that_were_given_are_found_in_public_too(public_only):
-    node = given_node(public_only)
-    assert {name: compat.parameter_override(node, name) for name in GIVEN} == GIVEN
-    assert compat.parameter_override(node, 'other') is None
-    assert not any(node.has_parameter(name) for name in (*GIVEN, 'other'))
-    assert compat.parameter_overrides(node) == {}, 'misspelt ones are not warned of'
-    node.destroy_node()
-
-
-def test_nodes_declare_parameters_in_public_too(public_only):
-    node = given_node(public_only)
-    declared = declare_parameters(node, Declared)
-    assert declared == Declared(rate=50.0, names=['a', 'b'])
-    assert isinstance(declared.rate, float)
-    assert node.get_parameter('rate').value == 50.0
-    node.destroy_node()
 
 
 def test_the_environment_turns_every_special_way_off(rig, monkeypatch):
@@ -170,8 +69,73 @@ def test_the_environment_turns_every_special_way_off(rig, monkeypatch):
         with shared_subscriptions(SubscriptionPool(rig.node)):
             assert (pool_of(rig.peer) is None) == plain
         assert Template(Bool(), {'data': 'data'}).plain == plain
+        assert Decoder(Bool, lambda message: None).plain == plain
         bool_publisher(rig.node, f'topic{value}', later=True)
         assert (f'topic{value}' in created) == plain
+
+
+def given_node(way=''):
+    """Return a node that was given parameters; it hides them in the way 'missing'."""
+    node = Node('given', parameter_overrides=[
+        Parameter(name, value=value) for name, value in GIVEN.items()])
+    if way == 'missing':
+        given, node._parameter_overrides = node._parameter_overrides, None
+
+        def declare(*arguments, **options):  # as ever, which needs what it hides from others
+            node._parameter_overrides = given
+            try:
+                return Node.declare_parameter(node, *arguments, **options)
+            finally:
+                node._parameter_overrides = None
+        node.declare_parameter = declare
+    return node
+
+
+def check_overrides(node, overrides):
+    assert {name: compat.parameter_override(node, name) for name in GIVEN} == GIVEN
+    assert compat.parameter_override(node, 'other') is None
+    assert not any(node.has_parameter(name) for name in (*GIVEN, 'other'))
+    assert compat.parameter_overrides(node) == overrides
+    node.destroy_node()
+
+
+def test_private_parts_are_used_where_they_are(monkeypatch):
+    monkeypatch.delenv(PLAIN, raising=False)
+    executor = compat.make_executor()
+    assert compat.is_events_executor(executor)
+    executor.shutdown()
+    check_overrides(given_node(), GIVEN)
+
+
+def test_public_ones_take_their_place(public_only):
+    executor = compat.make_executor()
+    assert isinstance(executor, SingleThreadedExecutor)
+    assert not compat.is_events_executor(executor)
+    executor.shutdown()
+    check_overrides(given_node(public_only), {})  # misspelt ones are not warned of
+    node = given_node(public_only)
+    declared = declare_parameters(node, Declared)
+    assert declared == Declared(rate=50.0, names=['a', 'b'])
+    assert isinstance(declared.rate, float)
+    assert node.get_parameter('rate').value == 50.0
+    node.destroy_node()
+
+
+@pytest.mark.parametrize('way', ['private', 'missing', 'not to be used'])
+def test_bytes_are_published_in_every_way_until_the_publisher_is_destroyed(rig, monkeypatch, way):
+    monkeypatch.setenv(PLAIN, '1' if way == 'not to be used' else '0')
+    publisher = rig.node.create_publisher(Bool, 'flag', 1)
+    send = compat.raw_publish(SimpleNamespace(publish=publisher.publish) if way == 'missing'
+                              else publisher)
+    assert (send == publisher.publish) == (way != 'private')
+    received = rig.collect(Bool, 'flag')
+    rig.until(publisher.get_subscription_count)
+    send(serialize_message(Bool(data=True)))
+    rig.until(lambda: received)
+    assert received[0].data
+    rig.node.destroy_publisher(publisher)
+    with pytest.raises(Exception, match='(?i)publisher|publish|destr'):
+        send(serialize_message(Bool()))
 
 
 class Wrapped:
@@ -225,13 +189,6 @@ def test_callbacks_stay_as_they_are_where_they_cannot_be_wrapped(served):
     assert not any(hasattr(entity, 'callback') for entity in (*hidden.timers, *hidden.services))
 
 
-class Hidden:
-    """An object of rclpy that does not show its callback."""
-
-    def __init__(self, subscription):
-        self.topic_name = subscription.topic_name
-
-
 def test_in_plain_mode_only_services_are_wrapped(served, monkeypatch):
     monkeypatch.setenv(PLAIN, '1')
     node, made = served
@@ -245,25 +202,17 @@ def test_a_subscription_gets_another_callback_where_it_shows_its_own(served):
     _, made = served
     assert compat.replace_callback(made.raw, lambda raw: raw.title())
     assert made.raw.callback(b'a') == b'A'
-    assert not compat.replace_callback(Hidden(made.raw), len)
+    assert not compat.replace_callback(SimpleNamespace(topic_name='two'), len)
 
 
 @pytest.mark.parametrize('shows_callback', [True, False])
 def test_an_input_is_read_differently_in_both_ways(rig, monkeypatch, shows_callback):
     if not shows_callback:
         monkeypatch.setattr(input_base, 'replace_callback', lambda *_: False)
-    received = []
-    source = PointInput(
-        rig.node, 'point', '', lambda stamp, values: received.append(values[0]), max_age=0.5)
-    publisher = rig.publisher(PointStamped, 'point')
-
-    def send(x):
-        publisher.publish(PointStamped(
-            header=Header(stamp=stamp_to_msg(now_ns(rig.node) - 10 ** 9)), point=Point(x=x)))
-
-    rig.until(publisher.get_subscription_count)
-    send(1.0)
-    rig.until(lambda: source.refused, what='the old one')
-    source.max_age = 5.0
-    rig.until(lambda: send(2.0) or received, what='messages of any age')
-    assert set(received) == {2.0}
+    feed = Feed(rig, PointInput, 'point', '', max_age=0.5)
+    feed.send(PointStamped(), shift=-1.0)
+    assert feed.source.refused and not feed.received
+    feed.source.max_age = 5.0
+    rig.until(feed.publisher.get_subscription_count)
+    feed.send(PointStamped(), shift=-1.0)
+    assert len(feed.received) == 1
