@@ -48,12 +48,13 @@ MAKERS = {
 def no_collection():
     gc.disable()
     yield
+    gc.unfreeze()
     gc.enable()
 
 
 @pytest.mark.parametrize('name', MAKERS)
 def test_it_leaves_nothing_to_the_garbage_collector(name, no_collection):
     MAKERS[name]()  # what is imported then leaves cycles of its own
-    gc.collect()
+    gc.freeze()  # and whatever else there is so far needs no look
     MAKERS[name]()
     assert gc.collect() == 0, 'objects in reference cycles'

@@ -27,10 +27,15 @@ from rich.console import Console
 from support.demo_snapshot import snapshot
 
 
-def rendered(shot):
-    console = Console(width=120, record=True, file=open('/dev/null', 'w'))
-    console.print(table(shot, shot, 'the title'))
+def printed(what, width=120):
+    """Return what the console of a width shows."""
+    console = Console(width=width, record=True, file=open('/dev/null', 'w'))
+    console.print(what)
     return console.export_text()
+
+
+def rendered(shot, whole=None):
+    return printed(table(shot, whole or shot, 'the title'))
 
 
 def test_mean_and_largest_of_vectors():
@@ -65,6 +70,10 @@ def test_shows_the_measured_errors_with_their_signs(show):
     assert re.search(r'x \+3.00,? +y -4.00,? +z \+12.00', text)
     assert 'sways to the left' in text and 'all 12 checks well' in text
     assert '20.5' in text and '0.98' in text
+    assert all(part in text for part in (
+        ['right=0.4N(free)'] if show is line else ['○ right', '● left']))
+    brackets = "com: link 'a[0]' [/dev/imu] [bold]"
+    assert brackets in show(snapshot(health=(2, brackets)))
 
 
 def test_missing_inputs_are_shown_instead_of_numbers():
@@ -72,7 +81,7 @@ def test_missing_inputs_are_shown_instead_of_numbers():
                     weight=math.nan)
     assert line(shot) == 'waiting for joint_states (the simulator)'
     assert 'waiting for joint_states (the simulator)' in rendered(shot)
-    assert 'nan' not in rendered(shot)
+    assert 'nan' not in rendered(shot) + rendered(snapshot(real_time_factor=math.nan))
     assert 'No measurements: waiting for joint_states' in summary(shot)
 
 
@@ -80,30 +89,45 @@ def test_what_is_not_measured_just_now_is_a_dash():
     hangs = snapshot(com_error=np.full(3, math.nan), weight=math.nan, activity='hangs',
                      health=(1, 'held where it was: no foot stands'))
     assert line(hangs) == 'hangs; held where it was: no foot stands'
-    console = Console(width=120, record=True, file=open('/dev/null', 'w'))
-    console.print(table(hangs, snapshot(), 'title'))
-    text = console.export_text()
+    text = rendered(hangs, snapshot())
     assert 'nan' not in text and re.search(r'error of the CoM.* - .*13\.00 mm', text)
 
 
-def test_brackets_in_diagnostics_are_shown():
-    text = "com: link 'a[0]' [/dev/imu] [bold]"
-    assert text in rendered(snapshot(health=(2, text)))
+#: Of height, which standing poses hardly determine.
+HIGH = (3e-4, 0.0, -1.1e-3)
 
 
-def test_a_real_time_factor_that_is_not_known_yet_is_no_number():
-    assert 'nan' not in rendered(snapshot(real_time_factor=math.nan))
-
-
-@pytest.mark.parametrize('com_error, weight, conclusion', [
-    (1e-4, 35.32, 'describes this robot'),
-    (5e-3, 35.32, 'wrong in the URDF: the centre of mass; calibrate it'),
-    (1e-4, 36.00, 'wrong in the URDF: the weight; calibrate it'),
-    (5e-3, 34.00, 'wrong in the URDF: the centre of mass and the weight; calibrate it')])
-def test_judges_the_urdf(com_error, weight, conclusion):
-    shot = snapshot(com_error=np.array([0.0, com_error, 0.0]), weight=weight, exact_sensors=True)
-    assert conclusion in summary(shot)
-    assert conclusion in rendered(shot)
+@pytest.mark.parametrize('changes, conclusion', [
+    ({'com_error': (0.0, 1e-4, 0.0), 'weight': 35.32, 'exact_sensors': True},
+     'describes this robot'),
+    ({'com_error': (0.0, 5e-3, 0.0), 'weight': 35.32, 'exact_sensors': True},
+     'wrong in the URDF: the centre of mass; calibrate it'),
+    ({'com_error': (0.0, 1e-4, 0.0), 'weight': 36.00, 'exact_sensors': True},
+     'wrong in the URDF: the weight; calibrate it'),
+    ({'com_error': (0.0, 5e-3, 0.0), 'weight': 34.00, 'exact_sensors': True},
+     'wrong in the URDF: the centre of mass and the weight; calibrate it'),
+    ({'com_error': HIGH, 'weight': 35.316, 'exact_sensors': True},
+     'wrong in the URDF: the centre of mass'),
+    ({'com_error': (0.0, 0.0, 0.0), 'weight': 35.316, 'is_calibrated': True},
+     'the calibrated URDF describes this robot'),
+    ({'weight': 35.316, 'is_calibrated': True, 'exact_sensors': True},
+     'still wrong after the calibration: the centre of mass'),
+    ({'com_error': HIGH, 'weight': 35.316, 'is_calibrated': True},
+     'the calibrated URDF describes this robot, but for 1.1 mm of height'),
+    ({'com_error': (1.1e-3, 0.0, 0.0), 'weight': 35.316, 'is_calibrated': True},
+     'take more poses'),
+    ({'com_error': (0.0, 0.0, 0.0), 'weight': 36.0, 'is_calibrated': True},
+     'tare the sensors in the air'),
+    ({'com_error': (0.0, 5e-3, 0.0), 'weight': 35.32},
+     'wrong: the centre of mass; tare the sensors, or calibrate the URDF')])
+def test_judges_the_urdf_in_use(changes, conclusion):
+    """After a calibration the weight has another remedy than the centre of mass."""
+    shot = snapshot(**{name: np.array(value) if name == 'com_error' else value
+                       for name, value in changes.items()})
+    assert conclusion in summary(shot) and conclusion in printed(table(shot, shot, ''), 200)
+    assert not ('is_calibrated' in changes and 'calibrate it' in summary(shot))
+    # The table judges by the whole run, not by the last second.
+    assert conclusion in printed(table(snapshot(), shot, ''), 200)
 
 
 def test_a_robot_that_fell_is_reported_as_fallen_and_nothing_else():
@@ -115,32 +139,15 @@ def test_a_robot_that_fell_is_reported_as_fallen_and_nothing_else():
     assert 'mm' not in text and 'weight' not in text and 'Hz' not in text
 
 
-def test_the_conclusion_is_on_the_urdf_in_use():
-    good = snapshot(com_error=np.zeros(3), weight=35.316, is_calibrated=True)
-    assert 'the calibrated URDF describes this robot' in summary(good)
-    bad = summary(snapshot(weight=35.316, is_calibrated=True, exact_sensors=True))
-    assert 'still wrong after the calibration: the centre of mass' in bad
-    assert 'calibrate it' not in bad
-
-
-def test_after_a_calibration_the_height_is_named_and_not_held_against_it():
-    """Standing poses hardly determine it; the weight has another remedy than the CoM."""
-    high = snapshot(com_error=np.array([3e-4, 0.0, -1.1e-3]), weight=35.316, is_calibrated=True)
-    assert 'the calibrated URDF describes this robot, but for 1.1 mm of height' in summary(high)
-    ahead = snapshot(com_error=np.array([1.1e-3, 0.0, 0.0]), weight=35.316, is_calibrated=True)
-    assert summary(ahead).endswith('take more poses')
-    heavy = snapshot(com_error=np.zeros(3), weight=36.0, is_calibrated=True)
-    assert summary(heavy).endswith('tare the sensors in the air')
-    before = snapshot(com_error=np.array([3e-4, 0.0, -1.1e-3]), weight=35.316, exact_sensors=True)
-    assert 'wrong in the URDF: the centre of mass' in summary(before)
-
-
 def test_weight_that_no_sensor_measures_is_left_out():
     """3 N of feet: what the sensors weigh is 33 N, where the URDF says 32.316."""
     assert 'with 3.0 N below the sensors' in rendered(snapshot(unmeasured=3.0))
     assert 'below the sensors' not in rendered(snapshot())
     text = summary(snapshot(unmeasured=3.0))
     assert 'weight above the feet 33.00 N measured, 32.32 N by the URDF: +2.12 %, +0.070' in text
+    text = line(snapshot(weight=math.nan)) + summary(snapshot(weight=math.nan))
+    assert 'weight not measured' in text and 'nan' not in text
+    assert 'the weight' not in text
 
 
 def test_the_drift_of_leg_odometry_is_shown_by_itself():
@@ -148,29 +155,6 @@ def test_the_drift_of_leg_odometry_is_shown_by_itself():
     assert 'leg odometry off by 33.0 mm' in summary(snapshot())
     assert '33.0 mm off' in rendered(snapshot())
     assert '-' in rendered(snapshot(base_drift=math.nan)).split('leg odometry')[1].split('\n')[0]
-
-
-def test_a_weight_that_nothing_measures_is_no_number():
-    text = line(snapshot(weight=math.nan)) + summary(snapshot(weight=math.nan))
-    assert 'weight not measured' in text and 'nan' not in text
-    assert 'the weight' not in text
-
-
-def test_errors_may_be_those_of_sensors():
-    text = summary(snapshot(com_error=np.array([0.0, 5e-3, 0.0]), weight=35.32))
-    assert 'wrong: the centre of mass; tare the sensors, or calibrate the URDF' in text
-
-
-def test_table_judges_by_the_whole_run_not_by_the_last_second():
-    good = snapshot(com_error=np.zeros(3), weight=35.316)
-    console = Console(width=120, record=True, file=open('/dev/null', 'w'))
-    console.print(table(snapshot(), good, 'title'))
-    assert 'describes this robot' in console.export_text()
-
-
-def test_names_the_foot_that_is_free():
-    assert 'right=0.4N(free)' in line(snapshot())
-    assert '○ right' in rendered(snapshot()) and '● left' in rendered(snapshot())
 
 
 def test_the_picture_needs_nothing_from_the_web(tmp_path):
@@ -185,26 +169,16 @@ COMPARISON = Comparison(('before', 'after'), [
     ('a hand off by', '13.2 mm', '0.02 mm'), ('joints [all]', '', '1 %')], 'better [by far]')
 
 
-def test_a_comparison_in_plain_lines_is_aligned():
+def test_a_comparison_is_aligned_in_plain_lines_and_a_table_keeps_its_brackets():
     head, hand, joints, conclusion = comparison_text(COMPARISON).splitlines()
     assert head.index('before') == hand.index('13.2 mm')
     assert head.index('after') == hand.index('0.02 mm') == joints.index('1 %')
     assert conclusion == 'better [by far]'
-
-
-def test_what_was_not_done_is_named_below_the_table():
+    text = printed(comparison_table(COMPARISON), 100)
+    assert 'joints [all]' in text and 'better [by far]' in text and '0.02 mm' in text
     partly = Comparison(('x',), [('1 of 6 steps', '3 mm')], problem='1 of 6 steps, then [halted]')
     assert comparison_text(partly).splitlines()[-1] == 'not done: 1 of 6 steps, then [halted]'
-    console = Console(width=100, record=True, file=open('/dev/null', 'w'))
-    console.print(comparison_table(partly))
-    assert '1 of 6 steps, then [halted]' in console.export_text()
-
-
-def test_a_comparison_as_a_table_shows_brackets_as_they_are():
-    console = Console(width=100, record=True, file=open('/dev/null', 'w'))
-    console.print(comparison_table(COMPARISON))
-    text = console.export_text()
-    assert 'joints [all]' in text and 'better [by far]' in text and '0.02 mm' in text
+    assert '1 of 6 steps, then [halted]' in printed(comparison_table(partly), 100)
 
 
 LONG = '/home/somebody/a_directory/with_a_name/' + 'and_a_longer_one_' * 6 + '/report.html'
@@ -217,15 +191,9 @@ def test_a_long_path_is_never_cut(width):
     for shown in (table(*2 * (snapshot(activity=LONG, health=(1, LONG), waiting=[LONG]),), LONG),
                   table(*2 * (snapshot(activity=LONG, health=(1, LONG)),), LONG),
                   comparison_table(found)):
-        console = Console(width=width, record=True, file=open('/dev/null', 'w'))
-        console.print(shown)
-        text = console.export_text()
+        text = printed(shown, width)
         assert '\N{HORIZONTAL ELLIPSIS}' not in text
         assert LONG[-12:] in text
-
-
-def test_the_path_of_a_report_stays_in_one_piece_below_the_table():
-    """Over several lines of a narrow terminal, and with nothing in between."""
-    console = Console(width=60, record=True, file=open('/dev/null', 'w'))
-    console.print(comparison_table(Comparison(('x',), [('row', '1')], f'results in {LONG}')))
-    assert LONG in console.export_text().replace('\n', '')
+    # Below a table it stays in one piece, over several lines with nothing in between.
+    below = comparison_table(Comparison(('x',), [('row', '1')], f'results in {LONG}'))
+    assert LONG in printed(below, width).replace('\n', '')

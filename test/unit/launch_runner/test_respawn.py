@@ -19,32 +19,25 @@ from pathlib import Path
 import re
 import signal
 
+import pytest
 from support.scripted_launch import node, Start
 
 
-def test_respawn(start: Start) -> None:
-    runner = start(node('fails', 'respawn="true" respawn_delay="0.1" respawn_max_retries="2"'))
-    assert runner.process.wait(timeout=20) == 7
-    assert runner.output.count('process started') == 3
-
-
 def test_the_delay_doubles_while_a_process_keeps_failing(start: Start) -> None:
-    runner = start(node('fails', 'respawn="true" respawn_delay="0.1" respawn_max_retries="4"'))
+    runner = start(node('fails', 'respawn="true" respawn_delay="0.1" respawn_max_retries="3"'))
     assert runner.process.wait(timeout=20) == 7
-    assert re.findall(r'respawning in (\S+) s', runner.output) == ['0.1', '0.2', '0.4', '0.8']
+    assert runner.output.count('process started') == 4
+    assert re.findall(r'respawning in (\S+) s', runner.output) == ['0.1', '0.2', '0.4']
 
 
-def test_what_refuses_its_arguments_is_not_respawned(start: Start) -> None:
-    """It would print the same reason for ever."""
-    runner = start(node('refuses', 'respawn="true" respawn_delay="0.1"'))
-    assert runner.process.wait(timeout=20) == 1
-    assert runner.output.count('process started') == 1
-
-
-def test_what_is_killed_at_its_start_is_respawned(start: Start) -> None:
-    runner = start(node('crashes', 'respawn="true" respawn_delay="0.1" respawn_max_retries="1"'))
-    assert runner.process.wait(timeout=20) == 128 + signal.SIGSEGV
-    assert runner.output.count('process started') == 2
+@pytest.mark.parametrize(('script', 'code', 'started'), [
+    ('refuses', 1, 1),  # it would print the same reason for ever
+    ('crashes', 128 + signal.SIGSEGV, 2)])  # killed at its start
+def test_what_refuses_its_arguments_is_not_respawned(
+        start: Start, script: str, code: int, started: int) -> None:
+    runner = start(node(script, 'respawn="true" respawn_delay="0.1" respawn_max_retries="1"'))
+    assert runner.process.wait(timeout=20) == code
+    assert runner.output.count('process started') == started
 
 
 def test_a_success_after_respawning_is_a_success(start: Start, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 import os
 from pathlib import Path
 import re
@@ -23,31 +24,38 @@ import subprocess
 import sys
 import time
 
+from biped_com_ros.launch_runner import launch
 import pytest
 from support.scripted_launch import living, node, PATIENT, Start
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith('linux'), reason='looks into /proc')
 
 
-def test_lines_carry_the_name_and_number_of_their_process(start: Start) -> None:
-    runner = start(node('talks') + node('ends'))
+def test_lines_carry_the_name_and_number_of_their_process(start: Start, tmp_path: Path) -> None:
+    """Processes get the environment, but no terminal; files of parameters are removed."""
+    runner = start(node('talks') + node('ends', children='<param name="a" value="1"/>')
+                   + node('environment'))
     assert runner.process.wait(timeout=20) == 0
+    log, = (tmp_path / 'log').glob('*/launch.log')
+    lines = runner.output.splitlines()
     for line in ('[talks-1] on stdout', '[talks-1] second', '[talks-1] on stderr',
-                 '[talks-1] no newline at the end', '[ends-2] done'):
-        assert line in runner.output.splitlines()
+                 '[talks-1] no newline at the end', '[ends-2] done',
+                 f'[environment-3] TMPDIR is {runner.directory} tty False',
+                 f'[environment-3] logs in {log.parent}'):
+        assert line in lines
     assert re.search(r'\[INFO\] \[ends-2\]: process started with pid \[\d+\]', runner.output)
     assert '[INFO] [ends-2]: process has finished cleanly' in runner.output
+    assert f'all output is logged to {log}' in runner.output
     assert '\033' not in runner.output  # no colours into a file
+    assert list(tmp_path.glob('run_launch_*')) == []
 
 
-def test_output_log_keeps_stdout_in_the_log_file_only(start: Start, tmp_path: Path) -> None:
+def test_output_log_keeps_stdout_in_the_log_file_only(start: Start) -> None:
     runner = start(node('talks', 'output="log"'))
     assert runner.process.wait(timeout=20) == 0
     assert '[talks-1] on stderr' in runner.output
     assert 'on stdout' not in runner.output
-    log, = (tmp_path / 'log').glob('*/launch.log')
-    assert '[talks-1] on stdout\n' in log.read_text()
-    assert str(log) in runner.output
+    assert '[talks-1] on stdout\n' in runner.log
 
 
 def test_sigint_is_forwarded_once(start: Start) -> None:
@@ -112,9 +120,9 @@ def test_processes_end_even_if_the_runner_is_killed(start: Start) -> None:
     runner.wait_for('ready', 2)
     runner.end(signal.SIGKILL)
     deadline = time.monotonic() + 5
-    while runner.survivors() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert runner.survivors() == []
+    while runner.survivors():
+        assert time.monotonic() < deadline, runner.survivors()
+        time.sleep(0.02)
 
 
 @pytest.mark.parametrize(('script', 'code', 'text'), [
@@ -129,28 +137,18 @@ def test_a_failure_is_reported_and_the_others_run_on(
     assert runner.end()[0] == code
 
 
-def test_an_error_at_the_end_is_an_error(start: Start) -> None:
-    runner = start(node('fails_at_end', PATIENT))
+@pytest.mark.parametrize(('script', 'code', 'text', 'absent'), [
+    ('fails_at_end', 9, 'exit code 9', 'finished cleanly'),
+    ('raises_at_end', 3, '(?s)Traceback.*ValueError: the reason.*has died', 'finished cleanly'),
+    # Python that is interrupted before it is set up ends with 1, not by the signal.
+    ('interrupted_at_start', 0, 'has finished cleanly', 'has died|Traceback')])
+def test_an_error_at_the_end_is_an_error_unless_it_is_the_interrupt(
+        start: Start, script: str, code: int, text: str, absent: str) -> None:
+    runner = start(node(script, PATIENT))
     runner.wait_for('ready')
-    assert runner.end()[0] == 9
-    assert 'exit code 9' in runner.output
-
-
-def test_an_interrupt_during_the_start_is_no_failure(start: Start) -> None:
-    """Python that is interrupted before it is set up ends with 1, not by the signal."""
-    runner = start(node('interrupted_at_start', PATIENT))
-    runner.wait_for('ready')
-    assert runner.end()[0] == 0
-    assert 'has finished cleanly' in runner.output and 'has died' not in runner.output
-    assert 'Traceback' not in runner.output
-    assert 'KeyboardInterrupt' in runner.log
-
-
-def test_a_traceback_at_the_end_is_shown(start: Start) -> None:
-    runner = start(node('raises_at_end', PATIENT))
-    runner.wait_for('ready')
-    assert runner.end()[0] == 3
-    assert re.search(r'(?s)Traceback.*ValueError: the reason.*has died', runner.output)
+    assert runner.end()[0] == code
+    assert re.search(text, runner.output) and not re.search(absent, runner.output)
+    assert ('KeyboardInterrupt' in runner.log) == (code == 0)
 
 
 @pytest.mark.parametrize('delay', [0.0, 0.05, 0.1, 0.2, 0.4])
@@ -170,12 +168,13 @@ def test_ctrl_c_while_the_runner_starts_prints_nothing(delay: float) -> None:
 
 def test_ctrl_c_before_anything_runs_leaves_no_files(start: Start, tmp_path: Path) -> None:
     """As in the second in which `make demo` reads its launch files."""
-    runner = start('<let name="slow" value="$(command \'sleep 60\')"/>' + node('ends'))
+    sleep = f'sleep 60.{os.getpid()}'
+    runner = start(f'<let name="slow" value="$(command \'{sleep}\')"/>' + node('ends'))
     end = time.monotonic() + 20.0
-    while not list(tmp_path.glob('run_launch_*')):
+    while not living(lambda command, group: command.startswith(sleep)):
         assert time.monotonic() < end, runner.output
         time.sleep(0.02)
-    time.sleep(0.3)
+    assert list(tmp_path.glob('run_launch_*'))
     runner.process.send_signal(signal.SIGINT)
     assert runner.process.wait(timeout=10) == -signal.SIGINT
     assert list(tmp_path.glob('run_launch_*')) == []
@@ -203,14 +202,6 @@ def test_environment_and_directory(start: Start, tmp_path: Path) -> None:
     assert '[INFO] [launch.user]: E is all' in runner.output
 
 
-def test_processes_get_the_environment_but_no_terminal(start: Start) -> None:
-    runner = start(node('environment'))
-    assert runner.process.wait(timeout=20) == 0
-    assert f'[environment-1] TMPDIR is {runner.directory} tty False' in runner.output
-    log = re.search(r'all output is logged to (.*)/launch.log', runner.output)
-    assert log is not None and f'[environment-1] logs in {log[1]}\n' in runner.output
-
-
 def test_an_executable_that_cannot_be_started_is_an_error(start: Start, package: Path) -> None:
     broken = package / 'lib' / 'fake' / 'broken'
     broken.write_text('#!/no/such/program\n')
@@ -221,14 +212,13 @@ def test_an_executable_that_cannot_be_started_is_an_error(start: Start, package:
     assert '[ends-2] done' in runner.output
 
 
-def test_the_foreground_process_gets_the_terminal(start: Start, tmp_path: Path) -> None:
+def test_the_foreground_process_gets_the_terminal(start: Start) -> None:
     runner = start(node('talks') + node('environment'), '--foreground', 'environment')
     assert runner.process.wait(timeout=20) == 0
     assert runner.output.startswith('[INFO] [launch]: all output is logged to')
     assert 'TMPDIR is' in runner.output
     assert '[environment' not in runner.output and '[talks' not in runner.output
-    log, = (tmp_path / 'log').glob('*/launch.log')
-    assert '[talks-1] on stdout\n' in log.read_text()
+    assert '[talks-1] on stdout\n' in runner.log
 
 
 def test_what_the_foreground_process_logs_does_not_break_its_table(
@@ -242,22 +232,20 @@ def test_what_the_foreground_process_logs_does_not_break_its_table(
 
 @pytest.mark.parametrize('foreground', [(), ('--foreground', 'refuses')])
 def test_a_logged_reason_is_not_followed_by_a_long_command(
-        start: Start, tmp_path: Path, foreground: tuple[str, ...]) -> None:
+        start: Start, foreground: tuple[str, ...]) -> None:
     runner = start(node('refuses'), *foreground)
     assert runner.process.wait(timeout=20) == 1
     assert "[refuses-1] unknown robot 'x'\n" in runner.output
     assert 'process has died' in runner.output and ', cmd' not in runner.output
-    log, = (tmp_path / 'log').glob('*/launch.log')
-    assert re.search(r"process has died, cmd '.*lib/fake/refuses", log.read_text())
+    assert re.search(r"process has died, cmd '.*lib/fake/refuses", runner.log)
 
 
-def test_a_common_reason_is_printed_once(start: Start, tmp_path: Path) -> None:
+def test_a_common_reason_is_printed_once(start: Start) -> None:
     runner = start(3 * node('fatal') + node('environment'), '--foreground', 'environment')
     assert runner.process.wait(timeout=20) == 1
     assert runner.output.count("]: unknown robot 'x'\n") == 1
     assert runner.output.count('process has died') == 1
-    log, = (tmp_path / 'log').glob('*/launch.log')
-    assert log.read_text().count("unknown robot 'x'") == 3
+    assert runner.log.count("unknown robot 'x'") == 3
 
 
 def test_a_failure_in_the_background_shows_the_last_lines(start: Start) -> None:
@@ -268,26 +256,56 @@ def test_a_failure_in_the_background_shows_the_last_lines(start: Start) -> None:
 
 
 def test_the_runner_goes_on_after_its_output_is_closed(
-        start: Start, tmp_path: Path, package: Path) -> None:
-    file = tmp_path / 'x.launch.xml'
-    file.write_text(f'<launch>{node("polite")}</launch>')
-    environment = {**os.environ, 'AMENT_PREFIX_PATH': str(package),
-                   'ROS_LOG_DIR': str(tmp_path / 'log')}
-    runner = subprocess.Popen(
-        [sys.executable, '-m', 'biped_com_ros.launch_runner.launch', str(file)],
-        stdout=subprocess.PIPE, env=environment)
+        tmp_path: Path, package: Path) -> None:
+    runner = piped(tmp_path, f'<launch>{node("polite")}</launch>')
     assert runner.stdout is not None
     runner.stdout.readline()
     runner.stdout.close()
-    time.sleep(0.5)
+    while not any('ready' in log.read_text() for log in tmp_path.glob('log/*/launch.log')):
+        assert runner.poll() is None
+        time.sleep(0.02)
     runner.send_signal(signal.SIGINT)
     assert runner.wait(timeout=10) == 0
 
 
-def test_parameter_files_are_removed(start: Start, tmp_path: Path) -> None:
-    runner = start(node('ends', children='<param name="a" value="1"/>'))
-    assert runner.process.wait(timeout=20) == 0
-    assert list(tmp_path.glob('run_launch_*')) == []
+def test_the_output_of_show_args_may_be_cut_off(tmp_path: Path, package: Path) -> None:
+    runner = piped(tmp_path, '<launch>' + ''.join(
+        f'<arg name="a{i}" description="{"x" * 1000}"/>' for i in range(200)) + '</launch>', '-s')
+    assert runner.stdout is not None and runner.stderr is not None
+    assert runner.stdout.readline().startswith('Arguments')
+    runner.stdout.close()
+    assert runner.wait(timeout=20) == 0
+    assert runner.stderr.read() == ''
+    runner.stderr.close()
+
+
+def piped(tmp_path: Path, text: str, *options: str) -> subprocess.Popen[str]:
+    """Start a launch file whose output goes through pipes."""
+    file = tmp_path / 'x.launch.xml'
+    file.write_text(text)
+    return subprocess.Popen(
+        [sys.executable, '-m', 'biped_com_ros.launch_runner.launch', *options, str(file)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, 'AMENT_PREFIX_PATH': str(tmp_path / 'prefix'),
+             'ROS_LOG_DIR': str(tmp_path / 'log')})
+
+
+@pytest.fixture
+def main(tmp_path: Path, package: Path, monkeypatch: pytest.MonkeyPatch,
+         capfd: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
+    """Return a function that runs the command in this process; it starts nothing."""
+    monkeypatch.setenv('AMENT_PREFIX_PATH', str(package))
+    monkeypatch.setenv('ROS_LOG_DIR', str(tmp_path / 'log'))
+    file = tmp_path / 'x.launch.xml'
+
+    def run(body: str, *options: str) -> tuple[int, str]:
+        file.write_text(f'<launch>{body}</launch>')
+        try:
+            code = launch.main([str(file), *options])
+        except SystemExit as error:
+            code = int(error.code or 0)
+        return code, ''.join(capfd.readouterr())
+    return run
 
 
 @pytest.mark.parametrize(('options', 'text'), [
@@ -300,50 +318,26 @@ def test_parameter_files_are_removed(start: Start, tmp_path: Path) -> None:
     (['other'], "'other' is neither a launch file nor an argument NAME:=VALUE"),
 ])
 def test_bad_use_is_refused_before_anything_starts(
-        start: Start, options: list[str], text: str) -> None:
-    runner = start('<arg name="robot" default="biped"/>' + node('ends'), *options)
-    assert runner.process.wait(timeout=20) == 2
-    assert re.search(text, runner.output)
-    assert 'process started' not in runner.output and 'Traceback' not in runner.output
+        main: Callable[..., tuple[int, str]], options: list[str], text: str) -> None:
+    code, output = main('<arg name="robot" default="biped"/>' + node('ends'), *options)
+    assert code == 2 and re.search(text, output)
+    assert 'process started' not in output and 'Traceback' not in output
 
 
-def test_a_broken_file_is_refused_with_its_line(start: Start, tmp_path: Path) -> None:
-    runner = start('\n<nod/>')
-    assert runner.process.wait(timeout=20) == 2
-    assert runner.output.startswith(f'run_launch: {tmp_path}/x.launch.xml:2: unknown tag')
-    assert len(runner.output.splitlines()) == 1
-
-
-def test_show_args(start: Start) -> None:
-    runner = start('<arg name="a" default="1" description="What a is"><choice value="1"/></arg>'
-                   '<arg name="b"/>', '--show-args')
-    assert runner.process.wait(timeout=20) == 0
-    assert "a\n      What a is\n      (default: '1'; one of: 1)" in runner.output
-    assert 'b\n      no description\n      (required)' in runner.output
-
-
-def test_the_output_of_show_args_may_be_cut_off(start: Start, tmp_path: Path) -> None:
-    file = tmp_path / 'many.launch.xml'
-    file.write_text('<launch>' + ''.join(
-        f'<arg name="a{i}" description="{"x" * 1000}"/>' for i in range(200)) + '</launch>')
-    runner = subprocess.Popen(
-        [sys.executable, '-m', 'biped_com_ros.launch_runner.launch', '-s', str(file)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert runner.stdout is not None and runner.stderr is not None
-    assert runner.stdout.readline().startswith('Arguments')
-    runner.stdout.close()
-    assert runner.wait(timeout=20) == 0
-    assert runner.stderr.read() == ''
-    runner.stderr.close()
-
-
-def test_dry_run_prints_the_commands(start: Start, package: Path) -> None:
-    runner = start(node('ends', 'args="$(var a)"'), '--dry-run', 'a:=x')
-    assert runner.process.wait(timeout=20) == 2  # not declared
-    runner = start('<arg name="a"/>' + node('ends', 'args="$(var a)"'), '--dry-run', 'a:=x y')
-    assert runner.process.wait(timeout=20) == 0
-    assert f"[ends-1] {package}/lib/fake/ends 'x y' --ros-args" in runner.output
+def test_what_is_shown_without_a_start(
+        main: Callable[..., tuple[int, str]], tmp_path: Path, package: Path) -> None:
+    code, output = main('\n<nod/>')
+    assert code == 2 and len(output.splitlines()) == 1
+    assert output.startswith(f'run_launch: {tmp_path}/x.launch.xml:2: unknown tag')
+    code, output = main(
+        '<arg name="a" default="1" description="What a is"><choice value="1"/></arg>'
+        '<arg name="b"/>', '--show-args')
+    assert code == 0 and 'b\n      no description\n      (required)' in output
+    assert "a\n      What a is\n      (default: '1'; one of: 1)" in output
+    ends = node('ends', 'args="$(var a)"')
+    assert main(ends, '--dry-run', 'a:=x')[0] == 2  # not declared
+    code, output = main('<arg name="a"/>' + ends, '--dry-run', 'a:=x y')
+    assert code == 0 and f"[ends-1] {package}/lib/fake/ends 'x y' --ros-args" in output
     mark = package / 'mark'  # no command is run, either
-    runner = start(node('ends', f'args="$(command \'touch {mark}\')"'), '--dry-run')
-    assert runner.process.wait(timeout=20) == 0, runner.output
-    assert not mark.exists() and f'touch {mark}' in runner.output
+    code, output = main(node('ends', f'args="$(command \'touch {mark}\')"'), '--dry-run')
+    assert code == 0 and not mark.exists() and f'touch {mark}' in output

@@ -26,7 +26,7 @@ from support.statics_data import TrueRobot
 from support.worker_jobs import interrupted, killed_always, killed_once, wrong
 
 NOISE = SensorNoise(force=0.1, moment=0.005, torque=0.05)
-KINDS = ['processes', 'dask']
+KINDS = ['processes', pytest.param('dask', marks=pytest.mark.thorough)]
 
 
 def started(kind, count=2):

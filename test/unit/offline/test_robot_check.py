@@ -58,47 +58,33 @@ def test_virtual_hands_are_listed_with_what_they_lack():
     entries, _ = checked(hands=hands, imus={})
     assert 'no IMU' in texts(entries, 'hand left')
     assert 'give hands.left.wrench_sensors' in texts(entries, 'hand left')
+    for changes, reason in (({'hands': {}}, 'has no hands'), ({'imus': {}}, 'no IMU')):
+        text = texts(checked(**changes)[0], 'node payload_estimator')
+        assert text.startswith('does not run: ') and reason in text
 
 
-def test_the_demo_robot_is_ready():
+def test_the_demo_robot_is_ready_and_every_node_that_depends_on_the_robot_is_listed():
     entries, remedy = checked()
     assert remedy == ''
     assert '3.60 kg' in texts(entries, 'robot') and '27 joints (21 driven)' in texts(
         entries, 'robot')
-    assert all(texts(entries, f'node {name}').strip() == 'runs' for name in (
-        'wrench_aggregator', 'com_estimator', 'zmp_monitor', 'com_calibrator',
-        'gravity_compensation', 'payload_estimator', 'gait_player', 'torso_controller'))
-
-
-def test_every_node_that_depends_on_the_robot_is_listed():
+    found = {entry.name.removeprefix('node '): entry.text for entry in entries
+             if entry.name.startswith('node ')}
+    assert set(found.values()) == {'runs'}
     nodes = {path.parent.name for path in (package_share() / 'biped_com_ros' / 'nodes').glob(
         '*/node.py')}
-    for_any_robot = {'demo', 'lowstate_bridge', 'robot_description', 'simulator', 'suite',
-                     'torso_teleop', 'viewer'}
-    entries, _ = checked()
-    listed = {entry.name.removeprefix('node ') for entry in entries
-              if entry.name.startswith('node ')}
-    assert listed == nodes - for_any_robot
-
-
-def test_a_payload_needs_hands_and_an_imu():
-    for changes, reason in (({'hands': {}}, 'has no hands'), ({'imus': {}}, 'no IMU')):
-        entries, _ = checked(**changes)
-        text = texts(entries, 'node payload_estimator')
-        assert text.startswith('does not run: ') and reason in text
+    assert found.keys() == nodes - {'demo', 'lowstate_bridge', 'robot_description', 'simulator',
+                                    'suite', 'torso_teleop', 'viewer'}  # for any robot
 
 
 def test_a_polygon_beyond_the_foot_is_found_and_the_suggestion_is_right():
-    large = tuple((1.3 * x, 1.3 * y) for x, y in CONFIG.feet['left'].polygon)
-    entries, remedy = checked(feet=with_left(polygon=large))
+    """One that is small is a hint only."""
+    small, large = (tuple((k * x, k * y) for x, y in CONFIG.feet['left'].polygon)
+                    for k in (0.5, 1.3))
+    _, remedy = checked(feet=with_left(polygon=large))
     assert remedy.startswith('foot left: the polygon is ')
     corners = yaml.safe_load(remedy[remedy.index('[['):])
-    _, remedy = checked(feet=with_left(polygon=tuple(map(tuple, corners))))
-    assert remedy == ''
-
-
-def test_a_polygon_that_is_small_is_a_hint_only():
-    small = tuple((0.5 * x, 0.5 * y) for x, y in CONFIG.feet['left'].polygon)
+    assert checked(feet=with_left(polygon=tuple(map(tuple, corners))))[1] == ''
     entries, remedy = checked(feet=with_left(polygon=small))
     assert remedy == '' and 'are not used' in texts(entries, 'foot left')
 
@@ -131,19 +117,15 @@ def test_a_sole_above_its_foot_is_found_without_collision_geometry(robot, monkey
     assert remedy.startswith('foot ') and 'sole_origin' in remedy
 
 
-def test_a_foot_that_is_not_level_is_named():
+def test_feet_that_are_not_level_or_do_not_carry_it_are_named():
     stand = {**CONFIG.postures['stand']}
-    ankle = next(name for name in stand if 'ankle' in name and name.startswith('l_'))
-    stand[ankle] += 0.1
+    stand[next(name for name in stand if 'ankle' in name and name.startswith('l_'))] += 0.1
     _, remedy = checked(postures={**CONFIG.postures, 'stand': stand})
     assert remedy.startswith('soles: foot left is inclined')
-
-
-def test_a_robot_that_would_fall_is_not_ready():
-    """Its soles 0.4 m behind what carries it."""
-    feet = {name: replace(foot, polygon=tuple((x - 0.4, y) for x, y in foot.polygon))
-            for name, foot in CONFIG.feet.items()}
-    entries, _ = checked(feet=feet)
+    # Its soles 0.4 m behind what carries it.
+    entries, _ = checked(feet={
+        name: replace(foot, polygon=tuple((x - 0.4, y) for x, y in foot.polygon))
+        for name, foot in CONFIG.feet.items()})
     balance = next(entry for entry in entries if entry.name == 'balance')
     assert 'outside' in balance.text and 'would fall' in balance.remedy
 

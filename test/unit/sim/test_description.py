@@ -42,12 +42,9 @@ def test_quaternion_gives_the_rotation_back(roll, pitch, yaw):
     if angle > 1e-6:
         axis = np.array((x, y, z)) / math.sin(0.5 * angle)
         np.testing.assert_allclose(rotation_about(axis, angle), rotation, atol=1e-9)
-
-
-def test_half_turns_have_a_quaternion():
     for axis in np.eye(3):
-        quaternion = quaternion_wxyz(rotation_about(axis, math.pi))
-        np.testing.assert_allclose(np.abs(quaternion), [0.0, *axis], atol=1e-12)
+        half_turn = quaternion_wxyz(rotation_about(axis, math.pi))
+        np.testing.assert_allclose(np.abs(half_turn), [0.0, *axis], atol=1e-12)
 
 
 def test_rpy_is_about_fixed_axes():
@@ -122,16 +119,13 @@ def test_broken_urdfs_are_named(urdf, message):
         assert parse(urdf).root
 
 
-def test_unknown_links_are_named(robot):
+def test_unknown_links_and_circular_mimics_are_named(robot):
     urdf = ('<robot><link name="torso"/><joint name="j" type="fixed"><parent link="torsoo"/>'
             '<child link="torso"/></joint></robot>')
     with pytest.raises(UnknownNameError, match="did you mean 'torso'"):
         parse(urdf)
     with pytest.raises(UnknownNameError, match='left_foot'):
         robot.relative('pelvis', 'left_fot', {})
-
-
-def test_circular_mimics_are_refused():
     joint = ('<joint name="{0}" type="revolute"><parent link="a"/><child link="{0}"/>'
              '<mimic joint="{1}"/></joint>')
     urdf = ('<robot><link name="a"/><link name="b"/><link name="c"/>'

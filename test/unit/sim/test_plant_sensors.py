@@ -150,7 +150,8 @@ def test_encoder_offsets_fool_the_drive():
 NOISE = {'force_noise': (0.5, 'wrenches', (0, 2)), 'torque_noise': (0.02, 'wrenches', (0, 4)),
          'encoder_noise': (1e-3, 'joint_positions', 1),
          'velocity_noise': (1e-2, 'joint_velocities', 1),
-         'effort_noise': (0.1, 'joint_efforts', 1), 'gyro_noise': (1e-3, 'angular_velocities', (0, 1)),
+         'effort_noise': (0.1, 'joint_efforts', 1),
+         'gyro_noise': (1e-3, 'angular_velocities', (0, 1)),
          'accelerometer_noise': (0.02, 'linear_accelerations', (0, 1))}
 
 

@@ -122,8 +122,14 @@ def test_positions_end_a_trajectory(setpoints):
     setpoints.set_trajectory([ELBOW], (1.0,), [(1.0,)], None, 0.0)
     history(setpoints, ELBOW, 0.0, 0.1)
     setpoints.set_positions(positions_with(setpoints, elbow=0.1))
-    position, _ = history(setpoints, ELBOW, 0.1, 0.6)
-    assert position[-1] == pytest.approx(0.1)
+    assert history(setpoints, ELBOW, 0.1, 0.6)[0][-1] == pytest.approx(0.1)
+
+
+def last(setpoints, steps):
+    """Return the command after some steps."""
+    for k in steps:
+        command = setpoints.command(0.002 * k)
+    return command
 
 
 def test_positions_leave_a_joint_that_is_not_theirs_where_the_trajectory_had_it(plant):
@@ -131,13 +137,10 @@ def test_positions_leave_a_joint_that_is_not_theirs_where_the_trajectory_had_it(
     setpoints = Setpoints(plant, [NECK])
     setpoints.set_trajectory([ELBOW], (0.2,), [(0.4,)], None, 0.0)
     elbow = plant.actuated_joint_names.index(ELBOW)
-    for k in range(50):
-        reached = setpoints.command(0.002 * k).position[elbow]
+    reached = last(setpoints, range(50)).position[elbow]
     assert reached == pytest.approx(0.2)
     setpoints.set_positions(np.zeros(1))
-    for k in range(50, 400):
-        command = setpoints.command(0.002 * k)
-    assert command.position[elbow] == reached
+    assert last(setpoints, range(50, 400)).position[elbow] == reached
 
 
 @pytest.mark.parametrize('first', (0.0, 0.1))
@@ -152,7 +155,7 @@ def test_a_trajectory_that_starts_later_lets_the_joints_rest_until_then(setpoint
 
 def test_a_late_trajectory_leads_on_from_where_the_joints_are(setpoints):
     """As if it had come in time, from its first knot on that is still to come."""
-    late, _ = history(setpoints, ELBOW, 0.0, 0.1)
+    history(setpoints, ELBOW, 0.0, 0.1)
     setpoints.set_trajectory([ELBOW], (0.2, 0.4), [(0.3,), (0.5,)], None, 0.0)
     late, _ = history(setpoints, ELBOW, 0.1, 0.1)
     np.testing.assert_allclose(np.diff(late, prepend=0.0), 0.006, atol=1e-9)
@@ -189,9 +192,7 @@ def test_virtual_torso_joints_pull_tendons(plant):
     setpoints = Setpoints(plant)
     start = plant.hold().tendon_lengths
     setpoints.set_trajectory(['torso_pitch'], (0.5,), [(0.2,)], None, 0.0)
-    for k in range(260):
-        command = setpoints.command(0.002 * k)
-    back, right, front, left = command.tendon_lengths - start
+    back, right, front, left = last(setpoints, range(260)).tendon_lengths - start
     assert back == pytest.approx(0.2 * 0.034, rel=0.02)
     assert front == pytest.approx(-0.2 * 0.034, rel=0.02)
     assert left == pytest.approx(right)
@@ -216,18 +217,16 @@ def test_bad_trajectories_are_refused(setpoints, arguments, message):
     np.testing.assert_array_equal(setpoints.command(2.0).position, before)
 
 
-def test_bad_commands_are_refused(setpoints, plant):
-    with pytest.raises(UnknownNameError, match="did you mean 'elbow'"):
-        setpoints.set_trajectory(['elbo'], [1.0], [[0.0]], None, 0.0)
-    with pytest.raises(InputError, match='positions: 3 values; valid: 14'):
-        setpoints.set_positions(np.zeros(3))
-    bad = np.zeros(14)
-    bad[setpoints.names.index(NECK)] = np.inf
-    with pytest.raises(InputError, match='efforts of neck are not finite'):
-        setpoints.set_efforts(bad)
-    with pytest.raises(InputError, match='has 4 tendons, not 3'):
-        setpoints.set_tendons(np.zeros(3))
-    with pytest.raises(InputError, match='must be within half of'):
-        setpoints.set_tendons(np.zeros(4))
+@pytest.mark.parametrize('error, message, method, arguments', [
+    (UnknownNameError, "did you mean 'elbow'", 'set_trajectory',
+     (['elbo'], [1.0], [[0.0]], None, 0.0)),
+    (InputError, 'positions: 3 values; valid: 14', 'set_positions', (np.zeros(3),)),
+    (InputError, 'efforts of neck are not finite', 'set_efforts', None),
+    (InputError, 'has 4 tendons, not 3', 'set_tendons', (np.zeros(3),)),
+    (InputError, 'must be within half of', 'set_tendons', (np.zeros(4),))])
+def test_bad_commands_are_refused(setpoints, error, message, method, arguments):
+    bad = np.where(np.array(setpoints.names) == NECK, np.inf, 0.0)
+    with pytest.raises(error, match=message):
+        getattr(setpoints, method)(*arguments or (bad,))
     with pytest.raises(UnknownNameError, match="'antenna'"):
-        Setpoints(plant, ['antenna'])
+        Setpoints(setpoints.plant, ['antenna'])

@@ -70,36 +70,29 @@ def test_the_counter_wraps_after_49_days():
     assert (clock.restarts, clock.jumps, clock.lost) == (0, 0, 0)
 
 
-def test_a_restart_of_the_robot_begins_anew_and_is_counted():
+@pytest.mark.parametrize(('first', 'then', 'moved', 'counts'), [
+    (500_000, 10, 600_000, (1, 0)),  # a restart of the robot
+    (0, 100, -3_600_000, (0, 1))])  # this computer's clock is set
+def test_a_restart_and_a_clock_that_is_set_are_followed_and_counted(first, then, moved, counts):
     clock = TickClock()
-    before = stamps(clock, range(500_000, 500_100, 2), np.zeros(50))
-    after = stamps(clock, range(10, 110, 2), np.zeros(50), begin=BEGIN + 600_000 * MS)
-    assert clock.restarts == 1
-    assert after[0] == BEGIN + 600_010 * MS and after[0] > before[-1]
-    np.testing.assert_allclose(np.diff(after), 2 * MS)
-
-
-def test_a_clock_that_is_set_is_followed_and_counted():
-    clock = TickClock()
-    stamps(clock, range(0, 100, 2), np.zeros(50))
-    after = stamps(clock, range(100, 200, 2), np.zeros(50), begin=BEGIN - 3_600_000 * MS)
-    assert clock.jumps == 1
-    assert after[-1] == BEGIN - 3_600_000 * MS + 198 * MS
+    before = stamps(clock, range(first, first + 100, 2), np.zeros(50))
+    after = stamps(clock, range(then, then + 100, 2), np.zeros(50), begin=BEGIN + moved * MS)
+    assert (clock.restarts, clock.jumps) == counts
+    assert after[-1] == BEGIN + (moved + then + 98) * MS
+    if clock.restarts:
+        assert after[0] == BEGIN + 600_010 * MS and after[0] > before[-1]
+        np.testing.assert_allclose(np.diff(after), 2 * MS)
 
 
 @pytest.mark.parametrize('step', [1, 2, 5])
-def test_missing_messages_are_counted(step):
+def test_missing_messages_are_counted_and_a_jitter_of_1_ms_is_no_loss(step):
     ticks = np.arange(0, 1000 * step, step)
-    clock = TickClock()
+    clock, steady = TickClock(), TickClock()
     stamps(clock, np.delete(ticks, [100, 300, 301, 302, 900]), np.zeros(995))
     assert clock.lost == 5
-
-
-def test_a_jitter_of_the_counter_of_1_ms_is_no_loss():
-    ticks = np.arange(0, 2000, 2) + np.random.default_rng(0).integers(0, 2, 1000)
-    clock = TickClock()
-    stamps(clock, ticks, np.zeros(1000))
-    assert clock.lost == 0
+    jitter = np.random.default_rng(0).integers(0, 2, 1000)
+    stamps(steady, np.arange(0, 2000, 2) + jitter, np.zeros(1000))
+    assert steady.lost == 0
 
 
 def test_a_repeated_counter_has_no_stamp():

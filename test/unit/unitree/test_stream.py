@@ -39,16 +39,18 @@ def made(robot):
     return LowStateStream(load_robot_config(robot)), states, message
 
 
+MOTORS = {'g1_as_sold': {'left_knee_joint': 3, 'right_hip_pitch_joint': 6, 'waist_yaw_joint': 12,
+                         'right_wrist_yaw_joint': 28},
+          'h1': {'right_hip_roll_joint': 0, 'left_hip_yaw_joint': 7, 'left_ankle_joint': 10,
+                 'right_shoulder_pitch_joint': 12, 'left_elbow_joint': 19}}
+
+
 @pytest.mark.parametrize('robot', ROBOTS)
 def test_each_joint_gets_its_motor(robot):
     stream, states, message = made(robot)
     assert stream.update(states.serialize(message), 10**9) == 10**9
     motors = load_robot_config(robot).low_state.motors
-    expected = {'g1_as_sold': {'left_knee_joint': 3, 'right_hip_pitch_joint': 6,
-                               'waist_yaw_joint': 12, 'right_wrist_yaw_joint': 28},
-                'h1': {'right_hip_roll_joint': 0, 'left_hip_yaw_joint': 7, 'left_ankle_joint': 10,
-                       'right_shoulder_pitch_joint': 12, 'left_elbow_joint': 19}}[robot]
-    for name, motor in expected.items():
+    for name, motor in MOTORS[robot].items():
         i = stream.joints.index(name)
         assert motors[motor] == name
         assert (stream.positions[i], stream.velocities[i], stream.efforts[i]) == pytest.approx(
@@ -60,7 +62,9 @@ def test_the_g1_has_motors_for_all_joints_of_its_model():
     assert set(LowStateStream(model.config).joints) == set(model.joint_names)
 
 
-def refusal(stream, raw):
+def refusal(stream, states, message, **options):
+    """Return the error of a message."""
+    raw = message if isinstance(message, bytes) else states.serialize(message, **options)
     with pytest.raises(RefusedLowState) as caught:
         stream.update(raw, 10**9)
     assert stream.state is None
@@ -72,36 +76,33 @@ def test_a_wrong_checksum_is_refused(robot):
     stream, states, message = made(robot)
     raw = bytearray(states.serialize(message))
     raw[200] ^= 1
-    assert refusal(stream, bytes(raw)).reason == 'wrong checksum'
+    assert refusal(stream, states, bytes(raw)).reason == 'wrong checksum'
     message.crc = 0
-    without = states.serialize(message, sign=False)
-    assert 'check_crc' in str(refusal(stream, without))
+    assert 'check_crc' in str(refusal(stream, states, message, sign=False))
     trusting = LowStateStream(load_robot_config(robot), check_crc=False)
-    assert trusting.update(without, 10**9) == 10**9
-
-
-def test_positions_of_parallel_motors_are_refused():
-    stream, states, message = made('g1_as_sold')
-    message.mode_pr = 1
-    assert 'mode PR' in str(refusal(stream, states.serialize(message)))
+    assert trusting.update(states.serialize(message, sign=False), 10**9) == 10**9
 
 
 @pytest.mark.parametrize('field', ['q', 'dq', 'tau_est'])
 def test_a_number_that_is_not_finite_is_refused_with_its_joint(field):
     stream, states, message = made('h1')
     setattr(message.motor_state[10], field, np.nan)
-    assert str(refusal(stream, states.serialize(message))) == (
+    assert str(refusal(stream, states, message)) == (
         f"{field} of 'left_ankle_joint' is not a finite number")
     setattr(message.motor_state[10], field, 0.0)
     setattr(message.motor_state[9], field, np.nan)  # a motor that the robot does not have
     assert stream.update(states.serialize(message), 10**9)
 
 
-@pytest.mark.parametrize('field', ['quaternion', 'gyroscope', 'accelerometer'])
-def test_an_imu_that_is_not_finite_is_refused(field):
+@pytest.mark.parametrize('field', ['quaternion', 'gyroscope', 'accelerometer', 'mode_pr'])
+def test_an_imu_that_is_not_finite_and_positions_of_parallel_motors_are_refused(field):
     stream, states, message = made('g1_as_sold')
-    getattr(message.imu_state, field)[2] = np.inf
-    assert f'imu_state.{field} is not finite' in str(refusal(stream, states.serialize(message)))
+    if field == 'mode_pr':
+        message.mode_pr = 1
+        assert 'mode PR' in str(refusal(stream, states, message))
+    else:
+        getattr(message.imu_state, field)[2] = np.inf
+        assert f'imu_state.{field} is not finite' in str(refusal(stream, states, message))
 
 
 @pytest.mark.parametrize('robot', ROBOTS)
@@ -139,23 +140,20 @@ def test_whatever_arrives_it_is_refused_or_finite_and_has_a_stamp_of_now(robot):
     assert stream.update(valid, 10 ** 10) is not None
 
 
-def test_errors_of_motors_are_counted():
-    stream, states, message = made('g1_as_sold')
-    for tick, code in ((2, 0), (4, 7), (6, 8), (8, 0)):
-        message.tick, message.motor_state[3].motorstate = tick, code
+@pytest.mark.parametrize(('robot', 'motor', 'field', 'values', 'name', 'recent', 'counts'), [
+    ('g1_as_sold', 3, 'motorstate', (0, 7, 8, 0), 'left_knee_joint', (0, 1, 1, 0), (0, 1, 2, 2)),
+    # Packets that a motor loses count from the first message on.
+    ('h1', 11, 'lost', (100, 100, 103), 'right_ankle_joint', (0, 0, 1), (0, 0, 3))])
+def test_errors_of_motors_are_counted(robot, motor, field, values, name, recent, counts):
+    stream, states, message = made(robot)
+    for tick, value, is_recent, count in zip((2, 4, 6, 8), values, recent, counts):
+        message.tick = tick
+        setattr(message.motor_state[motor], field, value)
         stream.update(states.serialize(message), tick * 10**6)
-        assert stream.errors.recent == (('left_knee_joint',) if code else ())
-    assert stream.errors.counts == {'left_knee_joint': 2}
-    assert stream.errors.codes == {'left_knee_joint': 8}
-
-
-def test_packets_that_a_motor_loses_are_counted_from_the_first_message_on():
-    stream, states, message = made('h1')
-    for tick, lost in ((2, 100), (4, 100), (6, 103)):
-        message.tick, message.motor_state[11].lost = tick, lost
-        stream.update(states.serialize(message), tick * 10**6)
-    assert stream.errors.counts == {'right_ankle_joint': 3}
-    assert stream.errors.recent == ('right_ankle_joint',)
+        assert stream.errors.recent == ((name,) if is_recent else ())
+        assert stream.errors.counts == ({name: count} if count else {})
+    if field == 'motorstate':
+        assert stream.errors.codes == {name: 8}
 
 
 def test_the_hottest_motor_is_named():

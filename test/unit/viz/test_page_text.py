@@ -71,10 +71,14 @@ def test_the_legend_shows_the_errors():
         assert palette.css(mark.colour) in widgets.legend(view)
 
 
+def forces_on_feet(left=20.0, right=15.5):
+    """Return feet with vertical forces."""
+    return {side: FootView(np.array((0.0, 0.0, force, 0.0, 0.0, 0.0)))
+            for side, force in (('left', left), ('right', right))}
+
+
 def test_the_headline_shows_margin_stance_and_weight():
-    feet = {'left': FootView(np.array((0.0, 0.0, 20.0, 0.0, 0.0, 0.0))),
-            'right': FootView(np.array((0.0, 0.0, 15.5, 0.0, 0.0, 0.0)))}
-    view = View(feet=feet, margin=0.042, phase='double', time_to_edge=0.5, weight=35.3)
+    view = View(feet=forces_on_feet(), margin=0.042, phase='double', time_to_edge=0.5, weight=35.3)
     text = text_of(widgets.headline(view))
     assert '42 mm to the edge' in text and 'stands on both feet' in text
     assert 'weight measured / by the URDF 35.5 N / 35.3 N' in text and 'left foot 20.0 N' in text
@@ -87,12 +91,14 @@ def test_the_headline_shows_margin_stance_and_weight():
     view.points['com'] = np.array((0.012, -0.003, 0.4))
     assert text_of(widgets.brief(view)) == (
         '3 mm over the edge CoM [mm] 12, -3, 400 left foot 20.0 N right foot 15.5 N')
+    # The very edge is no minus nothing over it; a time to it is shown only when it is short.
+    assert '-' not in text_of(widgets.headline(View(margin=0.0))).partition(' mm over')[0]
+    assert 'time to the edge' not in text_of(widgets.headline(View(time_to_edge=0.85)))
+    assert 'time to the edge 0.21 s' in text_of(widgets.headline(View(time_to_edge=0.21)))
 
 
 def test_what_no_sensor_weighs_is_in_neither_weight_and_named_as_assumed():
-    feet = {side: FootView(np.array((0.0, 0.0, force, 0.0, 0.0, 0.0)))
-            for side, force in (('left', 20.0), ('right', 15.5))}
-    view = View(feet=feet, weight=35.0, weight_below_sensors=3.0)
+    view = View(feet=forces_on_feet(), weight=35.0, weight_below_sensors=3.0)
     text = text_of(widgets.headline(view))
     assert 'above the sensors, measured / by the URDF 32.5 N / 32.0 N' in text
     assert 'below them, not measured, by the URDF 3.0 N' in text
@@ -103,8 +109,7 @@ def test_what_no_sensor_weighs_is_in_neither_weight_and_named_as_assumed():
 
 
 def test_of_a_robot_that_has_fallen_nothing_else_is_shown():
-    wrench = np.array((0.0, 0.0, 20.0, 0.0, 0.0, 0.0))
-    view = View(feet={'left': FootView(wrench)}, margin=-0.9, dcm_margin=-1.2, phase='double',
+    view = View(feet=forces_on_feet(), margin=-0.9, dcm_margin=-1.2, phase='double',
                 time_to_edge=0.1, weight=35.0, level='FALLEN',
                 points={'com': np.array((0.01, 0.02, 0.1)), 'truth': np.zeros(3)})
     assert text_of(widgets.headline(view)) == 'the robot has fallen'
@@ -137,9 +142,8 @@ class NoGui:
 def test_charts_of_balance_end_with_a_fall():
     model = RobotModel.load('biped')
     figures = Figures(NoGui(), model)
-    wrench = np.array((0.0, 0.0, 20.0, 0.0, 0.0, 0.0))
     point = np.array((0.01, 0.02, 0.1))
-    view = View(feet={foot: FootView(wrench) for foot in model.config.feet}, margin=0.03,
+    view = View(feet=forces_on_feet(), margin=0.03,
                 dcm_margin=0.04, torso=np.array((0.1, 0.0, 0.0)), tensions=np.full(4, 7.0),
                 points={'com': point, 'zmp': point, 'dcm': point, 'truth': np.zeros(3),
                         'uncalibrated': point})
@@ -202,11 +206,6 @@ def test_what_is_stale_is_grey_and_has_its_age():
     assert '9 s ago' in text_of(bars) and 'grayscale' in bars
 
 
-def test_a_time_to_the_edge_is_shown_only_when_it_is_short():
-    assert 'time to the edge' not in text_of(widgets.headline(View(time_to_edge=0.85)))
-    assert 'time to the edge 0.21 s' in text_of(widgets.headline(View(time_to_edge=0.21)))
-
-
 def test_the_terms_of_the_page_are_explained():
     text = text_of(widgets.glossary())
     for word, meaning in widgets.GLOSSARY.items():
@@ -223,10 +222,6 @@ def test_the_page_is_readable_light_and_dark():
     for html in (widgets.headline(view), widgets.tendons(view, 60.0), widgets.legend(view),
                  widgets.effort_bars(['knee'], {}, np.ones(1), np.ones(1), {'knee': 0.5})):
         assert not re.search(r'(?<!-)color:#', html)
-
-
-def test_the_very_edge_is_no_minus_nothing_over_it():
-    assert '-' not in text_of(widgets.headline(View(margin=0.0))).partition(' mm over')[0]
 
 
 def test_margins_go_from_red_to_green():
@@ -300,15 +295,12 @@ def test_strips_keep_the_last_samples_and_no_more_than_requested():
 
 
 def test_strips_bridge_gaps_and_begin_with_the_first_value():
-    strips = Strips(['a', 'b'], span=1.0, rate=10.0)
-    nothing = math.nan
+    strips, nothing = Strips(['a', 'b'], span=1.0, rate=10.0), math.nan
     for i, (a, b) in enumerate(
             ((nothing, nothing), (1.0, nothing), (nothing, 5.0), (2.0, 6.0))):
         strips.add(0.1 * i, {'a': a, 'b': b})
-    times, a, b = strips.data(['a', 'b'])
-    np.testing.assert_allclose(times, (-0.2, -0.1, 0.0))
-    np.testing.assert_allclose(a, (1.0, 1.0, 2.0))
-    np.testing.assert_allclose(b, (5.0, 5.0, 6.0))
+    np.testing.assert_allclose(
+        strips.data(['a', 'b']), ((-0.2, -0.1, 0.0), (1.0, 1.0, 2.0), (5.0, 5.0, 6.0)))
     strips.add(0.4, {})  # nothing is received any more: lines end, and do not go on as they were
     times, a, b = strips.data(['a', 'b'])
     assert times[-1] == pytest.approx(-0.1) and a[-1] == 2.0
