@@ -19,14 +19,13 @@ import ast
 import collections
 import functools
 import os
-from pathlib import Path
 import re
 import subprocess
 import sys
 
 import pytest
+from support.sources import imports_in, modules, nodes, nodes_of, PACKAGE, ROOT, sources
 
-PACKAGE = Path(__file__).resolve().parents[2] / 'biped_com_ros'
 ROS = ('rclpy', 'tf2_ros', 'ament_', 'launch', 'rosidl_')
 COMPAT = 'biped_com_ros/ros/fast/compat.py'
 #: Beside it the tests that take private parts away.
@@ -44,27 +43,11 @@ RCLPY_OBJECT = re.compile(
     r'(\[.*\])?$')
 
 
-def imported_names(path):
-    """Return what a file imports anywhere in it, as dotted names."""
-    return [name for _, name in imports_with_lines(path)]
-
-
-def imports_with_lines(path):
-    """Return (line, dotted name) of every import in a file, also of late ones."""
-    found = []
-    for node in ast.walk(ast.parse(path.read_text())):
-        names = ([alias.name for alias in node.names] if isinstance(node, ast.Import)
-                 else [f'{node.module}.{alias.name}' for alias in node.names]
-                 if isinstance(node, ast.ImportFrom) else [])
-        found += [(node.lineno, name) for name in names]
-    return found
-
-
 def imports_of(part):
     """Return (file:line, module) of every import in a part of the package, also of late ones."""
     found = [(f'{path.relative_to(PACKAGE)}:{line}', name)
-             for path in sorted((PACKAGE / part).rglob('*.py'))
-             for line, name in imports_with_lines(path)]
+             for path in sources(f'biped_com_ros/{part}')
+             for line, name in imports_in(nodes(path, ast.Import, ast.ImportFrom))]
     assert found, f'{part}/ imports nothing at all'
     return found
 
@@ -75,9 +58,9 @@ def is_ros(module):
 
 
 @pytest.mark.parametrize('part', ['core', 'sim', 'gazebo', 'viz', 'launch_runner', 'offline'])
-def test_no_ros_outside_of_ros_and_nodes(part):
-    assert [found for found in imports_of(part) if is_ros(found[1]) or found[1].startswith(
-        ('biped_com_ros.ros', 'biped_com_ros.nodes'))] == []
+def test_no_ros_outside_of_ros_and_nodes_and_no_simulator_in_the_mathematics(part):
+    assert [found for found in imports_of(part) if is_ros(found[1])
+            or (part == 'core' and found[1].startswith('mujoco'))] == []
 
 
 def test_ros_is_recognised():
@@ -85,33 +68,36 @@ def test_ros_is_recognised():
         module for _, module in imports_of('ros') + imports_of('nodes') if is_ros(module)}
 
 
-def private_parts_of(path):
-    """Return what a file uses that rclpy or rosidl do not promise, as line: name."""
-    tree = ast.parse(path.read_text())
-    found = [(line, name) for line, name in imports_with_lines(path)
+def private_parts_of(text):
+    """Return what a file uses that rclpy or rosidl do not promise, as (line, name)."""
+    tree = nodes_of(text)
+    imports = imports_in(tree)
+    found = [(line, name) for line, name in imports
              if name.startswith(PRIVATE_MODULES) or (name.split('.')[0] == 'rclpy' and any(
                  part.startswith('_') for part in name.split('.')))]
-    imports_rclpy = any(name.startswith('rclpy') for _, name in imports_with_lines(path))
-    called = {node.func for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    for node in ast.walk(tree):
+    imports_rclpy = any(name.startswith('rclpy') for _, name in imports)
+    called = {node.func for node in tree if isinstance(node, ast.Call)}
+    for node in tree:
         if isinstance(node, ast.Attribute) and is_private(node, node in called, imports_rclpy):
             found.append((node.lineno, node.attr))
         elif isinstance(node, ast.Constant) and node.value in PRIVATE_ATTRIBUTES - {'handle'}:
             found.append((node.lineno, node.value))  # as for getattr
-    return [f'{path}:{line}: {name}' for line, name in found]
+    return found
 
 
 @functools.cache
 def own_private_names():
     """Return the private names that the package itself gives to attributes and in modules."""
     return {getattr(node, 'attr', getattr(node, 'id', getattr(node, 'name', '')))
-            for path in PACKAGE.rglob('*.py') for node in ast.walk(ast.parse(path.read_text()))
-            if isinstance(getattr(node, 'ctx', None), ast.Store) or isinstance(
-                node, ast.FunctionDef)}
+            for path in modules().values()
+            for node in nodes(path, ast.Attribute, ast.Name, ast.FunctionDef)
+            if isinstance(node, ast.FunctionDef) or isinstance(node.ctx, ast.Store)}
 
 
 def is_private(node, is_called, imports_rclpy):
     """Return whether an attribute is one that rclpy or rosidl do not promise."""
+    if not node.attr.startswith('_') and node.attr not in PRIVATE_ATTRIBUTES | {'callback'}:
+        return False
     owner = ast.unparse(node.value)
     is_of_rclpy = RCLPY_OBJECT.search(owner) is not None
     if node.attr in PRIVATE_ATTRIBUTES:
@@ -126,22 +112,19 @@ def is_private(node, is_called, imports_rclpy):
         '__') and node.attr not in own_private_names()
 
 
-@pytest.mark.parametrize('part', [
-    *(f'biped_com_ros/{part}' for part in ('ros', 'nodes', 'demo', 'offline', 'launch_runner')),
-    'benchmarks', 'examples', 'test/faults', 'test/ros', 'test/support', 'test/system', 'tools'])
-def test_one_file_only_touches_private_parts_of_ros(part):
-    root = PACKAGE.parent
-    paths = [path for path in sorted((root / part).rglob('*.py'))
-             if str(path.relative_to(root)) not in MAY_USE_PRIVATE_PARTS]
-    assert paths
-    found = [text for path in paths for text in private_parts_of(path)]
+def test_one_file_only_touches_private_parts_of_ros():
+    found = [f'{path.relative_to(ROOT)}:{line}: {name}' for path in sources(
+        *(f'biped_com_ros/{part}' for part in ('ros', 'nodes', 'demo', 'offline',
+                                               'launch_runner')),
+        'benchmarks', 'examples', 'test/faults', 'test/ros', 'test/support', 'test/system',
+        'tools') if str(path.relative_to(ROOT)) not in MAY_USE_PRIVATE_PARTS
+        for line, name in private_parts_of(path.read_text())]
     assert not found, f'use public parts, or put it into {COMPAT}:\n' + '\n'.join(found)
 
 
-def test_private_parts_are_found(tmp_path):
-    assert len(private_parts_of(PACKAGE.parent / COMPAT)) == 6
-    path = tmp_path / 'file.py'
-    path.write_text("""
+def test_private_parts_are_found():
+    assert len(private_parts_of((ROOT / COMPAT).read_text())) == 6
+    assert sorted(name for _, name in private_parts_of("""
 from rclpy.experimental import EventsExecutor
 import rosidl_parser.definition
 from rclpy import _rclpy_pybind11
@@ -152,8 +135,7 @@ def function(self, node):
     call(self.subscriptions[0].callback, self._parameter_overrides, node._guards)
     executor._sigint_gc, publisher._Publisher__publisher, self._own, other._own
     return getattr(node, '_parameter_overrides', None)
-""")
-    assert sorted(text.split(': ')[-1] for text in private_parts_of(path)) == sorted([
+""")) == sorted([
         'rclpy.experimental.EventsExecutor', 'rosidl_parser.definition', 'rclpy._rclpy_pybind11',
         'handle', 'callback', '_parameter_overrides', 'callback', '_parameter_overrides',
         '_guards', '_sigint_gc', '_Publisher__publisher'])
@@ -171,17 +153,12 @@ MAY_IMPORT = {
 
 def test_parts_import_what_is_drawn():
     found = collections.defaultdict(set)
-    for path in PACKAGE.rglob('*.py'):
-        part = path.relative_to(PACKAGE).parts[0].removesuffix('.py')
-        if part != '__init__':
-            found[part] |= {name.split('.')[1] for name in imported_names(path)
-                            if name.startswith('biped_com_ros.')} - {part}
+    for module, path in modules().items():
+        part = module.split('.')[1] if '.' in module else ''
+        found[part] |= {name.split('.')[1] for _, name in imports_in(nodes(path, ast.AST))
+                        if name.startswith('biped_com_ros.')} - {part}
+    del found['']
     assert dict(found) == MAY_IMPORT  # nor is drawn what is not there
-
-
-def test_the_mathematics_imports_no_simulator():
-    assert [found for found in imports_of('core') if found[1].startswith(
-        ('mujoco', 'biped_com_ros.sim', 'biped_com_ros.viz', 'biped_com_ros.launch_runner'))] == []
 
 
 def test_the_simulator_shares_no_mathematics_with_what_it_judges():
@@ -189,28 +166,6 @@ def test_the_simulator_shares_no_mathematics_with_what_it_judges():
               'biped_com_ros.core.plain_xml.')
     assert [found for found in imports_of('sim') if found[1].startswith(
         ('pinocchio', 'biped_com_ros.core')) and not found[1].startswith(shared)] == []
-
-
-def modules():
-    """Return the path of every module of the package by its dotted name."""
-    found = {}
-    for path in sorted(PACKAGE.rglob('*.py')):
-        parts = path.relative_to(PACKAGE.parent).with_suffix('').parts
-        found['.'.join(parts[:-1] if parts[-1] == '__init__' else parts)] = path
-    return found
-
-
-def import_graph():
-    """Return the modules of the package that each one imports, anywhere in its text."""
-    paths, graph = modules(), {}
-    for module, path in paths.items():
-        graph[module] = set()
-        for name in imported_names(path):
-            while name and name not in paths:  # `package.module.function` imports its module
-                name = name.rpartition('.')[0]
-            if name and name != module:
-                graph[module].add(name)
-    return graph
 
 
 def circles_of(graph):
@@ -222,25 +177,29 @@ def circles_of(graph):
             node = pending.pop()
             if node not in reached[start]:
                 reached[start].add(node)
-                pending += graph[node]
+                pending += graph.get(node, ())
     return {tuple(sorted({node, *(other for other in reached[node] if node in reached[other])}))
             for node in graph if node in reached[node]}
 
 
+def import_graph():
+    """Return the modules of the package that each one imports, anywhere in its text."""
+    paths, graph = modules(), collections.defaultdict(set)
+    for module, path in paths.items():
+        for _, name in imports_in(nodes(path, ast.Import, ast.ImportFrom)):
+            while name and name not in paths:  # `package.module.function` imports its module
+                name = name.rpartition('.')[0]
+            graph[module] |= {name} - {'', module}
+    return graph
+
+
 def test_no_imports_run_in_a_circle():
     """Also counts what is imported for type checking or inside of functions."""
-    circles = circles_of(import_graph())
-    assert circles == set(), 'two modules need each other: move what both need to a third'
-
-
-def test_no_parts_of_the_mathematics_import_each_other_in_a_circle():
-    parts = collections.defaultdict(set)
-    for module, imported in import_graph().items():
-        for name in imported:
-            part, other = ('.'.join(full.split('.')[:3]) for full in (module, name))
-            if part != other and part.startswith('biped_com_ros.core'):
-                parts[part].add(other)
-                parts[other] |= set()
+    graph, parts = import_graph(), collections.defaultdict(set)
+    assert circles_of(graph) == set(), 'move what two modules need of each other to a third'
+    for module in [name for name in graph if name.startswith('biped_com_ros.core')]:
+        part, *others = ('.'.join(name.split('.')[:3]) for name in (module, *graph[module]))
+        parts[part] |= {*others} - {part}
     assert circles_of(parts) == set()
     assert len(parts) > 10
 
@@ -267,9 +226,8 @@ def test_executables_use_one_blas_thread_unless_configured_otherwise(given, thre
     (1_000_000_000, {'core/constants.py'})])
 def test_each_constant_is_defined_once(number, places):
     assert {str(path.relative_to(PACKAGE)) for path in modules().values()
-            for node in ast.walk(ast.parse(path.read_text()))
-            if isinstance(node, ast.Constant) and type(node.value) is type(number)
-            and node.value == number} == places
+            for node in nodes(path, ast.Constant)
+            if type(node.value) is type(number) and node.value == number} == places
 
 
 WRENCHES = 'core/geometry/wrench.py'
@@ -284,34 +242,33 @@ def is_centre_of_pressure(parts):
                for i, first in enumerate(quotients) for second in quotients[i + 1:])
 
 
-def wrench_formulas_of(text):
-    """Return the lines in which a text computes what `core/geometry/wrench.py` does."""
-    found = set()
-    for node in ast.walk(ast.parse(text)):
-        parts = getattr(node, 'elts', None) or getattr(node, 'args', None)
-        if isinstance(parts, list) and is_centre_of_pressure(parts):
-            found.add(node.lineno)
+def wrench_formulas_of(found):
+    """Return the lines in which nodes compute what `core/geometry/wrench.py` does."""
+    return sorted({node.lineno for node in found if is_formula_of_wrenches(node)})
+
+
+def is_formula_of_wrenches(node):
+    if isinstance(node, ast.Assign) and len(node.targets) == 2 and all(
+            isinstance(target, ast.Subscript) for target in node.targets):
         # What is written to two blocks on the diagonal of an adjoint.
-        if isinstance(node, ast.Assign) and len(node.targets) == 2 and all(
-                isinstance(target, ast.Subscript) for target in node.targets) and (
-                ':3, :3]' in ast.unparse(node) and '3:, 3:]' in ast.unparse(node)):
-            found.add(node.lineno)
-        if isinstance(node, ast.Attribute) and ast.unparse(node) == 'pin.skew':
-            found.add(node.lineno)
-    return sorted(found)
+        return ':3, :3]' in ast.unparse(node) and '3:, 3:]' in ast.unparse(node)
+    if isinstance(node, ast.Attribute):
+        return node.attr == 'skew' and ast.unparse(node) == 'pin.skew'
+    parts = getattr(node, 'elts', None) or getattr(node, 'args', None)
+    return isinstance(parts, list) and is_centre_of_pressure(parts)
 
 
 def test_one_centre_of_pressure_one_adjoint_and_one_skew_matrix():
     """The simulator is an oracle of its own; normals of edges look like centres of pressure."""
     found = {f'{path.relative_to(PACKAGE)}:{line}' for path in modules().values()
              if path.relative_to(PACKAGE).parts[0] != 'sim' and path.name != 'polygon.py'
-             for line in wrench_formulas_of(path.read_text())}
+             for line in wrench_formulas_of(nodes(path, ast.AST))}
     assert found and {place.split(':')[0] for place in found} == {WRENCHES}, (
         f'use cop_on_sole, centre_of_pressure, wrench_adjoint and skew of {WRENCHES}: {found}')
 
 
 def test_formulas_of_wrenches_are_found():
-    assert wrench_formulas_of("""
+    assert wrench_formulas_of(nodes_of("""
 x, y = -my / fz, mx / fz
 cops = [(-w[4] / w[2], w[3] / w[2]) for w in wrenches]
 line = ComLine(-my / fz, fx / fz, mx / fz, fy / fz)
@@ -319,44 +276,30 @@ blocks[:, :3, :3] = blocks[:, 3:, 3:] = axes
 jacobian -= pin.skew(p) @ jacobian
 x, y = -my / fz, mx / fx
 x, y = my / fz, mx / fz
-""") == [2, 3, 4, 5, 6]
-
-
-STEPS = ('LONGEST_STEP', 'MAX_STEP', 'STEP_CAP')
+""")) == [2, 3, 4, 5, 6]
 
 
 def test_one_longest_time_step():
     """Private constants of other meanings have names that say what is limited."""
-    found = collections.defaultdict(set)
-    for module, path in modules().items():
-        if path.relative_to(PACKAGE).parts[0] != 'core':
-            continue
-        for node in ast.parse(path.read_text()).body:
-            targets = node.targets if isinstance(node, ast.Assign) else (
-                [node.target] if isinstance(node, ast.AnnAssign) else [])
-            for target in targets:
-                name = ast.unparse(target).strip('_').removesuffix('_NS')
-                if name in STEPS:
-                    found[name].add(module)
-    assert found == {'LONGEST_STEP': {'biped_com_ros.core.constants'},
-                     'STEP_CAP': {'biped_com_ros.core.constants'}}
+    found = {(node.id.strip('_').removesuffix('_NS'), path.stem)
+             for path in sources('biped_com_ros/core') for node in nodes(path, ast.Name)
+             if isinstance(node.ctx, ast.Store)}
+    assert {place for place in found if place[0] in ('LONGEST_STEP', 'MAX_STEP', 'STEP_CAP')} == {
+        ('LONGEST_STEP', 'constants'), ('STEP_CAP', 'constants')}
 
 
 def test_every_package_describes_itself():
-    packages = sorted(PACKAGE.rglob('__init__.py'))
-    texts = {path.parent: ast.get_docstring(ast.parse(path.read_text())) for path in packages}
-    assert not [path for path, text in texts.items() if not text]
-    copies = {text: count for text, count in collections.Counter(texts.values()).items()
-              if count > 1}
-    assert not copies and len(texts) > 25
+    texts = [ast.get_docstring(ast.parse(path.read_text()))
+             for path in PACKAGE.rglob('__init__.py')]
+    assert all(texts) and len(set(texts)) == len(texts) > 25
 
 
 def test_settings_are_built_by_keyword():
     """Parameters of nodes are not built in code, apart from their defaults."""
     endings = ('Settings', 'Options', 'Limits', 'Thresholds')
     found = {node.name: ' '.join(map(ast.unparse, node.decorator_list))
-             for path in modules().values() for node in ast.walk(ast.parse(path.read_text()))
-             if isinstance(node, ast.ClassDef) and node.name.endswith(endings)}
+             for path in modules().values() for node in nodes(path, ast.ClassDef)
+             if node.name.endswith(endings)}
     assert len(found) > 20
     assert not [name for name, decorators in found.items() if 'kw_only=True' not in decorators]
 
@@ -364,29 +307,22 @@ def test_settings_are_built_by_keyword():
 def test_every_node_corrects_joint_positions_and_imus():
     """Whoever subscribes to joints of the model or to an IMU passes the known errors on."""
     needed = {'JointStateInput': ('offsets=', 'corrections_of('), 'ImuInput': ('tilt=',)}
-    other = ('tendons', 'feet')  # joint states of tendons and contacts
-    found, missing = 0, []
-    for module, path in modules().items():
-        for node in ast.walk(ast.parse(path.read_text())):
-            keywords = needed.get(getattr(getattr(node, 'func', None), 'id', ''))
-            if keywords and ast.unparse(node.args[1]) not in other:
-                found += 1
-                if not any(keyword in ast.unparse(node) for keyword in keywords):
-                    missing.append(f'{module}:{node.lineno}')
-    assert found > 10 and not missing
+    calls = [(f'{module}:{node.lineno}', needed[node.func.id], ast.unparse(node))
+             for module, path in modules().items() for node in nodes(path, ast.Call)
+             if getattr(node.func, 'id', '') in needed
+             and ast.unparse(node.args[1]) not in ('tendons', 'feet')]  # of tendons and contacts
+    assert len(calls) > 10
+    assert not [place for place, keywords, call in calls
+                if not any(keyword in call for keyword in keywords)]
 
 
-def test_tests_import_no_benchmarks_and_no_other_test():
-    tests = PACKAGE.parent / 'test'
-    own = {path.name for path in tests.iterdir() if path.is_dir()} - {'support'}
-    found = [f'{path.relative_to(tests)}:{line}: {name}' for path in sorted(tests.rglob('*.py'))
-             for line, name in imports_with_lines(path)
-             if name.split('.')[0] in {*own, 'test', 'benchmarks'}]
+def test_tests_import_no_benchmarks_and_no_other_test_and_are_short():
+    own = {path.name for path in (ROOT / 'test').iterdir() if path.is_dir()} - {'support'}
+    found, long = [], []
+    for path in sources('test'):
+        text, name = path.read_text(), path.relative_to(ROOT)
+        found += [f'{name}:{line}: {module}' for line, module in imports_in(nodes_of(text))
+                  if module.split('.')[0] in {*own, 'test', 'benchmarks'}]
+        long += [name] if len(text.splitlines()) >= 500 else []
     assert not found, 'what several tests need belongs to test/support'
-
-
-def test_files_of_tests_are_short():
-    tests = PACKAGE.parent / 'test'
-    lengths = {str(path.relative_to(tests)): len(path.read_text().splitlines())
-               for path in tests.rglob('*.py')}
-    assert not {name: length for name, length in lengths.items() if length >= 500}
+    assert not long

@@ -16,10 +16,11 @@
 import ast
 import collections
 import functools
-from pathlib import Path
 import re
 
-ROOT = Path(__file__).resolve().parents[2]
+from support.sources import nodes, nodes_of, ROOT, sources
+
+
 FOLDERS = ('biped_com_ros', 'test', 'benchmarks', 'examples', 'tools', 'launch', 'doc')
 #: What people do, in all the forms that names had.
 PEOPLE = set(re.findall('[a-z]+', """
@@ -38,30 +39,24 @@ LITERAL = {'_lies_below', 'lying', '_LYING', '_is_lying', 'cross_talk', 'talk',
            'test_footprint_lies_between_the_feet_on_the_ground'}
 
 
-def sources():
-    """Return the Python files of the project, in order."""
-    return sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob('*.py'))
-
-
-@functools.cache
-def nodes_of(source):
-    """Return the nodes of a source's syntax tree."""
-    return tuple(ast.walk(ast.parse(source)))
-
-
-def names_in(source):
-    """Return (line, name) of all that a source defines, also arguments and attributes."""
-    for node in nodes_of(source):
+def names_in(found):
+    """Return (line, name) of all that nodes define, also arguments and attributes."""
+    for node in found:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             yield node.lineno, node.name
         elif isinstance(node, ast.arg):
             yield node.lineno, node.arg
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.lineno, node.id
-        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-            yield node.lineno, node.attr
+        elif isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, getattr(node, 'id', None) or node.attr
         elif isinstance(node, ast.alias) and node.asname:
             yield node.lineno, node.asname
+
+
+def names_of_people(found):
+    """Return (line, name) of what people do; `order` is a sequence, unless it is called."""
+    return [(line, name) for line, name in names_in(found) if is_of_people(name)] + [
+        (node.lineno, node.name) for node in found
+        if isinstance(node, ast.FunctionDef) and node.name == 'order']
 
 
 def words_of(name):
@@ -71,38 +66,26 @@ def words_of(name):
 
 @functools.cache
 def is_of_people(name):
-    """Return whether a name says what people do; `order` is a sequence, unless it is called."""
+    """Return whether a name says what people do."""
     return name not in LITERAL and bool(words_of(name) & PEOPLE or PHRASES.search(name))
 
 
-def calls_order(source):
-    """Return lines of functions that are named as a command to people."""
-    return [node.lineno for node in nodes_of(source)
-            if isinstance(node, ast.FunctionDef) and node.name == 'order']
-
-
-def test_names_are_those_of_software():
-    found = []
-    for path in sources():
-        source = path.read_text()
-        lines = [(line, name) for line, name in names_in(source) if is_of_people(name)]
-        lines += [(line, 'order') for line in calls_order(source)]
-        found += [f'{path.relative_to(ROOT)}:{line}: {name}' for line, name in lines]
+def test_names_are_those_of_software_and_no_two_classes_share_one():
+    found, classes = [], collections.defaultdict(list)
+    for path in sources(*FOLDERS):
+        tree, file = nodes(path, ast.AST), path.relative_to(ROOT)
+        found += [f'{file}:{line}: {name}' for line, name in names_of_people(tree)]
+        for node in tree:
+            if isinstance(node, ast.ClassDef):
+                classes[node.name].append(str(file))
     assert not found, 'use terms such as estimated, reported, received, reference, request'
+    assert {name: files for name, files in classes.items() if len(files) > 1} == {}
 
 
 def test_words_are_found_in_any_kind_of_name():
-    source = 'class ToldPose: pass\ndef f(heard, *, IS_SEEN=1): self._wish = felt = 2\n'
-    found = [name for _, name in names_in(source) if is_of_people(name)]
-    assert sorted(found) == ['IS_SEEN', 'ToldPose', '_wish', 'felt', 'heard']
+    found = names_of_people(nodes_of(
+        'class ToldPose:\n    def order(self): pass\n'
+        'def f(heard, *, IS_SEEN=1): self._wish = felt = 2\n'))
+    assert sorted(found) == [(1, 'ToldPose'), (2, 'order'), (3, 'IS_SEEN'), (3, '_wish'),
+                             (3, 'felt'), (3, 'heard')]
     assert is_of_people('gives_up_soon') and not is_of_people('unseemly_order_of_the_axes')
-    assert calls_order('class A:\n    def order(self): pass') == [2]
-
-
-def test_no_two_classes_share_a_name():
-    where = collections.defaultdict(list)
-    for path in sources():
-        for node in nodes_of(path.read_text()):
-            if isinstance(node, ast.ClassDef):
-                where[node.name].append(str(path.relative_to(ROOT)))
-    assert {name: found for name, found in where.items() if len(found) > 1} == {}

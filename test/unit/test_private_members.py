@@ -14,9 +14,10 @@
 """Tests use what is public: how often they do not is counted, and may only become less."""
 
 import ast
-from pathlib import Path
 
-TESTS = Path(__file__).resolve().parents[1]
+from support.sources import nodes_of, ROOT, sources
+
+
 #: Public although their names begin with an underscore.
 PUBLIC = {'_replace', '_asdict', '_fields', '_make', '_exit'}
 #: Lower it with every private member that is no longer used; raising it needs a reason.
@@ -38,7 +39,7 @@ def is_own(node):
 
 def private_members(source):
     """Yield line and name of private members of other objects that a source uses."""
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes_of(source):
         if isinstance(node, ast.Attribute) and is_private(node.attr) and not is_own(node.value):
             yield node.lineno, node.attr
         elif isinstance(node, ast.ImportFrom):
@@ -51,7 +52,7 @@ def private_members(source):
 
 
 def test_private_members_of_the_code_under_test_become_fewer():
-    found = [f'{path.relative_to(TESTS)}:{line}: {name}' for path in sorted(TESTS.rglob('*.py'))
+    found = [f'{path.relative_to(ROOT)}:{line}: {name}' for path in sources('test')
              for line, name in private_members(path.read_text())]
     assert len(found) <= LIMIT, '\n'.join(['use what is public, or make it public:', *found])
 
