@@ -38,11 +38,13 @@ def is_there(name):
 
 
 @pytest.mark.parametrize('page', PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_files_that_a_page_names_exist(page):
+def test_files_that_a_page_names_exist_and_its_commands_work_with_spaces(page):
+    """Unquoted, the shell makes two words of the path, and make takes one for another goal."""
     text = page.read_text()
     names = {*FILE.findall(text), *(LINK.findall(text) if page.suffix == '.md' else ())}
     assert [name for name in sorted(names)
             if not is_there(name) and not THEIRS.search(name)] == []
+    assert re.findall(r'(?<!")\$(?:PWD|HOME)/\S*', text) == []
 
 
 # Programs, whose interfaces are topics and arguments; of `ros` the page lists single modules.
@@ -97,9 +99,3 @@ def test_the_example_of_the_readme_runs(capsys):
     code = re.search(r'```python\n(.*?)```', (ROOT / 'README.md').read_text(), re.DOTALL)[1]
     exec(code, {})
     assert 'leg_left_6_link' in capsys.readouterr().out
-
-
-@pytest.mark.parametrize('page', PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_commands_work_in_directories_with_spaces(page):
-    """Unquoted, the shell makes two words of the path, and make takes one for another goal."""
-    assert re.findall(r'(?<!")\$(?:PWD|HOME)/\S*', page.read_text()) == []

@@ -78,34 +78,24 @@ HOSTILE_YAML = {
 }
 
 
-@pytest.fixture(params=HOSTILE_YAML)
-def hostile(request, tmp_path):
-    """Yield a file and the problem that has to be named."""
-    text, problem = HOSTILE_YAML[request.param]
+def parameter_file_of(path):
+    element = Element('param', {'from': str(path)}, path.parent / 'x.launch.xml', 3)
+    return parameter_file(element, Context({}), ParameterFiles(path.parent))
+
+
+@pytest.mark.parametrize('name', HOSTILE_YAML)
+@pytest.mark.parametrize('read, limit, place', [
+    (load_robot_config, '1 MiB', 'hostile.yaml'),
+    (lambda path: load_offsets(path, load_robot_config('three_link')), '64 MiB', ''),
+    (parameter_file_of, '1 MiB', 'x.launch.xml:3')], ids=['robot', 'offsets', 'parameters'])
+def test_files_of_yaml(tmp_path, name, read, limit, place):
+    text, problem = HOSTILE_YAML[name]
     path = tmp_path / 'hostile.yaml'
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return path, problem
-
-
-def test_robot_files(hostile):
-    path, problem = hostile
-    with pytest.raises(ConfigurationError, match=problem) as error:
-        load_robot_config(path)
-    assert 'hostile.yaml' in str(error.value)
-
-
-def test_files_of_offsets(hostile):
-    path, problem = hostile
-    with pytest.raises(ConfigurationError, match=problem.replace('1 MiB', '64 MiB')):
-        load_offsets(path, load_robot_config('three_link'))
-
-
-def test_parameter_files(hostile, tmp_path):
-    path, problem = hostile
-    element = Element('param', {'from': str(path)}, tmp_path / 'x.launch.xml', 3)
-    with pytest.raises(LaunchFileError, match=problem) as error:
-        parameter_file(element, Context({}), ParameterFiles(tmp_path))
-    assert 'x.launch.xml:3' in str(error.value)
+    with pytest.raises((ConfigurationError, LaunchFileError),
+                       match=problem.replace('1 MiB', limit)) as error:
+        read(path)
+    assert place in str(error.value)
 
 
 def test_anchors_are_still_good_for_what_they_are():
@@ -187,34 +177,27 @@ def test_descriptions_of_robots(name):
         parse_urdf(text)
 
 
-def test_descriptions_of_any_size():
+def test_descriptions_of_any_size_for_the_simulator_and_by_xacro(tmp_path):
     with pytest.raises(RobotDescriptionError, match='the largest that is read'):
         parse_xml(' ' * (32 * 1024 ** 2 + 1), 'the URDF')
-
-
-def test_the_simulator_reads_no_entities_either():
+    path = tmp_path / 'r.urdf.xacro'
+    path.write_text(HOSTILE_XML['laughs'][0])
+    with pytest.raises(RobotDescriptionError, match='r.urdf.xacro.*<!DOCTYPE>'):
+        load_urdf(load_robot_config('biped'), str(path))
     description = pytest.importorskip('biped_com_ros.sim.description')
     with pytest.raises(RobotDescriptionError, match='<!DOCTYPE>'):
         description.parse(HOSTILE_XML['laughs'][0])
 
 
-def test_a_xacro_file_is_checked_before_it_is_expanded(tmp_path):
-    path = tmp_path / 'r.urdf.xacro'
-    path.write_text(HOSTILE_XML['laughs'][0])
-    with pytest.raises(RobotDescriptionError, match='r.urdf.xacro.*<!DOCTYPE>'):
-        load_urdf(load_robot_config('biped'), str(path))
-
-
-def test_launch_files_declare_no_entities_and_do_not_nest_without_end(tmp_path):
+@pytest.mark.parametrize('text, problem', [
+    (LAUGHS + '<launch><arg name="&a29;"/></launch>', 'x.launch.xml:1.*<!DOCTYPE>'),
+    ('<launch>' + 100_000 * '<group>', 'nests more than 200'),
+    ('<launch>' + 200_000 * '<arg/>\n' + '</launch>', 'larger than the 1 MiB')],
+    ids=['laughs', 'depth', 'size'])
+def test_launch_files(tmp_path, text, problem):
     file = tmp_path / 'x.launch.xml'
-    file.write_text(LAUGHS + '<launch><arg name="&a29;"/></launch>')
-    with pytest.raises(LaunchFileError, match='x.launch.xml:1.*<!DOCTYPE>'):
-        read_xml(file)
-    file.write_text('<launch>' + 100_000 * '<group>')
-    with pytest.raises(LaunchFileError, match='nests more than 200'):
-        read_xml(file)
-    file.write_text('<launch>' + 200_000 * '<arg/>\n' + '</launch>')
-    with pytest.raises(LaunchFileError, match='larger than the 1 MiB'):
+    file.write_text(text)
+    with pytest.raises(LaunchFileError, match=problem):
         read_xml(file)
 
 

@@ -78,14 +78,11 @@ def test_arguments_take_the_given_value_or_the_default(plan: Plan) -> None:
     assert arguments(plan(body, b='')) == ['1 ']
 
 
-def test_choices_bind(plan: Plan) -> None:
+def test_choices_bind_and_a_missing_argument_is_named(plan: Plan) -> None:
     body = '<arg name="a" default="x"><choice value="x"/><choice value="y"/></arg>'
     plan(body, a='y')
     with pytest.raises(LaunchFileError, match=r"xml:2: unknown value of argument 'a' 'z'.*x, y"):
         plan(body, a='z')
-
-
-def test_a_missing_argument_is_named(plan: Plan) -> None:
     with pytest.raises(LaunchFileError, match=r"xml:2: argument 'a' \(what\).*give a:=VALUE"):
         plan('<arg name="a" description="what"/>')
 
@@ -100,11 +97,9 @@ def test_conditions(plan: Plan, attribute: str, value: str, runs: bool) -> None:
 
 
 def test_a_condition_must_be_a_truth_value(plan: Plan) -> None:
+    """What it excludes is not evaluated."""
     with pytest.raises(LaunchFileError, match=r"xml:2: condition 'if' is 'yes' \(valid: true, 1"):
         plan('<node pkg="fake" exec="talk" args="\'x\'" if="yes"/>')
-
-
-def test_what_a_condition_excludes_is_not_evaluated(plan: Plan) -> None:
     plan('<group if="false"><node pkg="absent" exec="$(var absent)"/></group>')
 
 
@@ -126,12 +121,14 @@ def test_a_group_gives_back_what_it_changed(plan: Plan) -> None:
     assert unscoped.command[1] == 'in'
 
 
-def test_namespaces_nest(plan: Plan) -> None:
-    node = '<node pkg="fake" exec="talk" namespace="{}"/>'
-    planner = plan('<push-ros-namespace namespace="a"/><push_ros_namespace namespace="b"/>'
-                   + node.format('c') + node.format('/d') + node.format(''))
-    assert [values(process, '-r') for process in planner.processes] == [
+def test_namespaces_nest_and_parameters_without_a_name_reach_every_node(plan: Plan) -> None:
+    node = '<node pkg="fake" exec="talk" namespace="{}"><param name="a" value="1"/></node>'
+    processes = plan('<push-ros-namespace namespace="a"/><push_ros_namespace namespace="b"/>'
+                     + node.format('c') + node.format('/d') + node.format('')).processes
+    assert [values(process, '-r') for process in processes] == [
         ['__ns:=/a/b/c'], ['__ns:=/d'], ['__ns:=/a/b']]
+    for process in processes:
+        assert parameters(process) == [{'/**': {'ros__parameters': {'a': 1}}}]
 
 
 def test_a_node_gets_everything_in_the_order_of_ros2_launch(
@@ -158,52 +155,35 @@ def test_a_node_gets_everything_in_the_order_of_ros2_launch(
     assert (process.name, process.output) == ('talk-1', 'screen')
 
 
-def test_without_a_name_parameters_reach_every_node_of_the_process(plan: Plan) -> None:
-    process, = plan('<node pkg="fake" exec="talk" namespace="n"><param name="a" value="1"/></node>'
-                    ).processes
-    assert parameters(process) == [{'/**': {'ros__parameters': {'a': 1}}}]
-
-
 def test_arguments_split_like_a_shell_but_not_inside_substitutions(plan: Plan) -> None:
-    process, = plan(
-        '<node pkg="fake" exec="talk" args="run $(var a)/$(var a) \'x  y\' --k=$(var b)"/>',
+    node, executable = plan(
+        '<node pkg="fake" exec="talk" args="run $(var a)/$(var a) \'x  y\' --k=$(var b)"/>'
+        '<executable cmd="/bin/run $(var a) \'x  y\'"><env name="E" value="1"/></executable>',
         a='1 2', b="it's").processes
-    assert process.command[1:] == ('run', '1 2/1 2', 'x  y', "--k=it's", '--ros-args')
-    assert process.name == 'talk-1'
+    assert node.command[1:] == ('run', '1 2/1 2', 'x  y', "--k=it's", '--ros-args')
+    assert executable.command == ('/bin/run', '1 2', 'x  y') and executable.environment['E'] == '1'
+    assert (node.name, executable.name) == ('talk-1', 'run-2')
 
 
-def test_an_executable_is_split_likewise(plan: Plan) -> None:
-    process, = plan('<executable cmd="/bin/run $(var a) \'x  y\'"><env name="E" value="1"/>'
-                    '</executable>', a='1 2').processes
-    assert process.command == ('/bin/run', '1 2', 'x  y') and process.environment['E'] == '1'
-    assert process.name == 'run-1'
-
-
-def test_log_messages_are_collected(plan: Plan) -> None:
-    planner = plan('<log message="robot: $(var a)"/><log message="not" if="false"/>', a='talos')
-    assert planner.messages == ['robot: talos'] and planner.processes == []
-
-
-def test_process_attributes(plan: Plan) -> None:
-    process, = plan('<node pkg="fake" exec="talk" output="both" on_exit="shutdown" '
-                    'sigterm_timeout="1" sigkill_timeout="0.5"/>').processes
-    assert process.output == 'both' and process.shuts_down and not process.respawn
-    assert (process.sigterm_timeout, process.sigkill_timeout) == (1.0, 0.5)
-
-
-def test_attributes_of_an_executable(plan: Plan) -> None:
-    process, = plan(
+def test_attributes_of_processes_and_their_defaults(plan: Plan) -> None:
+    """By default all ends within three seconds. Messages of the log are collected."""
+    planner = plan(
+        '<log message="robot: $(var a)"/><log message="not" if="false"/>'
+        '<node pkg="fake" exec="talk" output="both" on_exit="shutdown" '
+        'sigterm_timeout="1" sigkill_timeout="0.5"/>'
         '<executable cmd="c" name="n" cwd="/tmp" respawn="$(var r)" respawn_delay="0.5" '
-        'respawn_max_retries="3" shell="true" launch-prefix="nice -n 5"/>', r='true').processes
-    assert process.command == ('nice', '-n', '5', 'c')
-    assert (process.name, process.cwd, process.shell) == ('n-1', '/tmp', True)
-    assert (process.respawn, process.respawn_delay, process.respawn_max_retries) == (True, 0.5, 3)
-
-
-def test_defaults_end_everything_within_three_seconds(plan: Plan) -> None:
-    process, = plan('<node pkg="fake" exec="talk"/>').processes
-    assert process.sigterm_timeout + process.sigkill_timeout < 2.8
-    assert not process.shuts_down and process.output == 'log'
+        'respawn_max_retries="3" shell="true" launch-prefix="nice -n 5"/>'
+        '<node pkg="fake" exec="talk"/>', a='talos', r='true')
+    node, executable, plain = planner.processes
+    assert planner.messages == ['robot: talos']
+    assert node.output == 'both' and node.shuts_down and not node.respawn
+    assert (node.sigterm_timeout, node.sigkill_timeout) == (1.0, 0.5)
+    assert executable.command == ('nice', '-n', '5', 'c')
+    assert (executable.name, executable.cwd, executable.shell) == ('n-2', '/tmp', True)
+    assert (executable.respawn, executable.respawn_delay,
+            executable.respawn_max_retries) == (True, 0.5, 3)
+    assert plain.sigterm_timeout + plain.sigkill_timeout < 2.8
+    assert not plain.shuts_down and plain.output == 'log'
 
 
 def write_inner(tmp_path: Path, body: str) -> None:
@@ -237,20 +217,15 @@ def test_an_include_refuses(plan: Plan, tmp_path: Path, body: str, message: str)
         plan(INCLUDE.format(body))
 
 
-def test_errors_in_an_included_file_name_both_places(plan: Plan, tmp_path: Path) -> None:
+@pytest.mark.parametrize(('file', 'message'), [
+    ('$(dirname)/inner.launch.xml', r'main.launch.xml:2: .*inner.launch.xml:3: unknown'),
+    ('$(dirname)/main.launch.xml', 'the file includes itself'),
+    ('inner.launch.xml', r'begin it with \$\(dirname\)')])
+def test_errors_of_an_included_file_name_both_places(
+        plan: Plan, tmp_path: Path, file: str, message: str) -> None:
     write_inner(tmp_path, '\n\n<nod/>')
-    with pytest.raises(LaunchFileError, match=r'main.launch.xml:2: .*inner.launch.xml:3: unknown'):
-        plan(INCLUDE.format(''))
-
-
-def test_a_file_that_includes_itself_is_refused(plan: Plan) -> None:
-    with pytest.raises(LaunchFileError, match='the file includes itself'):
-        plan('<include file="$(dirname)/main.launch.xml"/>')
-
-
-def test_a_relative_include_is_refused(plan: Plan) -> None:
-    with pytest.raises(LaunchFileError, match=r'begin it with \$\(dirname\)'):
-        plan('<include file="inner.launch.xml"/>')
+    with pytest.raises(LaunchFileError, match=message):
+        plan(f'<include file="{file}"/>')
 
 
 @pytest.mark.parametrize(('body', 'message'), [
@@ -287,12 +262,9 @@ def test_what_is_not_known_is_refused_with_its_line(plan: Plan, body: str, messa
     assert 'main.launch.xml:4: ' in str(error.value)
 
 
-def test_a_file_is_checked_before_anything_is_done(plan: Plan) -> None:
+def test_a_file_is_checked_before_anything_is_done(plan: Plan, tmp_path: Path) -> None:
     with pytest.raises(LaunchFileError, match=':3: unknown tag'):
         plan('<group if="false">\n<nod/></group>')
-
-
-def test_the_root_must_be_launch(tmp_path: Path) -> None:
     (tmp_path / 'x.xml').write_text('<robot/>')
     with pytest.raises(LaunchFileError, match=":1: unknown root tag 'robot'"):
         load(tmp_path / 'x.xml')
@@ -304,13 +276,7 @@ def test_declared_arguments_are_found_through_includes(plan: Plan, tmp_path: Pat
     body = ('<arg name="a" default="0"/><let name="f" value="no"/><group if="false">'
             + INCLUDE.format('<arg name="a" value="$(var a)"/><arg name="c" value="9"/>')
             + '</group><include file="$(var f)" if="false"/>')
-    root = load(_file(tmp_path, body))
-    found = declared_arguments(root, Context({}, {}))
+    (tmp_path / 'outer.launch.xml').write_text(f'<launch>{body}</launch>')
+    found = declared_arguments(load(tmp_path / 'outer.launch.xml'), Context({}, {}))
     assert [(argument.name, argument.default) for argument in found] == [('a', '0'), ('b', None)]
     assert found[1].description == 'bee'
-
-
-def _file(tmp_path: Path, body: str) -> Path:
-    file = tmp_path / 'outer.launch.xml'
-    file.write_text(f'<launch>{body}</launch>')
-    return file

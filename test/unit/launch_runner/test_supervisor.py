@@ -78,6 +78,7 @@ def test_sigterm_ends_all_the_same_way(start: Start) -> None:
     assert runner.survivors() == []
 
 
+@pytest.mark.thorough
 def test_a_process_that_ignores_signals_is_killed_within_three_seconds(start: Start) -> None:
     durations: list[float] = []
     while min(durations, default=3.0) >= 3.0:
@@ -151,7 +152,8 @@ def test_an_error_at_the_end_is_an_error_unless_it_is_the_interrupt(
     assert ('KeyboardInterrupt' in runner.log) == (code == 0)
 
 
-@pytest.mark.parametrize('delay', [0.0, 0.05, 0.1, 0.2, 0.4])
+@pytest.mark.parametrize('delay', [
+    0.0, *[pytest.param(delay, marks=pytest.mark.thorough) for delay in (0.05, 0.1, 0.4)], 0.2])
 def test_ctrl_c_while_the_runner_starts_prints_nothing(delay: float) -> None:
     """As ``make`` starts it, with SIGINT blocked until Python itself has started."""
     runner = subprocess.Popen(

@@ -40,10 +40,10 @@ def random_wrenches(seed=1):
     return np.random.default_rng(seed).normal(size=(2, 6)) * ([300.0] * 3 + [20.0] * 3)
 
 
-def test_without_errors_no_bit_changes():
+@pytest.mark.parametrize('given', [
+    {}, {('left', 'gain'): (0.0,) * 6, ('right', 'drift'): (0.0,) * 6}])
+def test_without_errors_no_bit_changes(given):
     exact = random_wrenches()
-    assert read(errors_of(), exact, 1e4).tobytes() == exact.tobytes()
-    given = {('left', 'gain'): (0.0,) * 6, ('right', 'drift'): (0.0,) * 6}
     assert read(errors_of(given), exact, 1e4).tobytes() == exact.tobytes()
 
 
@@ -80,21 +80,17 @@ def test_cross_talk_mixes_axes_by_its_share():
     np.testing.assert_allclose(np.mean(shares, axis=0), 0.01, rtol=0.1)
 
 
-def test_a_bias_drifts_by_the_stated_amount_per_hour():
-    errors = errors_of({('left', 'drift'): (30.0, 0.0, -6.0, 0.0, 0.0, 0.1)})
+def test_a_bias_drifts_by_the_stated_amount_per_hour_and_follows_the_temperature():
+    rate = np.array((30.0, 0.0, -6.0, 0.0, 0.0, 0.1))
+    errors = errors_of({('left', 'drift'): tuple(rate)})
     for minutes in (1.0, 60.0, 90.0):
         drift = read(errors, NO_BIAS, 60.0 * minutes)
-        np.testing.assert_allclose(
-            drift[0], np.array((30.0, 0.0, -6.0, 0.0, 0.0, 0.1)) * minutes / 60.0)
+        np.testing.assert_allclose(drift[0], rate * minutes / 60.0)
         np.testing.assert_array_equal(drift[1], 0.0)
-
-
-def test_a_bias_follows_the_temperature():
-    errors = errors_of({('right', 'temperature'): (0.5, 0.0, 0.0, 0.0, 0.0, 0.0)},
-                       warming=20.0, warming_time=300.0)
-    assert read(errors, NO_BIAS)[1, 0] == 0.0
-    assert read(errors, NO_BIAS, 300.0)[1, 0] == pytest.approx(10.0 * (1.0 - np.exp(-1.0)))
-    assert read(errors, NO_BIAS, 1e5)[1, 0] == pytest.approx(10.0)
+    warm = errors_of({('right', 'temperature'): (0.5, 0.0, 0.0, 0.0, 0.0, 0.0)},
+                     warming=20.0, warming_time=300.0)
+    for time, bias in ((0.0, 0.0), (300.0, 10.0 * (1.0 - np.exp(-1.0))), (1e5, 10.0)):
+        assert read(warm, NO_BIAS, time)[1, 0] == pytest.approx(bias)
 
 
 def test_saturation_clips_both_signs():
