@@ -24,7 +24,7 @@ from biped_com_ros.sim.plant import Plant, PlantOptions
 import numpy as np
 import pytest
 from support.gazebo_twin import (
-    damping_in, gazebo_files, GazeboTwin, start_posture, TwinTrajectory, with_damping)
+    damping_in, gazebo_files, GazeboTwin, start_posture, TwinTrajectory)
 from support.levels import thorough_but
 
 ROBOTS = ('biped', 'talos', 'g1')
@@ -43,22 +43,6 @@ def files(tmp_path_factory):
             written[key] = gazebo_files(tmp_path_factory.mktemp('gazebo'), robot, **options)
         return written[key]
     return write
-
-
-def gains_before(files):
-    """Return what was shipped before: damping by the controller, hardly any in the joints."""
-    legs, arms = {'p': 60.0, 'd': 1.0}, {'p': 8.0, 'd': 0.1}
-    slides, hinges = {'p': 20000.0, 'd': 200.0}, {'p': 40.0, 'd': 1.0}
-    return {name: slides if name in ('torso_x', 'torso_y', 'torso_z') else
-            hinges if name.startswith('torso') else
-            legs if name[2:].startswith(('hip', 'knee', 'ankle')) else arms
-            for name in files.gains}
-
-
-def damping_before(files):
-    limits = RobotModel.load('biped').pin_model
-    return {name: 0.0 if name.startswith('torso') else 0.01 * limits.effortLimit[
-        limits.joints[limits.getJointId(name)].idx_v] for name in files.gains}
 
 
 def corners(robot):
@@ -114,16 +98,6 @@ def test_updates_are_stable_in_all_postures(files, robot):
     half = GazeboTwin(files(robot), rate=250)
     half.put_down(half.stand)
     assert half.spectral_radius() < 0.999
-
-
-def test_damping_by_the_controller_is_not_stable_without_rotor_inertia(files):
-    files = files()
-    twin = GazeboTwin(files, with_damping(files.simulated, damping_before(files)),
-                      gains_before(files))
-    twin.put_down(twin.stand)
-    assert twin.spectral_radius() > 10.0
-    twin.run(held(twin, twin.stand), 1.5)
-    assert twin.largest_tilt > 45.0
 
 
 @pytest.mark.thorough

@@ -95,15 +95,6 @@ def damping_in(text):
             for name, joint in _joints_of(text).items() if joint.find('dynamics') is not None}
 
 
-def with_damping(text, damping):
-    """Return the URDF with another damping of some joints."""
-    robot = ElementTree.fromstring(text)
-    for joint in robot.findall('joint'):
-        if joint.get('name') in damping:
-            joint.find('dynamics').set('damping', str(damping[joint.get('name')]))
-    return ElementTree.tostring(robot, encoding='unicode')
-
-
 def start_posture(text):
     """Return the initial position of each driven joint."""
     driven = ElementTree.fromstring(text).findall('ros2_control/joint')
@@ -180,8 +171,8 @@ class GazeboTwin:
 
     """
 
-    def __init__(self, files, text=None, gains=None, rate=None):
-        gains, text = gains or files.gains, text or files.simulated
+    def __init__(self, files, rate=None):
+        gains, text = files.gains, files.simulated
         self.model = simulated(text)
         self.data = mujoco.MjData(self.model)
         self.joints = list(gains)

@@ -48,11 +48,13 @@ class Launched:
         A further prefix of installed packages.
     stdout
         File descriptor that gets the output instead.
+    before
+        Command in front of it.
 
     """
 
     def __init__(self, directory: Path, *words: str, prefix: str = '',
-                 stdout: int | None = None) -> None:
+                 stdout: int | None = None, before: Sequence[str] = ()) -> None:
         self.mark = uuid.uuid4().hex
         self._file = directory / f'output-{self.mark}.txt'
         environment = {**os.environ, MARK: self.mark, 'COLUMNS': '100',
@@ -61,13 +63,13 @@ class Launched:
                            prefix, os.environ.get('AMENT_PREFIX_PATH', '')]))}
         with self._file.open('w') as output:
             self.process = subprocess.Popen(
-                [sys.executable, '-m', 'biped_com_ros.launch_runner.launch', *words],
+                [*before, sys.executable, '-m', 'biped_com_ros.launch_runner.launch', *words],
                 stdin=subprocess.DEVNULL, stdout=stdout or output, stderr=subprocess.STDOUT,
                 env=environment, start_new_session=True)
 
     @property
     def output(self) -> str:
-        return self._file.read_text()
+        return self._file.read_text(errors='replace')
 
     @property
     def is_running(self) -> bool:

@@ -93,14 +93,6 @@ def elements(element: Element):
         yield from elements(read_xml(LAUNCH / name))
 
 
-@pytest.mark.parametrize('file', sorted(LAUNCH.glob('*.xml')), ids=lambda file: file.name)
-def test_what_ends_a_launch_is_watched(file: Path):
-    found = list(elements(read_xml(file)))
-    ends = any('on_exit' in element.attributes for element in found)
-    watched = any(element.get('file').endswith(FILE.name) for element in found)
-    assert watched is ends
-
-
 def longest_end(node: str) -> float:
     """Return how long a node may take to end after SIGINT, s, as its process limits itself."""
     end = executor._SLICE_EVENTS + ending._LONGEST_HANG
@@ -111,11 +103,14 @@ def longest_end(node: str) -> float:
 
 
 @pytest.mark.parametrize('file', sorted(LAUNCH.glob('*.xml')), ids=lambda file: file.name)
-def test_no_node_is_ended_harder_before_it_has_ended_by_itself(file: Path):
-    for node in (element for element in elements(read_xml(file)) if element.tag == 'node'
-                 and element.get('pkg') == 'biped_com_ros'):
-        assert float(node.get('sigterm_timeout')) > longest_end(node.get('exec')), node.where
-        assert float(node.get('sigkill_timeout')) >= 2.0, node.where
+def test_what_ends_a_launch_is_watched_and_nodes_end_by_themselves_first(file: Path):
+    found = list(elements(read_xml(file)))
+    ends = any('on_exit' in element.attributes for element in found)
+    assert ends is any(element.get('file').endswith(FILE.name) for element in found)
+    for node in found:
+        if node.tag == 'node' and node.get('pkg') == 'biped_com_ros':
+            assert float(node.get('sigterm_timeout')) > longest_end(node.get('exec')), node.where
+            assert float(node.get('sigkill_timeout')) >= 2.0, node.where
 
 
 def write(tmp_path: Path, code: int) -> Path:

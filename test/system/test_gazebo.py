@@ -271,13 +271,6 @@ def test_the_world_has_the_structure_and_the_gravity_that_the_nodes_expect():
     assert world.find('model/link/collision/geometry/plane/normal').text == '0 0 1'
 
 
-def test_without_mass_in_the_backbone_gazebo_would_drop_the_upper_body(as_sdf, tmp_path):
-    """The reason for VIRTUAL_MASS_SHARE; when this fails, it can go."""
-    path = tmp_path / 'biped.urdf'
-    path.write_text(RobotModel.load('biped').urdf)
-    assert 'torso' not in {link.get('name') for link in as_sdf(path).find('model')}
-
-
 def test_the_bridge_brings_every_sensor_and_the_clock(robot):
     config = robot.model.config
     expected = {'/clock': 'rosgraph_msgs/msg/Clock', 'odom': 'nav_msgs/msg/Odometry'}

@@ -246,9 +246,13 @@ def test_the_robot_is_drawn_and_moves_and_what_was_captured_is_solved_and_used(l
     colours = {tuple(colour) for colour in before.reshape(-1, 3)[::7].tolist()}
     assert len(colours) > 200  # shaded surfaces, and not an empty canvas
     still = difference(before, again)
-    raised = MODEL.posture('arms_up')[MODEL.joint_index(MODEL.actuated_joint_names)]
+    lowered, raised = (MODEL.posture(name)[MODEL.joint_index(MODEL.actuated_joint_names)]
+                       for name in ('stand', 'arms_up'))
     browser.until(lambda: robot.positions.get_subscription_count(), 'the simulator')
-    robot.positions.publish(Float64MultiArray(data=raised.tolist()))
+    for share in np.linspace(0.0, 1.0, 50):  # at once, the torso would swing for a minute
+        robot.positions.publish(Float64MultiArray(
+            data=(lowered + share * (raised - lowered)).tolist()))
+        time.sleep(0.05)
     browser.until(lambda: difference(before, browser.picture()) > max(0.01, 5.0 * still),
                   'a picture of raised arms')
     capture(browser, 2)

@@ -40,13 +40,8 @@ def sensor_faults(robot: FaultyStandingRobot) -> list[Fault]:
     wrench = next(iter(robot.model.config.wrench_sensors))
 
     def fault(words: str, sensor: str, kind: str, value: float, *expected: str) -> Fault:
-        @contextmanager
-        def inject() -> Iterator[None]:
-            robot.faults[sensor] = SensorFault(kind, value)
-            yield
-            del robot.faults[sensor]
-        return Fault(f'{words} {kind}' + (f' by {value:g} s' if kind == 'late' else ''), inject,
-                     _FAILS, expected)
+        return Fault(f'{words} {kind}' + (f' by {value:g} s' if kind == 'late' else ''),
+                     _failing(robot, sensor, kind, value), _FAILS, expected)
 
     def clock(seconds: float) -> Fault:
         @contextmanager
@@ -71,6 +66,15 @@ def sensor_faults(robot: FaultyStandingRobot) -> list[Fault]:
         clock(3600.0), clock(-3600.0), clock(0.05)]
 
 
+def _failing(robot: FaultyStandingRobot, sensor: str, kind: str, value: float) -> _Context:
+    @contextmanager
+    def inject() -> Iterator[None]:
+        robot.faults[sensor] = SensorFault(kind, value)
+        yield
+        del robot.faults[sensor]
+    return inject
+
+
 #: Sensors that efforts do not depend on, in words.
 _WORDS = {'tendon_states': 'tendon states', 'odom': 'odometry'}
 
@@ -81,13 +85,9 @@ def faults_of_bystander(robot: FaultyStandingRobot, sensor: str, revives: str = 
     named = f'/{topic.topic if topic else sensor}: no valid message'
 
     def fault(kind: str, value: float = 0.0) -> Fault:
-        @contextmanager
-        def inject() -> Iterator[None]:
-            robot.faults[sensor] = SensorFault(kind, value)
-            yield
-            del robot.faults[sensor]
         words = f'{_WORDS.get(sensor, "a hand sensor")} {kind}'
-        return Fault(words + (f' by {value:g} s' if value else ''), inject,
+        return Fault(words + (f' by {value:g} s' if value else ''),
+                     _failing(robot, sensor, kind, value),
                      _NAMED_FAILS if kind == 'lost' else _FAILS, (KEPT,), revives=revives,
                      named=named if kind == 'lost' else '')
 

@@ -26,6 +26,8 @@ import sys
 import tempfile
 import time
 
+from support.launched import Launched
+
 NODES = ('wrench_aggregator', 'com_estimator', 'zmp_monitor', 'gravity_compensation')
 #: Nodes that others do without, by what `System` starts them with.
 OTHERS = {
@@ -62,31 +64,21 @@ class System:
                  prefix: Sequence[str] = ()) -> None:
         self.namespace, self.robot, self._simulated = namespace, robot, simulated
         self._directory = tempfile.TemporaryDirectory(prefix='reliability_')
-        directory = Path(self._directory.name)
-        self._output = directory / 'output.txt'
+        directory = self._directory.name
         arguments = [f'robot:={robot}', f'namespace:={namespace}', 'respawn:=all', *(
-            argument.replace('$TEMPORARY', str(directory)) for argument in more)]
+            argument.replace('$TEMPORARY', directory) for argument in more)]
         if simulated:
             arguments.append('use_sim_time:=true')
         if file == 'bringup.launch.xml':
             arguments.append(f'composed:={str(composed).lower()}')
-        with self._output.open('w') as output:
-            self._launch = subprocess.Popen(
-                [*prefix, sys.executable, '-m', 'biped_com_ros.launch_runner.launch', file,
-                 *arguments],
-                stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
-                env={**os.environ, 'ROS_LOG_DIR': str(directory)})
-
-    @property
-    def output(self) -> str:
-        """All that the nodes have logged."""
-        return self._output.read_text(errors='replace')
+        self._launched = Launched(Path(directory), file, *arguments, before=prefix)
 
     def pid(self, node: str) -> int:
         """Return the process of a node that was started last."""
-        found = re.findall(rf'\[{node}-\d+\]: process started with pid \[(\d+)\]', self.output)
+        output = self._launched.output
+        found = re.findall(rf'\[{node}-\d+\]: process started with pid \[(\d+)\]', output)
         if not found:
-            raise RuntimeError(f'{node} was not started:\n{self.output}')
+            raise RuntimeError(f'{node} was not started:\n{output}')
         return int(found[-1])
 
     def send(self, node: str, number: signal.Signals) -> None:
@@ -105,13 +97,7 @@ class System:
 
     def close(self) -> None:
         """End all processes."""
-        if self._launch.poll() is None:
-            self._launch.send_signal(signal.SIGINT)
-            try:
-                self._launch.wait(15.0)
-            except subprocess.TimeoutExpired:
-                os.killpg(self._launch.pid, signal.SIGKILL)
-                self._launch.wait()
+        self._launched.end()
         self._directory.cleanup()
 
 
