@@ -85,14 +85,20 @@ class PlantRig(NodeRig):
             self.publisher(WrenchStamped, f'{foot}_foot/wrench', qos_profile_sensor_data)
             for foot in model.config.feet if has_sensors]
 
-    def play(self, instants):
-        """Let the robot stand, and its drivers publish."""
+    def send_feet(self, stamp, seen):
+        """Publish what the sensors of the feet measure."""
+        for publisher, name, values in zip(
+                self._sensors, ('l_ankle_ft', 'r_ankle_ft'), seen.wrenches):
+            publisher.publish(wrench_stamped(stamp, name, self.sign * values))
+
+    def play(self, instants, every=1):
+        """Let the robot stand, and its drivers publish every so many steps of the simulator."""
         for _ in range(instants):
-            self.time.advance(self.plant.dt)
-            seen, stamp = self.plant.step(self.command), self.peer.get_clock().now().to_msg()
-            for publisher, name, values in zip(
-                    self._sensors, ('l_ankle_ft', 'r_ankle_ft'), seen.wrenches):
-                publisher.publish(wrench_stamped(stamp, name, self.sign * values))
+            for _ in range(every):
+                seen = self.plant.step(self.command)
+            self.time.advance(every * self.plant.dt)
+            stamp = self.peer.get_clock().now().to_msg()
+            self.send_feet(stamp, seen)
             self._imu.publish(imu(stamp, 'imu_link', seen.imu_quaternions[0],
                                   seen.angular_velocities[0], seen.linear_accelerations[0]))
             self._joints.publish(joint_state(
