@@ -148,12 +148,14 @@ def test_without_torques_less_is_known(solved):
     assert com_error(true, estimator, without.parameters, poses) < 1.5e-3
 
 
+@pytest.mark.thorough
 def test_the_same_data_give_the_same_estimate(solved):
     _, captures, estimator, found = solved
     again = estimator.solve(list(captures))
     np.testing.assert_array_equal(again.parameters, found.parameters)
 
 
+@pytest.mark.thorough
 def test_an_imu_mounted_askew_and_biased_torques_are_found():
     true = TrueRobot('sabian', seed=4)
     tilt = np.array((0.006, -0.009, 0.0))
@@ -170,6 +172,7 @@ def test_an_imu_mounted_askew_and_biased_torques_are_found():
     assert aware.after.torque_rms < 0.5 * unaware.before.torque_rms
 
 
+@pytest.mark.thorough
 def test_noise_beyond_what_was_assumed_widens_the_uncertainty(sabian):
     loud = SensorNoise(force=2.0, moment=0.1, torque=1.0, encoder=np.radians(0.4), tilt=4e-3,
                        **PERFECT)
@@ -244,6 +247,7 @@ def test_too_little_data_is_refused(sabian, count, problem):
         Estimator(sabian.model).solve([sabian.capture(('left',), NOISE)] * count)
 
 
+@pytest.mark.thorough
 def test_centres_of_mass_stay_within_the_geometry():
     true = TrueRobot('sabian', seed=6, com_sigma=0.03)
     bounds = com_bounds(true.model)
@@ -293,6 +297,7 @@ def test_nonsense_priors_are_refused(options):
         Prior(**options)
 
 
+@pytest.mark.thorough
 def test_known_masses_stay_and_centres_of_mass_are_found():
     true = TrueRobot('sabian', seed=4, extra=0.0)
     model, captures = true.model, true.captures(25)

@@ -203,7 +203,8 @@ def test_the_pose_of_the_robot_is_located(hoisted):
     ({'count': 10, 'candidates': 5}, ConfigurationError, 'cannot be chosen from'),
     ({'approach': 'boht'}, UnknownNameError, "did you mean 'both'"),
     ({'approach_angle': 0.0}, ConfigurationError, 'approach_angle'),
-    ({'count': 2, 'candidates': 5}, InputError, r'only 0 of 2 safe poses .*legs do not reach')])
+    pytest.param({'count': 2, 'candidates': 5}, InputError, 'only 0 of 2 safe poses .*legs do not '
+                 'reach', marks=pytest.mark.thorough)])
 def test_what_cannot_be_planned_is_refused(options, error, problem):
     with pytest.raises(error, match=problem):
         PoseDesigner(RobotModel.load('three_link'), DesignOptions(**options)).design()
@@ -238,6 +239,7 @@ def test_a_joint_that_keeps_the_weight_from_going_over_a_foot_is_named(designed)
         OPTIONS, count=3, candidates=6, double_support=1.0)).design()
 
 
+@pytest.mark.thorough
 def test_a_robot_with_little_room_gets_a_plan_and_the_joints_that_limit_it(designed):
     """Hips that hardly roll: fewer safe postures than asked for are no error."""
     narrow = with_limits(
@@ -270,7 +272,7 @@ ANGLE = 0.05
 
 
 @pytest.fixture(scope='module', params=[
-    'sabian', pytest.param('talos', marks=pytest.mark.thorough)])
+    pytest.param(name, marks=pytest.mark.thorough) for name in ('sabian', 'talos')])
 def approached(request):
     """Return a designer that approaches from both sides, its design and all visits."""
     designer = PoseDesigner(RobotModel.load(request.param), DesignOptions(

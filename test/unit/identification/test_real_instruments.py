@@ -116,6 +116,7 @@ def test_intervals_hold_where_all_instruments_are_wrong():
     assert 0.85 < np.mean(ratio) < 1.15
 
 
+@pytest.mark.thorough
 def test_noise_of_readings_does_not_pull_the_mass_down():
     """
     Sensors whose gains are right but not known, noise and its mirror image on a true URDF.
@@ -173,6 +174,7 @@ def test_a_sensor_that_contradicts_its_noise_is_named_and_counts_less():
     assert scales['moment', 'left_foot'] > 10.0 and scales['moment', 'right_foot'] < 2.0
 
 
+@pytest.mark.thorough
 def test_one_wrong_pose_is_named_and_hardly_counts():
     true = TrueRobot('sabian', seed=1)
     captures = true.captures(24)
@@ -187,6 +189,7 @@ def test_one_wrong_pose_is_named_and_hardly_counts():
     assert errors[1] < 2.0 * errors[0] + 0.2e-3
 
 
+@pytest.mark.thorough
 def test_what_cannot_be_distinguished_is_named():
     """A sensor's place and its cross-talk do the same."""
     true = TrueRobot('sabian', seed=1)

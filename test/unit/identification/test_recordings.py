@@ -309,7 +309,8 @@ def test_known_errors_of_instruments_are_taken_out(recorded, tmp_path):
         CaptureLog(log.path, corrected)
 
 
-@pytest.mark.parametrize('storage', ['MCAP', 'SQLITE3'])
+@pytest.mark.parametrize('storage', [
+    'MCAP', pytest.param('SQLITE3', marks=pytest.mark.thorough)])
 def test_a_damaged_bag_is_read_or_refused(storage, recorded, tmp_path):
     """Whatever bytes are wrong, cut off or huge: an error of the package, or captures."""
     true, _, instants = recorded

@@ -117,6 +117,7 @@ def test_an_operator_has_to_hoist_and_to_put_the_robot_down(tmp_path):
     assert bench.captured == THREE
 
 
+@pytest.mark.thorough
 def test_a_robot_that_still_hangs_does_not_hide_the_results(tmp_path):
     bench = started(tmp_path, SessionState.WAITING, has_hoist=False, move=False, automatic=False)
     session = bench.session
@@ -136,6 +137,7 @@ def test_a_robot_that_still_hangs_does_not_hide_the_results(tmp_path):
     assert str(tmp_path / 'calibrated.urdf') in session.status
 
 
+@pytest.mark.thorough
 def test_a_full_disk_is_reported_and_costs_no_pose(tmp_path, monkeypatch):
     """The robot waits in its pose until the capture can be written."""
     bench = started(tmp_path, SessionState.WAITING, pose_timeout=8.0)
@@ -251,6 +253,7 @@ def test_planning_that_fails_or_is_stopped_is_reported(tmp_path):
     assert stopped.errors[0].startswith('planning was stopped')
 
 
+@pytest.mark.thorough
 def test_options_may_change_while_it_runs(tmp_path):
     bench = started(tmp_path, SessionState.WAITING, automatic=False)
     bench.run(lambda: bench.now > 30.0)
