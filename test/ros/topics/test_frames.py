@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.com_calibrator.node import ComCalibrator
@@ -26,26 +27,22 @@ from biped_com_ros.nodes.simulator.node import Simulator
 from biped_com_ros.nodes.torso_controller.node import TorsoController
 from biped_com_ros.nodes.wrench_aggregator.node import WrenchAggregator
 from biped_com_ros.nodes.zmp_monitor.node import ZmpMonitor
-from biped_com_ros.ros.topics.frames import with_prefix
+from biped_com_ros.ros.topics.frames import frame_prefix, with_prefix
 from biped_com_ros.ros.topics.input_base import inputs_of
 from geometry_msgs.msg import PointStamped, TransformStamped, WrenchStamped
 import pytest
-from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.serialization import deserialize_message
 from std_msgs.msg import Header
+from support.driven_time import run_ready
 from support.gait_rig import GaitRig
 from support.messages import parameters as parameters_of
 from support.ros_rig import NodeRig
 from tf2_msgs.msg import TFMessage
 from visualization_msgs.msg import Marker, MarkerArray
 
-ROBOTS = ('red', 'blue')
-KINDS = (Simulator, WrenchAggregator, ComEstimator, ZmpMonitor)
-#: Nodes that publish frames of their own, and what they read; lowstate_bridge has its own test.
-OTHERS = (Simulator, WrenchAggregator, GravityCompensation, TorsoController, PayloadEstimation,
-          ComCalibrator)
-LATCHED = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+NOT_SIMULATING = {'max_stamp_age': 0.0, 'use_sim_time': True}
+OPTIONS = {Simulator: {'real_time_factor': 0.5},
+           ComCalibrator: {**NOT_SIMULATING, 'autostart': False, 'directory': ''}}
 
 
 def test_frames_in_all_depths_get_the_prefix_once_and_empty_ones_none():
@@ -78,30 +75,25 @@ class Fleet(NodeRig):
     """Robots with a prefix each, and everything that they publish."""
 
     def __init__(self, robots, kinds):
-        nodes = []
-        for robot in robots:
-            for kind in kinds:
-                values = {'robot': 'biped', 'frame_prefix': f'{robot}/'}
-                values.update({'real_time_factor': 0.5} if kind is Simulator else
-                              {'max_stamp_age': 0.0, 'use_sim_time': True})
-                if kind is ComCalibrator:
-                    values.update(autostart=False, directory='')
-                nodes.append(kind(
-                    namespace=f'/{robot}', parameter_overrides=parameters_of(**values),
-                    cli_args=['--ros-args', '-r', '/clock:=clock']))
-        super().__init__(node=nodes[0])
-        self.nodes, self.robots = nodes, robots
-        for node in nodes[1:]:
+        self.nodes = [kind(
+            namespace=f'/{robot}', cli_args=['--ros-args', '-r', '/clock:=clock'],
+            parameter_overrides=parameters_of(
+                robot='biped', frame_prefix=f'{robot}/', **OPTIONS.get(kind, NOT_SIMULATING)))
+            for robot in robots for kind in kinds]
+        super().__init__(node=self.nodes[0])
+        for node in self.nodes[1:]:
             self.executor.add_node(node)
-        self.frames, self.pairs = {}, set()
+        self.robots, self.frames, self.pairs = robots, {}, set()
         self.peer.create_subscription(TFMessage, '/tf', self._on_tf, 100)
 
     def subscribe(self):
         """Subscribe to all topics of the robots."""
-        for topic, kinds in self.peer.get_topic_names_and_types():
+        for topic, (kind, *_) in self.peer.get_topic_names_and_types():
             if topic.split('/')[1] in self.robots and topic not in self.frames:
-                message_type = get_message(kinds[0])
-                if frames_possible(message_type):
+                package, _, name = kind.split('/')
+                message_type = getattr(importlib.import_module(f'{package}.msg'), name)
+                fields = ' '.join(message_type.get_fields_and_field_types().values())
+                if re.search(r'Header|\[\]|sequence', fields):
                     self.frames[topic] = set()
                     self.peer.create_subscription(
                         message_type, topic, self._recorder(topic, message_type), 10, raw=True)
@@ -115,82 +107,58 @@ class Fleet(NodeRig):
         self.pairs |= {(transform.header.frame_id, transform.child_frame_id)
                        for transform in message.transforms}
 
-    def check_frames(self, expected):
-        """Wait until frames have arrived on all of these topics, then check those of all."""
-        missing = expected
-        for _ in range(60):  # some topics come after the start
-            self.subscribe()
-            self.spin(1.0)
-            missing = [topic for topic in expected if not self.frames.get(topic)]
-            if not missing:
-                break
-        assert not missing
-        for topic, frames in self.frames.items():
+    def check(self, topics):
+        """Wait until frames have arrived on all of these topics; check all frames and inputs."""
+        def complete():
+            self.subscribe()  # some topics come after the start
+            return all(self.frames.get(f'/{robot}/{topic}') for robot in self.robots
+                       for topic in topics) and {
+                child.split('/')[0] for _, child in self.pairs} == set(self.robots)
+        self.until(complete, what='frames on all topics')
+        for topic, frames in [*self.frames.items(), *(
+                (f'/{child}', {parent, child}) for parent, child in self.pairs)]:
             robot = topic.split('/')[1]
             assert all(frame.startswith(f'{robot}/') and not frame.startswith(f'{robot}/{robot}/')
                        for frame in frames), (topic, frames)
+        children = [child for _, child in self.pairs]
+        assert len(children) == len(set(children))
+        for source in (source for node in self.nodes for source in inputs_of(node)):
+            assert not source.refused, source.last_error
 
-    def check_inputs(self):
-        """Check that what the nodes received with prefixes was accepted."""
-        for node in self.nodes:
-            for source in inputs_of(node):
-                assert not source.refused, source.last_error
+    def wait(self):
+        self.spin(0.05)
 
     def close(self):
-        self.executor.shutdown()
-        for node in (*self.nodes, self.peer):
+        for node in self.nodes[1:]:
             node.destroy_node()
+        super().close()
 
 
-def get_message(kind):
-    """Return the class of a message, by its name as in package/msg/Name."""
-    package, _, name = kind.split('/')
-    return getattr(importlib.import_module(f'{package}.msg'), name)
-
-
-def frames_possible(message_type):
-    kinds = set(message_type.get_fields_and_field_types().values())
-    return any('Header' in kind or '[]' in kind or 'sequence' in kind for kind in kinds)
-
-
-@pytest.fixture
-def fleet(ros):
-    rig = Fleet(ROBOTS, KINDS)
-    yield rig
-    rig.close()
-
-
-def test_two_robots_share_a_tree_and_no_frame(fleet):
-    expected = [f'/{robot}/{topic}' for robot in ROBOTS for topic in (
+@pytest.mark.parametrize(('robots', 'kinds', 'topics', 'child'), [
+    (('red', 'blue'), (Simulator, WrenchAggregator, ComEstimator, ZmpMonitor), (
         'imu', 'left_foot/wrench', 'wrench_aggregator/left/wrench', 'wrench_aggregator/wrench',
         'com_estimator/com', 'com_estimator/com_fused', 'com_estimator/markers',
         'zmp_monitor/zmp', 'zmp_monitor/support_polygon', 'zmp_monitor/markers',
-        'simulator/truth/com')]
-    fleet.check_frames(expected)
-    fleet.until(lambda: {robot for robot in ROBOTS for _, child in fleet.pairs
-                         if child == f'{robot}/base_link'} == set(ROBOTS), what='transforms')
-    children = [child for _, child in fleet.pairs]
-    assert len(children) == len(set(children))
-    assert {parent.split('/')[0] == child.split('/')[0] for parent, child in fleet.pairs} == {True}
-    fleet.check_inputs()
-
-
-def test_what_commands_and_identifies_has_the_prefix_too(ros):
-    rig = Fleet(('green',), OTHERS)
+        'simulator/truth/com'), 'base_link'),
+    pytest.param(('green',), (
+        Simulator, WrenchAggregator, GravityCompensation, TorsoController, PayloadEstimation,
+        ComCalibrator), (
+        'gravity_compensation/left/wrench', 'gravity_compensation/markers',
+        'torso_controller/shape', 'torso_controller/reference', 'torso_controller/wrench',
+        'torso_controller/markers', 'payload_estimator/payload'), '', marks=pytest.mark.thorough)])
+def test_robots_share_a_tree_and_no_frame(robots, kinds, topics, child):
+    rig = Fleet(robots, kinds)
     try:
-        rig.check_frames([f'/green/{topic}' for topic in (
-            'gravity_compensation/left/wrench', 'gravity_compensation/markers',
-            'torso_controller/shape', 'torso_controller/reference', 'torso_controller/wrench',
-            'torso_controller/markers', 'payload_estimator/payload')])
-        rig.until(lambda: rig.pairs, what='transforms of the torso')
-        assert all(name.startswith('green/') for pair in rig.pairs for name in pair)
-        rig.check_inputs()
-        assert all(source.count > 0 for source in inputs_of(rig.nodes[-1]))  # com_calibrator
+        rig.check(topics)
+        if child:
+            assert {f'{robot}/{child}' for robot in robots} <= {pair[1] for pair in rig.pairs}
+        else:  # com_calibrator
+            assert all(source.count > 0 for source in inputs_of(rig.nodes[-1]))
     finally:
         rig.close()
 
 
-def test_the_zmp_reference_of_a_walk_has_it_once_whether_the_com_has_it_or_not(ros):
+def test_the_zmp_reference_of_a_walk_has_it_once_whether_the_com_has_it_or_not():
     rig = GaitRig(RobotModel.load('biped'), frame_prefix='red/')
     try:
         rig.until_it_may()
@@ -201,29 +169,21 @@ def test_the_zmp_reference_of_a_walk_has_it_once_whether_the_com_has_it_or_not(r
         rig.close()
 
 
-def test_frames_of_drivers_may_have_the_prefix_or_not(ros):
-    node = WrenchAggregator(namespace='/mixed', parameter_overrides=parameters_of(
-        robot='biped', frame_prefix='mixed/', max_stamp_age=0.0))
-    rig = NodeRig(node=node)
+def test_frames_of_drivers_may_have_the_prefix_or_not():
+    rig = NodeRig(node=WrenchAggregator(namespace='/mixed', parameter_overrides=parameters_of(
+        robot='biped', frame_prefix='mixed/')))
     try:
-        source = node.sensors[0]
+        source = rig.node.sensors[0]
         sender = rig.publisher(WrenchStamped, source.topic)
-        for i, frame in enumerate(('l_ankle_ft', 'mixed/l_ankle_ft')):
-            message = WrenchStamped(header=Header(frame_id=frame))
-            message.header.stamp.sec = i + 1
-            sender.publish(message)
-            rig.until(lambda count=i + 1: source.count == count, what=frame)
-        message = WrenchStamped(header=Header(frame_id='other/l_ankle_ft'))
-        message.header.stamp.sec = 3
-        sender.publish(message)
-        rig.until(lambda: source.refused, what='the refusal')
-        assert source.refused == {'wrong frame': 1}
+        for frame in ('l_ankle_ft', 'mixed/l_ankle_ft', 'other/l_ankle_ft'):
+            rig.time.advance(1e-3)
+            sender.publish(WrenchStamped(header=Header(
+                frame_id=frame, stamp=rig.node.get_clock().now().to_msg())))
+            run_ready(rig.executor)
+        assert source.count == 2 and source.refused == {'wrong frame': 1}
     finally:
         rig.close()
 
 
-def test_a_node_without_the_parameter_has_no_prefix(ros):
-    from biped_com_ros.ros.topics.frames import frame_prefix
-    node = Node('plain')
-    assert frame_prefix(node) == ''
-    node.destroy_node()
+def test_a_node_without_the_parameter_has_no_prefix(rig):
+    assert frame_prefix(rig.node) == ''

@@ -24,22 +24,21 @@ from rclpy.lifecycle import LifecycleNode
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.qos import qos_profile_sensor_data
-from support.ros_rig import NodeRig
 
 RELIABILITY = 'qos_overrides./point.subscription.reliability'
 
 
 @pytest.fixture
-def others():
-    """Return a function that adds a node to the executor of a rig."""
+def add(rig):
+    """Return a function that adds a node to the rig."""
     added = []
 
-    def add(rig, node):
+    def add(node):
         rig.executor.add_node(node)
-        added.append((rig, node))
+        added.append(node)
         return node
     yield add
-    for rig, node in added:
+    for node in added:
         rig.executor.remove_node(node)
         node.destroy_node()
 
@@ -54,8 +53,8 @@ def until_reported(rig, source, text):
     rig.until(lambda: text in source.report()[1], what=f'{text} in {source.report()[1]}')
 
 
-def test_an_active_publisher_is_named(rig, others):
-    driver = others(rig, Node('driver', namespace='/leg'))
+def test_an_active_publisher_is_named(rig, add):
+    driver = add(Node('driver', namespace='/leg'))
     driver.create_publisher(PointStamped, '/point', 10)
     message = silent_input(rig).report()[1]
     assert message == (
@@ -63,30 +62,27 @@ def test_an_active_publisher_is_named(rig, others):
         'see its log, and try ros2 topic hz /point')
 
 
-def test_several_publishers_are_named_and_many_are_counted(rig, others):
+def test_several_publishers_are_named_and_many_are_counted(rig, add):
     for name in ('a', 'b', 'c', 'd', 'e'):
-        others(rig, Node(name)).create_publisher(PointStamped, '/point', 10)
+        add(Node(name)).create_publisher(PointStamped, '/point', 10)
     message = silent_input(rig, publishers=5).report()[1]
     assert re.search(
         "'/point' yet: (/[a-e], ){3}2 more publish this topic, but nothing arrives; see their "
         'logs, and try ros2 topic hz /point$', message)
 
 
-def test_a_quality_of_service_that_does_not_fit_is_named_with_its_remedy(others):
-    rig = NodeRig(parameter_overrides=[Parameter(RELIABILITY, value='reliable')])
-    try:
-        driver = others(rig, Node('driver'))
-        driver.create_publisher(PointStamped, '/point', qos_profile_sensor_data)
-        message = silent_input(rig).report()[1]
-        assert message == (
-            "no valid message on '/point' yet: /driver publishes it as best effort, which a "
-            f"reliable subscription does not receive: set '{RELIABILITY}' to 'best_effort'")
-    finally:
-        rig.close()
+def test_a_quality_of_service_that_does_not_fit_is_named_with_its_remedy(rig, add):
+    add(Node('driver')).create_publisher(PointStamped, '/point', qos_profile_sensor_data)
+    node = add(Node('picky', parameter_overrides=[Parameter(RELIABILITY, value='reliable')]))
+    source = PointInput(node, '/point', 'odom', lambda *_: None)
+    message = (
+        "no valid message on '/point' yet: /driver publishes it as best effort, which a "
+        f"reliable subscription does not receive: set '{RELIABILITY}' to 'best_effort'")
+    rig.until(lambda: source.report()[1] == message, what='the report')
 
 
-def test_a_lifecycle_node_that_is_not_active_is_named_with_the_command(rig, others):
-    driver = others(rig, LifecycleNode('driver', namespace='/leg'))
+def test_a_lifecycle_node_that_is_not_active_is_named_with_the_command(rig, add):
+    driver = add(LifecycleNode('driver', namespace='/leg'))
     driver.create_lifecycle_publisher(PointStamped, '/point', 10)
     source = silent_input(rig)
     until_reported(rig, source, 'yet: /leg/driver publishes it but is unconfigured: '
@@ -98,7 +94,7 @@ def test_a_lifecycle_node_that_is_not_active_is_named_with_the_command(rig, othe
     until_reported(rig, source, '/leg/driver publishes this topic, but nothing arrives')
 
 
-def test_an_inactive_controller_is_found_by_its_manager(rig, others):
+def test_an_inactive_controller_is_found_by_its_manager(rig, add):
     """Controllers have no services of a lifecycle node, see support.effort_controller."""
     srv = pytest.importorskip('controller_manager_msgs.srv')
     msg = pytest.importorskip('controller_manager_msgs.msg')
@@ -107,9 +103,9 @@ def test_an_inactive_controller_is_found_by_its_manager(rig, others):
     def respond(_, response):
         response.controller = [msg.ControllerState(name='broadcaster', state=state[0])]
         return response
-    others(rig, Node('broadcaster', namespace='/leg')).create_publisher(
+    add(Node('broadcaster', namespace='/leg')).create_publisher(
         PointStamped, '/point', 10)
-    manager = others(rig, Node('controller_manager', namespace='/leg'))
+    manager = add(Node('controller_manager', namespace='/leg'))
     manager.create_service(srv.ListControllers, '~/list_controllers', respond)
     source = silent_input(rig)
     until_reported(rig, source, '/leg/broadcaster publishes it but is an inactive controller: '
