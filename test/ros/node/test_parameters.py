@@ -26,7 +26,7 @@ from rcl_interfaces.msg import ParameterType
 from rcl_interfaces.srv import DescribeParameters, SetParameters
 from rclpy.node import Node
 from rclpy.parameter import Parameter
-from support.ros_rig import NodeRig
+from support.messages import parameters
 
 
 @dataclass(frozen=True)
@@ -46,28 +46,20 @@ class OneOfEach:
 def make():
     nodes = []
 
-    def start(on_change=None, **values):
-        node = Node('node', parameter_overrides=[
-            Parameter(name, value=value) for name, value in values.items()])
-        nodes.append(node)
-        return node, declare_parameters(node, OneOfEach, on_change)
+    def start(on_change=None, check=None, **values):
+        nodes.append(Node('node', parameter_overrides=parameters(**values)))
+        return nodes[-1], declare_parameters(nodes[-1], OneOfEach, on_change, check=check)
     yield start
     for node in nodes:
         node.destroy_node()
 
 
-def test_defaults(make):
+def test_values_arrive_in_their_type_and_defaults_are_not_shared(make):
     assert make()[1] == OneOfEach()
-
-
-def test_values_arrive_in_their_type(make):
     _, params = make(rate=50, count=7, source='fixed', enabled=False, gains=[1, 2, 3],
                      names=['a', 'b'])
     assert params == OneOfEach(50.0, 7, 'fixed', False, [1.0, 2.0, 3.0], ['a', 'b'])
     assert isinstance(params.rate, float) and isinstance(params.gains[0], float)
-
-
-def test_a_list_given_as_default_is_not_shared(make):
     make()[1].gains.append(9.0)
     assert make()[1].gains == [1.0, 2.0]
 
@@ -90,37 +82,34 @@ def test_nonsense_is_refused_with_name_value_and_range(make, name, value, compla
         make(**{name: value})
 
 
-def test_run_time_changes_reach_the_node_checked_and_typed(make):
+def test_run_time_changes_reach_the_node_checked_and_typed_together_or_not_at_all(make):
     changes = []
     node, _ = make(changes.append)
-    assert node.set_parameters([Parameter('rate', value=60)])[0].successful
-    assert node.set_parameters([Parameter('gains', value=[5])])[0].successful
+    assert node.set_parameters(parameters(rate=60))[0].successful
+    assert node.set_parameters(parameters(gains=[5]))[0].successful
+    assert not node.set_parameters_atomically(parameters(rate=10.0, source='gps')).successful
     assert changes == [OneOfEach(rate=60.0), OneOfEach(rate=60.0, gains=[5.0])]
     assert isinstance(changes[0].rate, float)
+    assert node.set_parameters_atomically(parameters(rate=10.0, source='fixed')).successful
+    assert changes[2:] == [OneOfEach(rate=10.0, gains=[5.0], source='fixed')]
 
 
 @pytest.mark.parametrize('name, value, reason', [
     ('rate', 1000.0, 'rate'), ('rate', 'fast', "'fast' has to be a number"),
     ('source', 'gps', "one of 'imu', 'odometry', 'fixed'"), ('count', -4, 'count'),
-    ('names', ['x'], 'read-only'), ('gains', [-1.0], 'at least 0')])
+    ('names', ['x'], 'read-only'), ('gains', [-1.0], 'at least 0'),
+    ('rate', 200.0, 'too fast for the IMU')])
 def test_run_time_nonsense_changes_nothing(make, name, value, reason):
+    def check(params):
+        if params.rate > 100.0 and params.source == 'imu':
+            raise ConfigurationError('too fast for the IMU')
     changes = []
-    node, _ = make(changes.append)
-    result = node.set_parameters([Parameter(name, value=value)])[0]
+    node, _ = make(changes.append, check)
+    result, = node.set_parameters(parameters(**{name: value}))
     assert not result.successful and reason in result.reason
     assert not changes
     assert node.get_parameter('rate').value == 30.0
-
-
-def test_several_are_changed_together_or_not_at_all(make):
-    changes = []
-    node, _ = make(changes.append)
-    assert not node.set_parameters_atomically(
-        [Parameter('rate', value=10.0), Parameter('source', value='gps')]).successful
-    assert not changes
-    assert node.set_parameters_atomically(
-        [Parameter('rate', value=10.0), Parameter('source', value='fixed')]).successful
-    assert changes == [OneOfEach(rate=10.0, source='fixed')]
+    assert node.set_parameters_atomically(parameters(rate=200.0, source='fixed')).successful
 
 
 def test_what_the_node_itself_refuses_is_logged(make):
@@ -129,43 +118,27 @@ def test_what_the_node_itself_refuses_is_logged(make):
     node, _ = make(refuse)
     log = []
     node.get_logger().error = log.append
-    node.set_parameters([Parameter('free', value=1.0)])
+    node.set_parameters(parameters(free=1.0))
     assert log == ['not now']
 
 
-def test_values_that_do_not_go_together_are_rejected_with_the_reason(rig):
-    def check(params):
-        if params.rate > 100.0 and params.source == 'imu':
-            raise ConfigurationError('too fast for the IMU')
-    declare_parameters(rig.node, OneOfEach, check=check)
-    result, = rig.node.set_parameters([Parameter('rate', value=200.0)])
-    assert not result.successful and result.reason == 'too fast for the IMU'
-    assert rig.node.get_parameter('rate').value == 30.0
-    assert rig.node.set_parameters_atomically(
-        [Parameter('rate', value=200.0), Parameter('source', value='fixed')]).successful
-
-
-def test_descriptions_and_services_over_dds():
-    rig = NodeRig()
+def test_descriptions_and_services_over_dds(rig):
     changes = []
-    try:
-        declare_parameters(rig.node, OneOfEach, changes.append)
-        describe = rig.peer.create_client(DescribeParameters, '/node/describe_parameters')
-        rate, source = rig.call(
-            describe, DescribeParameters.Request(names=['rate', 'source'])).descriptors
-        assert rate.description == 'How often [Hz]' and rate.type == ParameterType.PARAMETER_DOUBLE
-        assert (rate.floating_point_range[0].from_value,
-                rate.floating_point_range[0].to_value) == (0.0, 500.0)
-        assert "'odometry'" in source.additional_constraints
-        change = rig.peer.create_client(SetParameters, '/node/set_parameters')
+    declare_parameters(rig.node, OneOfEach, changes.append)
+    describe = rig.peer.create_client(DescribeParameters, '/node/describe_parameters')
+    rate, source = rig.call(
+        describe, DescribeParameters.Request(names=['rate', 'source'])).descriptors
+    assert rate.description == 'How often [Hz]' and rate.type == ParameterType.PARAMETER_DOUBLE
+    assert (rate.floating_point_range[0].from_value,
+            rate.floating_point_range[0].to_value) == (0.0, 500.0)
+    assert "'odometry'" in source.additional_constraints
+    change = rig.peer.create_client(SetParameters, '/node/set_parameters')
 
-        def set_rate(value):
-            return rig.call(change, SetParameters.Request(
-                parameters=[Parameter('rate', value=value).to_parameter_msg()])).results[0]
-        assert set_rate(100.0).successful and changes[-1].rate == 100.0
-        assert not set_rate(1e4).successful and len(changes) == 1
-    finally:
-        rig.close()
+    def set_rate(value):
+        return rig.call(change, SetParameters.Request(
+            parameters=[Parameter('rate', value=value).to_parameter_msg()])).results[0]
+    assert set_rate(100.0).successful and changes[-1].rate == 100.0
+    assert not set_rate(1e4).successful and len(changes) == 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,31 +151,23 @@ class Settings:
     left: str = 'default'
 
 
-def test_settings_get_the_parameters_of_their_names():
-    settings = settings_from(OneOfEach(rate=20.0), Settings, source='elsewhere')
-    assert settings == Settings(rate=20.0, count=3, source='elsewhere')
+@dataclass(frozen=True)
+class Others:
+    """Parameters with a prefix, and with another name."""
+
+    wheel_rate: float = 5.0
+    speed: float = 6.0
+    count: int = 7
 
 
-def test_settings_get_the_parameters_with_a_prefix():
-    @dataclass(frozen=True)
-    class Prefixed:
-        """Parameters of which one has the prefix."""
-
-        wheel_rate: float = 5.0
-        count: int = 7
-
-    assert settings_from(Prefixed(), Settings, 'wheel_') == Settings(rate=5.0)
-
-
-def test_settings_get_parameters_that_are_named_differently():
-    @dataclass(frozen=True)
-    class Other:
-        """Parameters of which one has another name."""
-
-        speed: float = 5.0
-        count: int = 7
-
-    assert settings_from(Other(), Settings, names={'rate': 'speed'}) == Settings(rate=5.0, count=7)
+def test_settings_get_the_parameters_of_their_names_with_a_prefix_and_of_other_names():
+    assert settings_from(OneOfEach(rate=20.0), Settings, source='elsewhere') == Settings(
+        rate=20.0, count=3, source='elsewhere')
+    assert settings_from(Others(), Settings, 'wheel_') == Settings(rate=5.0)
+    assert settings_from(Others(), Settings, names={'rate': 'speed'}) == Settings(
+        rate=6.0, count=7)
+    with pytest.raises(TypeError, match='rate'):
+        settings_from(object(), Settings)
 
 
 def test_a_refused_setting_has_the_name_of_its_parameter():
@@ -218,8 +183,3 @@ def test_a_refused_setting_has_the_name_of_its_parameter():
     assert str(refusal.value) == (
         "'leave' is 0.06; it must be below 'contact_engage', 0.03 (shares of body weight): lower "
         "it, or raise 'contact_engage'")
-
-
-def test_settings_without_a_value_that_is_required_are_refused():
-    with pytest.raises(TypeError, match='rate'):
-        settings_from(object(), Settings)
