@@ -107,7 +107,7 @@ def write_bag(path, taps):
             f'/{topic}', '/'.join((*kind.__module__.split('.')[:2], kind.__name__)),
             typestore=store) for topic, kind in INPUTS.items()}
         for stamp, topic, raw in sorted(
-                (stamp_in(raw), topic, raw) for topic in INPUTS for raw in taps[topic]):
+                (stamp_in(raw), name, raw) for name in INPUTS for raw in taps[name]):
             writer.write(connections[topic], stamp, raw)
 
 

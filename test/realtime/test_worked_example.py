@@ -25,6 +25,7 @@ from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64
+from support.messages import joint_state
 
 DOC = package_share() / 'doc'
 EXAMPLE = DOC / 'examples' / 'com_height'
@@ -38,66 +39,49 @@ def com_height():
          EXAMPLE / 'com_height.yaml'])
     yield process
     process.terminate()
-    assert process.wait(timeout=10) == 0
+    assert process.wait(timeout=60.0) == 0
 
 
 def expected_height(model, positions):
     """Return the height by forward kinematics: link masses times the heights of their CoMs."""
     state = model.state(positions)
     com = model.link_masses @ state.link_coms_in_base / model.link_masses.sum()
-    lowest = min(state.pose_in_base(name).position[2] for name in ('l_sole', 'r_sole'))
-    return com[2] - lowest
-
-
-def bent(model):
-    """Return a posture in which the soles are at different heights."""
-    positions = model.posture('stand')
-    knee = next(i for i, name in enumerate(model.joint_names) if 'knee' in name)
-    positions[knee] += 0.4
-    return positions
+    return com[2] - min(state.pose_in_base(name).position[2] for name in ('l_sole', 'r_sole'))
 
 
 def test_the_example_publishes_the_height_and_reports_it(com_height, rig):
-    model = RobotModel.load('biped')
-    heights = rig.collect(Float64, '/com_height/height')
-    reports = rig.collect(DiagnosticArray, '/diagnostics')
+    model, latest = RobotModel.load('biped'), {}
+    positions = model.posture('stand')
+    height = expected_height(model, positions)
+    positions[next(i for i, name in enumerate(model.joint_names) if 'knee' in name)] += 0.4
+    assert abs(expected_height(model, positions) - height) > 1e-3  # the posture matters
+    rig.peer.create_subscription(DiagnosticArray, '/diagnostics', lambda array: latest.update(
+        {status.name: status for status in array.status}), 10)
     publisher = rig.publisher(JointState, 'joint_states')
+    heights = rig.collect(Float64, '/com_height/height')
 
-    def latest_report():
-        found = [status for array in reports for status in array.status
-                 if status.name == 'com_height: height']
-        return found[-1] if found else DiagnosticStatus()
-
-    def publish(positions):
-        message = JointState(name=list(model.joint_names), position=positions.tolist())
-        message.header.stamp = rig.peer.get_clock().now().to_msg()
-        publisher.publish(message)
-
-    positions = bent(model)
-    lift = expected_height(model, positions) - expected_height(model, model.posture('stand'))
-    assert abs(lift) > 1e-3  # the posture matters
-
-    def until(condition, what):
+    def wait_for(condition, what):
         def published():
-            publish(positions)
+            publisher.publish(joint_state(
+                rig.peer.get_clock().now().to_msg(), model.joint_names, positions))
             return condition()
-        rig.until(published, what=what)
+        rig.until(published, 120.0, what)
 
-    until(lambda: heights, 'a height')
+    def reports(level):
+        report = latest.get('com_height: height')
+        return report is not None and report.level == level and report.message
+
+    wait_for(lambda: heights, 'a height')
     assert heights[-1].data == pytest.approx(expected_height(model, positions), abs=1e-9)
-    until(lambda: latest_report().level == DiagnosticStatus.OK and latest_report().message,
-          'an OK report')
-
+    wait_for(lambda: reports(DiagnosticStatus.OK), 'an OK report')
     client = rig.peer.create_client(SetParameters, '/com_height/set_parameters')
     request = SetParameters.Request(
         parameters=[Parameter('minimum_height', value=9.0).to_parameter_msg()])
     assert rig.call(client, request).results[0].successful
-    until(lambda: latest_report().level == DiagnosticStatus.WARN, 'a warning')
-    assert 'minimum_height 9 m' in latest_report().message
-
+    wait_for(lambda: reports(DiagnosticStatus.WARN), 'a warning')
+    assert 'minimum_height 9 m' in latest['com_height: height'].message
     request.parameters[0].value.double_value = -1.0
-    refused = rig.call(client, request).results[0]
-    assert not refused.successful
+    assert not rig.call(client, request).results[0].successful
 
 
 @pytest.mark.parametrize('name', ['node.py', 'com_height.yaml'])
