@@ -76,27 +76,10 @@ SCRIPTS = {
     'crashes': """
         os.kill(os.getpid(), signal.SIGSEGV)
         """,
-    'fails_at_end': """
+    'ends_with': """
         def on_signal(number, frame):
-            sys.exit(9)
-        signal.signal(signal.SIGINT, on_signal)
-        print('ready', flush=True)
-        time.sleep(100)
-        """,
-    'raises_at_end': """
-        def on_signal(number, frame):
-            print('Traceback (most recent call last):', '  File "x", line 1',
-                  'ValueError: the reason', sep='\\n', file=sys.stderr)
-            sys.exit(3)
-        signal.signal(signal.SIGINT, on_signal)
-        print('ready', flush=True)
-        time.sleep(100)
-        """,
-    'interrupted_at_start': """
-        def on_signal(number, frame):
-            print('Traceback (most recent call last):', 'KeyboardInterrupt',
-                  'ImportError: initialization failed', sep='\\n', file=sys.stderr)
-            sys.exit(1)
+            print(sys.argv[2].replace('|', '\\n'), file=sys.stderr)
+            sys.exit(int(sys.argv[1]))
         signal.signal(signal.SIGINT, on_signal)
         print('ready', flush=True)
         time.sleep(100)

@@ -158,7 +158,8 @@ TABLES = {
     # -- YAML and XML
     'plain_xml': {'calls': 40, 'text': _texts | _urdfs},
     'plain_xml.check_no_document_type': {'text': _bytes},
-    'plain_yaml': {'calls': 40, 'text': _texts | _yaml_of_robots},
+    'plain_yaml': {'calls': 300, 'text': _texts | _yaml_of_robots | st.text(
+        'ab:-?[]{}&*!|>\'"%@, \n\t#0', max_size=60)},
     'model.strict_yaml': {
         'path': _paths, 'text': _texts | _yaml_of_robots, 'value': _nested,
         'kind': st.sampled_from((config.FootConfig, config.RobotConfig, float, int, str,

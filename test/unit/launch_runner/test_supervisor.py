@@ -138,14 +138,17 @@ def test_a_failure_is_reported_and_the_others_run_on(
     assert runner.end()[0] == code
 
 
-@pytest.mark.parametrize(('script', 'code', 'text', 'absent'), [
-    ('fails_at_end', 9, 'exit code 9', 'finished cleanly'),
-    ('raises_at_end', 3, '(?s)Traceback.*ValueError: the reason.*has died', 'finished cleanly'),
+@pytest.mark.parametrize(('exits', 'printed', 'code', 'text', 'absent'), [
+    (9, '', 9, 'exit code 9', 'finished cleanly'),
+    (3, 'Traceback (most recent call last):|  File "x", line 1|ValueError: the reason', 3,
+     '(?s)Traceback.*ValueError: the reason.*has died', 'finished cleanly'),
     # Python that is interrupted before it is set up ends with 1, not by the signal.
-    ('interrupted_at_start', 0, 'has finished cleanly', 'has died|Traceback')])
+    (1, 'Traceback (most recent call last):|KeyboardInterrupt|ImportError: initialization failed',
+     0, 'has finished cleanly', 'has died|Traceback')])
 def test_an_error_at_the_end_is_an_error_unless_it_is_the_interrupt(
-        start: Start, script: str, code: int, text: str, absent: str) -> None:
-    runner = start(node(script, PATIENT))
+        start: Start, exits: int, printed: str, code: int, text: str, absent: str) -> None:
+    arguments = f"args='{exits} &apos;{printed.replace(chr(34), '&quot;')}&apos;'"
+    runner = start(node('ends_with', f'{PATIENT} {arguments}'))
     runner.wait_for('ready')
     assert runner.end()[0] == code
     assert re.search(text, runner.output) and not re.search(absent, runner.output)
