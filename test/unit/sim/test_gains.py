@@ -33,7 +33,8 @@ def plant_of(name):
     return Plant(model.config, model.urdf, PlantOptions(), link_names=model.link_names)
 
 
-@pytest.mark.parametrize('name', ['biped', 'g1', 'talos', 'icub'])
+@pytest.mark.parametrize('name', ['biped', *[
+    pytest.param(name, marks=pytest.mark.thorough) for name in ('g1', 'talos', 'icub')]])
 def test_no_joint_gives_way_to_its_limb_in_any_posture(name):
     """Of all postures and orientations of the base, though gains are those of one of them."""
     plant, rng = plant_of(name), np.random.default_rng(1)

@@ -61,6 +61,7 @@ def test_it_stands_again_as_before():
     np.testing.assert_allclose(after.com, before.com, atol=2e-3)
 
 
+@pytest.mark.thorough
 def test_a_fallen_robot_is_picked_up_and_stands():
     plant = make_plant()
     plant.push(CONFIG.base_link, (400.0, 0.0, 0.0, 0.0, 0.0, 0.0), 0.3)

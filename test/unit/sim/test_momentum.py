@@ -24,7 +24,7 @@ import pytest
 GRAVITY = 9.81
 
 
-@pytest.mark.parametrize('robot', ['biped', 'talos'])
+@pytest.mark.parametrize('robot', ['biped', pytest.param('talos', marks=pytest.mark.thorough)])
 def test_ground_force_is_weight_and_acceleration_while_the_knees_bend(robot):
     model = RobotModel.load(robot)
     plant = Plant(model.config, model.urdf, joint_names=model.joint_names)

@@ -91,7 +91,8 @@ def test_robots_are_drawn_where_their_links_are():
     assert (237, 107, 26) in {surface.colour for surface in looks.surfaces}  # its orange
 
 
-@pytest.mark.parametrize('name', ['talos', 'g1', 'icub'])
+@pytest.mark.parametrize('name', ['talos', *[
+    pytest.param(name, marks=pytest.mark.thorough) for name in ('g1', 'icub')]])
 def test_foreign_robots_are_drawn_completely_and_lightly(name):
     looks = looks_of(RobotModel.load(name))
     assert not looks.problems
