@@ -24,11 +24,12 @@ from biped_com_ros.ros.node.diagnostics import (
 from biped_com_ros.ros.node.executor import settle_memory
 from biped_com_ros.ros.topics.services import switch_service, trigger_service
 from diagnostic_msgs.msg import DiagnosticArray
+import pytest
 import rclpy
 from rclpy.context import Context
 from rclpy.node import Node
-from rclpy.parameter import Parameter
-from std_srvs.srv import SetBool, Trigger
+from std_srvs.srv import SetBool
+from support.messages import parameters
 from support.ros_rig import NodeRig
 
 
@@ -39,40 +40,34 @@ def statuses(rig, received):
     return {status.name: status for status in received[-1].status}
 
 
-def test_lines_carry_node_robot_and_values(rig):
-    diagnostics = Diagnostics(rig.node, 'robby', period=0.05)
-    diagnostics.add('weight', lambda: (OK, 'as modelled', {'measured [N]': 123.4567891, 'n': 2}))
-    received = rig.collect(DiagnosticArray, '/diagnostics')
-    line = statuses(rig, received)['node: weight']
-    assert (line.level, line.message, line.hardware_id) == (OK, 'as modelled', 'robby')
-    assert {v.key: v.value for v in line.values} == {'measured [N]': '123.457', 'n': '2'}
-    diagnostics.remove('weight')
-    assert 'node: weight' not in statuses(rig, received)
-
-
-def test_lines_carry_the_namespace_as_robots_share_the_topic():
-    rig = NodeRig(namespace='robot1')
+@pytest.mark.parametrize(('namespace', 'prefix'), [('', ''), ('robot1', 'robot1/')])
+def test_lines_carry_namespace_node_robot_and_values_once_a_second(namespace, prefix):
+    """Though simulated time stands still; a broken report does not affect the others."""
+    rig = NodeRig(namespace=namespace, parameter_overrides=parameters(use_sim_time=True))
     try:
-        Diagnostics(rig.node, 'robby', period=0.05).add('weight', lambda: (OK, 'as modelled', {}))
-        line = statuses(rig, rig.collect(DiagnosticArray, '/diagnostics'))['robot1/node: weight']
-        assert line.hardware_id == 'robot1/robby'
-        assert is_in_namespace(line, '/robot1') and not is_in_namespace(line, '/')
+        diagnostics = Diagnostics(rig.node, 'robby')
+        diagnostics.add('broken', lambda: 1 / 0)
+        diagnostics.add('weight', lambda: (OK, 'fine', {'measured [N]': 123.4567891, 'n': 2}))
+        received = rig.collect(DiagnosticArray, '/diagnostics')
+        received.clear()
+        rig.spin(2.0)
+        assert len(received) == 2
+        lines = {status.name: status for status in received[-1].status}
+        line, broken = (lines[f'{prefix}node: {name}'] for name in ('weight', 'broken'))
+        assert (line.level, line.message, line.hardware_id) == (OK, 'fine', f'{prefix}robby')
+        assert {v.key: v.value for v in line.values} == {'measured [N]': '123.457', 'n': '2'}
+        assert broken.level == ERROR and 'ZeroDivisionError' in broken.message
+        assert is_in_namespace(line, '/robot1') is bool(namespace)
+        assert is_in_namespace(line, '/') is not bool(namespace)
+        diagnostics.remove('weight')
+        rig.spin(1.0)
+        assert all('weight' not in status.name for status in received[-1].status)
     finally:
         rig.close()
 
 
-def test_a_broken_report_does_not_affect_the_others(rig):
-    diagnostics = Diagnostics(rig.node, period=0.05)
-    diagnostics.add('broken', lambda: 1 / 0)
-    diagnostics.add('healthy', lambda: (OK, '', {}))
-    lines = statuses(rig, rig.collect(DiagnosticArray, '/diagnostics'))
-    assert lines['node: broken'].level == ERROR
-    assert 'ZeroDivisionError' in lines['node: broken'].message
-    assert lines['node: healthy'].level == OK
-
-
 def test_a_second_node_of_the_name_is_reported_until_it_is_gone(rig):
-    Diagnostics(rig.node, period=0.05)
+    Diagnostics(rig.node)
     received = rig.collect(DiagnosticArray, '/diagnostics')
     assert 'node: name' not in statuses(rig, received)
     context = Context()
@@ -87,29 +82,18 @@ def test_a_second_node_of_the_name_is_reported_until_it_is_gone(rig):
     rig.until(lambda: statuses(rig, received)['node: name'].level == OK, what='OK again')
 
 
-def test_they_come_once_a_second_though_simulated_time_stands_still():
-    rig = NodeRig(parameter_overrides=[Parameter('use_sim_time', value=True)])
-    try:
-        Diagnostics(rig.node)
-        received = rig.collect(DiagnosticArray, '/diagnostics')
-        rig.spin(2.3)
-        assert 2 <= len(received) <= 3
-    finally:
-        rig.close()
-
-
 def test_exceptions_are_logged_once_per_kind_and_counted(rig):
     log = []
     rig.node.get_logger().error = log.append
-    Diagnostics(rig.node, period=0.05)
-    received = rig.collect(DiagnosticArray, '/diagnostics')
+    diagnostics = Diagnostics(rig.node)
     for _ in range(3):
         log_exception(rig.node, InputError('no torso'))
         log_exception(rig.node, KeyError('torso'))
     assert len(log) == 2 and log[0] == 'no torso' and "KeyError: 'torso'" in log[1]
-    rig.until(lambda: statuses(rig, received)['node: callbacks'].level == ERROR)
-    values = {value.key: value.value for value in received[-1].status[0].values}
-    assert values == {'failed': '6', 'last': "KeyError: 'torso'"}
+    line = diagnostics.status('callbacks')
+    assert line.level == ERROR
+    assert {value.key: value.value for value in line.values} == {
+        'failed': '6', 'last': "KeyError: 'torso'"}
 
 
 def test_throttle_is_per_key():
@@ -127,15 +111,13 @@ def test_services_respond_with_a_message(rig):
     trigger_service(rig.node, '~/untare', lambda: None)
     trigger_service(rig.node, '~/capture', fail)
     switch_service(rig.node, '~/hold', switched.append)
-
-    def call(name, kind=Trigger, **request):
-        return rig.call(rig.peer.create_client(kind, f'/node/{name}'), kind.Request(**request))
-    response = call('tare')
+    response = rig.trigger('/node/tare')
     assert response.success and response.message == 'tared 2 sensors'
-    assert call('untare').success
-    response = call('capture')
+    assert rig.trigger('/node/untare').success
+    response = rig.trigger('/node/capture')
     assert not response.success and response.message == 'the robot moves'
-    assert call('hold', SetBool, data=True).success and switched == [True]
+    client = rig.peer.create_client(SetBool, '/node/hold')
+    assert rig.call(client, SetBool.Request(data=True)).success and switched == [True]
 
 
 def test_the_garbage_collector_skips_what_was_set_up():
