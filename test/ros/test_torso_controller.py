@@ -23,7 +23,6 @@ import dataclasses
 import itertools
 import math
 from pathlib import Path
-import time
 
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.torso.body import TorsoBody
@@ -31,6 +30,7 @@ from biped_com_ros.core.torso.constant_curvature import make_shape
 from biped_com_ros.nodes.torso_controller.node import TorsoController
 from biped_com_ros.nodes.torso_controller.parameters import (
     find_weakness, make_controller, TorsoControllerParameters)
+from biped_com_ros.ros.node.clock import steady_time
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import Vector3, Vector3Stamped, WrenchStamped
 from lifecycle_msgs.msg import Transition
@@ -67,9 +67,8 @@ class TorsoRig(NodeRig):
     def __init__(self, body, **values):
         self.body, self.limits = body, make_controller(body, PARAMETERS).length_limits
         self.lean = Rotation.from_euler('xyz', (0.05, -0.1, 0.6))  # of the pelvis in the world
-        self.flip, self.silent, self.north = Rotation.identity(), set(), Rotation.identity()
-        self.shape, self.cut, self.spoilt = np.zeros(4), (), set()
-        self.lengths, self.shapes, self.joints, self.got = [], [], [], {}
+        self.sound()
+        self.shape, self.lengths, self.shapes, self.joints, self.got = np.zeros(4), [], [], [], {}
         space = f'torso_{next(COUNTER)}'
         super().__init__(namespace=space, node=TorsoController(
             namespace=space, parameter_overrides=parameters(**{
@@ -77,26 +76,40 @@ class TorsoRig(NodeRig):
         create = self.peer.create_publisher
         self._imus = create(Imu, 'imu', 10), create(Imu, 'torso_imu', 10)
         self._tendons = create(JointState, 'tendon_states', 10)
-        self.target = create(Vector3Stamped, 'torso_controller/target', 10)
-        self.hand = create(WrenchStamped, 'left_hand/wrench', 10)
-        self.hand_force = None
-        self.joy = create(Joy, 'joy', 10)
+        self._hand = create(WrenchStamped, 'left_hand/wrench', 10)
         for kind, topic, store in (
-                (Float64MultiArray, 'tendon_lengths', self._on_lengths),
-                (Vector3Stamped, 'shape', self.shapes.append),
-                (JointState, 'joint_states', self.joints.append),
-                (Vector3Stamped, 'reference', self._keep('reference')),
-                (Float64MultiArray, 'tensions', self._keep('tensions')),
-                (WrenchStamped, 'wrench', self._keep('wrench'))):
-            # None may be lost on a busy machine: what follows one another is compared.
-            self.peer.create_subscription(kind, f'torso_controller/{topic}', store, 1000)
-        self.peer.create_subscription(
-            MarkerArray, 'torso_controller/markers', self._keep('markers'), 10)
-        self.peer.create_subscription(TFMessage, '/tf', self._keep('tf'), 10)
+                (Float64MultiArray, 'torso_controller/tendon_lengths', self._on_lengths),
+                (Vector3Stamped, 'torso_controller/shape', self.shapes.append),
+                (JointState, 'torso_controller/joint_states', self.joints.append),
+                (Vector3Stamped, 'torso_controller/reference', self._keep('reference')),
+                (Float64MultiArray, 'torso_controller/tensions', self._keep('tensions')),
+                (WrenchStamped, 'torso_controller/wrench', self._keep('wrench')),
+                (MarkerArray, 'torso_controller/markers', self._keep('markers')),
+                (TFMessage, '/tf', self._keep('tf'))):
+            self.peer.create_subscription(kind, topic, store, 100)
         self.record_statuses()
         self.peer.create_timer(0.005, self.sense)
-        self.freeze = self.peer.create_client(SetBool, 'torso_controller/freeze')
-        self.until(lambda: self.shapes, what='shapes')
+        self.target = self.publisher(Vector3Stamped, 'torso_controller/target')
+        self._services = {
+            kind: self.peer.create_client(kind, f'torso_controller/{name}') for kind, name in (
+                (SetBool, 'freeze'), (ChangeState, 'change_state'),
+                (SetParameters, 'set_parameters'))}
+        self.until(lambda: self.lengths and self.shapes and 'tensions' in self.got, what='lengths')
+
+    def sound(self, silent=(), spoilt=(), flip=None):
+        """
+        Let all sensors and tendons be sound, but for some.
+
+        Parameters
+        ----------
+        silent, spoilt
+            Sensors that send nothing, or no numbers; 'unit': lengths in millimetres.
+        flip
+            How the torso's IMU is mounted wrongly.
+
+        """
+        self.silent, self.spoilt, self.flip = silent, spoilt, flip or Rotation.identity()
+        self.north, self.cut, self.hand_force = Rotation.identity(), (), None
 
     def _keep(self, name):
         return lambda message: self.got.__setitem__(name, message)
@@ -127,7 +140,7 @@ class TorsoRig(NodeRig):
                 gyro = (0.0, math.nan if name in self.spoilt else 0.0, 0.0)
                 publisher.publish(imu(stamp, frame, attitude.as_quat(), gyro))
         if self.hand_force is not None:
-            self.hand.publish(wrench_stamped(stamp, 'l_gripper', (*self.hand_force, 0, 0, 0)))
+            self._hand.publish(wrench_stamped(stamp, 'l_gripper', (*self.hand_force, 0, 0, 0)))
         if 'tendons' not in self.silent:
             # What holds the bend against the spring: k_b theta / 2 r, more or less.
             angles, (a, b) = np.radians((180.0, 270.0, 0.0, 90.0)), self.shape[:2]
@@ -143,33 +156,46 @@ class TorsoRig(NodeRig):
             self._tendons.publish(message)
 
     def send(self, bend, direction=0.0, elongation=0.0):
-        self.until(lambda: self.target.get_subscription_count(), what='target')
         self.target.publish(Vector3Stamped(vector=Vector3(x=bend, y=direction, z=elongation)))
 
     def bend(self):
         v = self.shapes[-1].vector
         return v.x * np.array((math.cos(v.y), math.sin(v.y)))
 
-    def change(self, transition):
-        client = self.peer.create_client(ChangeState, 'torso_controller/change_state')
-        request = ChangeState.Request(transition=Transition(id=transition))
-        return self.call(client, request).success
+    def bends_to(self, x, y, tolerance=0.01):
+        """Wait until the torso is bent so."""
+        self.until(lambda: np.hypot(*(self.bend() - (x, y))) < tolerance, what='bend')
+
+    @property
+    def tensions(self):
+        return np.array(self.got['tensions'].data)
+
+    def change(self, *transitions):
+        return all(self.call(self._services[ChangeState], ChangeState.Request(
+            transition=Transition(id=transition))).success for transition in transitions)
+
+    def freeze(self, on):
+        return self.call(self._services[SetBool], SetBool.Request(data=on)).success
 
     def set_parameters(self, **values):
         """Set parameters of the node as a user does; return the reasons why not."""
         request = SetParameters.Request(
             parameters=[p.to_parameter_msg() for p in parameters(**values)])
-        client = self.peer.create_client(SetParameters, 'torso_controller/set_parameters')
-        return [result.reason for result in self.call(client, request).results
-                if not result.successful]
+        return [result.reason for result in
+                self.call(self._services[SetParameters], request).results if not result.successful]
 
     def reports(self, text):
         """Wait until the line about the torso has a text."""
         self.until(lambda: text in self.status[1], what=text)
 
+    def is_well(self):
+        """Wait until nothing is wrong with the torso."""
+        self.until(lambda: self.status[0] == DiagnosticStatus.OK, what='OK')
+
 
 @pytest.fixture
 def rig(body):
+    """Return a function that makes a rig with other parameters."""
     rigs = []
 
     def start(**values):
@@ -180,12 +206,27 @@ def rig(body):
         each.close()
 
 
-def test_it_goes_to_the_target_and_publishes_the_shape(rig, body):
-    robot = rig()
-    robot.until(lambda: robot.lengths, what='lengths')
+@pytest.fixture(scope='module')
+def shared(body):
+    rig = TorsoRig(body)
+    yield rig
+    rig.close()
+
+
+@pytest.fixture
+def robot(shared):
+    """Return the rig of all tests of this file, whose torso is upright and well."""
+    shared.sound()
+    shared.statuses.clear()
+    shared.send(0.0)
+    shared.is_well()
+    shared.bends_to(0.0, 0.0)
+    return shared
+
+
+def test_it_goes_to_the_target_and_publishes_the_shape(robot, body):
     robot.send(0.2, 0.8)
-    target = make_shape(0.2, 0.8)
-    robot.until(lambda: np.hypot(*(robot.bend() - target[:2])) < math.radians(0.5), 10.0, 'bend')
+    robot.bends_to(*make_shape(0.2, 0.8)[:2], math.radians(0.5))
     joints = robot.joints[-1]
     assert tuple(joints.name) == body.joint_names
     np.testing.assert_allclose(body.shape(np.array(joints.position))[:2], robot.bend(), atol=0.01)
@@ -194,29 +235,26 @@ def test_it_goes_to_the_target_and_publishes_the_shape(rig, body):
     assert (transform.header.frame_id, transform.child_frame_id) == ('pelvis', 'torso_tip')
     tip = robot.got['markers'].markers[0].points[-1]
     assert tip.x > 0.003 and tip.y > 0.003 and tip.z > 0.1
-    robot.until(lambda: robot.status[0] == DiagnosticStatus.OK, what='OK')
 
 
 def test_a_joystick_drives_it_and_its_silence_stops_it(rig):
     robot = rig(joy_timeout=0.3, max_speed=0.05)
-    robot.until(lambda: robot.lengths and robot.joy.get_subscription_count(), what='start')
+    joy = robot.publisher(Joy, 'joy')
     for _ in range(10):
-        robot.joy.publish(Joy(axes=[1.0, 0.0]))  # left
+        joy.publish(Joy(axes=[1.0, 0.0]))  # left
         robot.spin(0.05)
     robot.reports('no message from joy')
     held = robot.bend()
     assert 0.005 < held[1] < 0.1 and abs(held[0]) < 0.01
     robot.spin(0.5)
     np.testing.assert_allclose(robot.bend(), held, atol=0.01)
-    robot.joy.publish(Joy(axes=[math.nan, 0.0]))
-    robot.reports('joystick axes must be finite')
-    robot.joy.publish(Joy(axes=[]))
-    robot.reports('joy has 0 axes')
+    for axes, text in (([math.nan, 0.0], 'joystick axes must be finite'), ([], 'joy has 0 axes')):
+        joy.publish(Joy(axes=axes))
+        robot.reports(text)
 
 
 def test_the_silence_of_who_sets_targets_stops_it(rig):
     robot = rig(target_timeout=0.3, max_speed=0.1)
-    robot.until(lambda: robot.lengths, what='lengths')
     robot.send(0.2)
     robot.reports('no message from ~/target')
     held = robot.bend()
@@ -227,77 +265,44 @@ def test_the_silence_of_who_sets_targets_stops_it(rig):
     robot.until(lambda: robot.bend()[0] > held[0] + 0.015, what='motion again')
 
 
-def test_targets_that_cannot_be_are_named_and_lengths_stay_inside(rig):
-    robot = rig()
-    robot.until(lambda: robot.lengths, what='lengths')
+def test_targets_that_cannot_be_are_named_and_lengths_stay_inside(robot):
     robot.send(1.0, 2.0)
     robot.reports('bend 57.3 deg is more than 15.0 deg')
     robot.send(math.nan)
     robot.reports('must be finite')
     assert np.isfinite(robot.lengths[-1]).all()
     robot.send(0.05)
-    robot.until(lambda: np.hypot(*(robot.bend() - (0.05, 0.0))) < 0.01, what='back')
+    robot.bends_to(0.05, 0.0)
 
 
-def test_without_torso_imu_it_goes_on_in_open_loop(rig):
-    robot = rig()
-    robot.until(lambda: robot.lengths, what='lengths')
-    robot.silent.add('torso_imu')
-    robot.reports('open loop: no recent data of the torso IMU')
-    count = len(robot.lengths)
-    robot.send(0.15, math.pi / 2)
-    robot.until(lambda: abs(robot.shape[1] - 0.15) < 0.03, what='bend')
-    assert len(robot.lengths) > count + 5
-    robot.silent.clear()
-    robot.until(lambda: robot.status[0] == DiagnosticStatus.OK, what='OK again')
+NO_DATA = 'open loop: no recent data of the torso IMU'
 
 
-@pytest.mark.parametrize('source, words', [
-    ('imu', 'no recent data of the torso IMU'), ('torso_imu', 'no recent data of the torso IMU'),
-    ('tendons', '')])
-def test_measurements_that_are_no_numbers_are_not_used(rig, source, words):
-    """Named in the input's line; the torso goes on by what is left."""
-    robot = rig()
-    robot.until(lambda: robot.lengths, what='lengths')
-    robot.spoilt.add(source)
+@pytest.mark.parametrize(('fault', 'words', 'topic', 'value'), (
+    ({'silent': ('torso_imu',)}, NO_DATA, '', ''),
+    ({'spoilt': ('imu',)}, NO_DATA, '/imu', 'nan'),
+    ({'spoilt': ('torso_imu',)}, NO_DATA, '/torso_imu', 'nan'),
+    ({'spoilt': ('tendons',)}, '', '/tendon_states', 'inf'),
+    # Nothing is learnt from lengths in millimetres.
+    ({'spoilt': ('unit',)}, '', '/tendon_states', 'is implausible (valid: 0.0645'),
+    ({'flip': Rotation.from_euler('x', 180, degrees=True)}, 'the IMU is flipped', '', '')))
+def test_what_is_measured_wrongly_is_named_and_the_torso_goes_on_without(
+        robot, fault, words, topic, value):
+    robot.sound(**fault)
     robot.reports(words)
-    topic = 'tendon_states' if source == 'tendons' else source
-    robot.until(lambda: any(f'/{topic}' in name and ('inf' in line or 'nan' in line)
+    robot.until(lambda: any(topic in name and value in line
                             for name, (_, line) in robot.statuses.items()), what='the reason')
     count = len(robot.lengths)
     robot.send(0.15, math.pi / 2)
     robot.until(lambda: abs(robot.shape[1] - 0.15) < 0.03, what='bend')
     assert len(robot.lengths) > count + 5
-    robot.spoilt.clear()
-    robot.until(lambda: robot.status[0] == DiagnosticStatus.OK, what='OK again')
-
-
-def test_lengths_in_millimetres_are_not_used(rig):
-    """Named, and the torso goes on as without them: nothing is learnt from them."""
-    robot = rig()
-    robot.send(0.15, math.pi / 2)
-    robot.until(lambda: abs(robot.shape[1] - 0.15) < 0.03, what='bend')
-    robot.spoilt.add('unit')
-    robot.until(lambda: any('/tendon_states' in name and 'is implausible (valid: 0.0645' in line
-                            for name, (_, line) in robot.statuses.items()), what='the reason')
     assert abs(robot.node.controller.yaw_offset.value) < 0.1
-    assert abs(robot.shape[1] - 0.15) < 0.03
-    robot.spoilt.clear()
-    robot.until(lambda: robot.status[0] == DiagnosticStatus.OK, what='OK again')
-
-
-def test_a_flipped_imu_is_named(rig):
-    robot = rig()
-    robot.until(lambda: robot.lengths, what='lengths')
-    robot.flip = Rotation.from_euler('x', 180, degrees=True)
-    robot.reports('the IMU is flipped')
-    robot.send(0.1)
-    robot.until(lambda: abs(robot.shape[0] - 0.1) < 0.03, what='bend in open loop')
+    robot.sound()
+    robot.is_well()
 
 
 def test_a_broken_tendon_is_an_error_and_holds(rig):
     robot = rig(broken_time=0.3)
-    robot.until(lambda: robot.lengths, what='lengths')
     robot.cut = (2,)
     robot.reports('tendon 2 stays without tension')
     assert robot.status[0] == DiagnosticStatus.ERROR
@@ -309,20 +314,18 @@ def test_a_broken_tendon_is_an_error_and_holds(rig):
 
 def test_a_slack_tendon_is_named_and_all_pull_more(rig):
     robot = rig(broken_time=60.0)
-    robot.until(lambda: 'tensions' in robot.got, what='tensions')
-    before = sum(robot.got['tensions'].data)
+    before = sum(robot.tensions)
     robot.cut = (1,)
     robot.reports('tendon 1 is slack')
     assert robot.status[0] == DiagnosticStatus.WARN
-    robot.until(lambda: sum(robot.got['tensions'].data) > before + 20.0, what='more pull')
-    robot.cut = ()
-    robot.until(lambda: robot.status[0] == DiagnosticStatus.OK, what='OK again')
+    robot.until(lambda: sum(robot.tensions) > before + 20.0, what='more pull')
+    robot.sound()
+    robot.is_well()
 
 
 def test_imus_that_disagree_about_north(rig):
     robot = rig(yaw_drift_time=0.5)
     robot.north = Rotation.from_euler('z', 0.5)
-    robot.until(lambda: robot.lengths, what='lengths')
     robot.send(0.2, 0.8)
     robot.until(lambda: np.hypot(*(robot.shape[:2] - make_shape(0.2, 0.8)[:2])) < 0.01,
                 what='the right direction')
@@ -331,74 +334,68 @@ def test_imus_that_disagree_about_north(rig):
 
 def test_gains_limits_and_co_contraction_can_be_set_while_it_runs(rig):
     robot = rig()
-    robot.until(lambda: 'tensions' in robot.got, what='tensions')
     assert not robot.set_parameters(co_contraction=20.0, integral_gain=2.0, max_speed=0.3,
                                     marker_rate=5.0, imu_timeout=0.2, joy_dead_zone=0.2)
-    robot.until(lambda: np.mean(robot.got['tensions'].data) > 19.5, what='co-contraction')
+    robot.until(lambda: np.mean(robot.tensions) > 19.5, what='co-contraction')
     assert robot.node.controller.options.motion.speed == 0.3
-    start = time.monotonic()
+    start = steady_time()
     robot.send(0.2)
     robot.until(lambda: robot.bend()[0] > 0.18, what='bend')
-    assert time.monotonic() - start > 0.18 / 0.3
+    assert steady_time() - start > 0.18 / 0.3
     # What does not go together is refused, and nothing of it is used.
-    assert 'must be 0 <= lowest < highest' in robot.set_parameters(min_tension=90.0)[0]
-    assert 'is not within the tension limits' in robot.set_parameters(co_contraction=70.0)[0]
-    assert 'out of range' in robot.set_parameters(integral_gain=-1.0)[0]
-    assert robot.set_parameters(max_speed='fast')
+    for text, values in (('must be 0 <= lowest < highest', {'min_tension': 90.0}),
+                         ('is not within the tension limits', {'co_contraction': 70.0}),
+                         ('out of range', {'integral_gain': -1.0}), ('', {'max_speed': 'fast'}),
+                         ('', {'lower_imu': 'torso'})):  # read-only
+        reason, = robot.set_parameters(**values)
+        assert text in reason
     assert robot.node.params.co_contraction == 20.0 and robot.node.params.integral_gain == 2.0
-    assert robot.set_parameters(lower_imu='torso')  # read-only
 
 
 def test_the_wrench_on_a_hand_goes_into_the_tensions(rig, body):
     robot = rig(hand_topics=['left_hand/wrench', 'right_hand/wrench'], observer_time=0.0)
-    robot.until(lambda: robot.status[0] == DiagnosticStatus.OK, what='rest')
-    at_rest = np.array(robot.got['tensions'].data)
+    robot.is_well()
+    at_rest = robot.tensions
     # 5 N down in the left hand, whose frame the standing posture gives.
     state = body.model.state(body.model.posture())
     pose = state.placements_in_base(body.model.frames(('l_gripper',)))[0]
     robot.hand_force = pose[:3] @ (0.0, 0.0, -5.0)
     # The right tendon (270 deg) has to pull more than the left one by what the lever asks for.
     expected = 5.0 * pose[3, 1] / 0.034
-    robot.until(lambda: abs(np.array(robot.got['tensions'].data) - at_rest)[1] > 0.45 * expected,
+    robot.until(lambda: abs(robot.tensions - at_rest)[1] > 0.45 * expected,
                 what='tensions for the load')
-    change = np.array(robot.got['tensions'].data) - at_rest
+    change = robot.tensions - at_rest
     assert change[1] - change[3] == pytest.approx(expected, rel=0.05)
     robot.hand_force = None
-    robot.until(lambda: np.abs(np.array(robot.got['tensions'].data) - at_rest).max() < 0.3,
+    robot.until(lambda: np.abs(robot.tensions - at_rest).max() < 0.3,
                 what='the load to be forgotten')
 
 
-def test_freezing(rig):
-    robot = rig()
-    robot.until(lambda: robot.lengths, what='lengths')
-    assert robot.call(robot.freeze, SetBool.Request(data=True)).success
+def test_freezing(robot):
+    assert robot.freeze(True)
     robot.send(0.2)
     robot.reports('frozen')
     assert np.hypot(*robot.bend()) < 0.01
-    assert robot.call(robot.freeze, SetBool.Request(data=False)).success
+    assert robot.freeze(False)
     robot.send(0.2)
     robot.until(lambda: robot.bend()[0] > 0.15, what='bend')
 
 
 def test_inactive_it_sends_nothing_and_it_starts_from_where_it_is(rig):
     robot = rig()
-    robot.until(lambda: robot.lengths, what='lengths')
     robot.send(0.15, 1.0)
     robot.until(lambda: np.hypot(*robot.bend()) > 0.13, what='bend')
     assert robot.change(Transition.TRANSITION_DEACTIVATE)
-    robot.spin(0.2)
     count, shape_count = len(robot.lengths), len(robot.shapes)
     robot.spin(0.3)
     assert len(robot.lengths) == count and len(robot.shapes) > shape_count
     assert robot.change(Transition.TRANSITION_ACTIVATE)
     robot.until(lambda: len(robot.lengths) > count + 20, what='lengths again')
     assert np.hypot(*(robot.bend() - make_shape(0.15, 1.0)[:2])) < 0.03
-    assert robot.change(Transition.TRANSITION_DEACTIVATE)
-    assert robot.change(Transition.TRANSITION_CLEANUP)
+    assert robot.change(Transition.TRANSITION_DEACTIVATE, Transition.TRANSITION_CLEANUP)
     assert not any(out.topic_name in ('/tf', f'{robot.node.get_fully_qualified_name()}/shape')
                    for out in robot.node.publishers)
-    assert robot.change(Transition.TRANSITION_CONFIGURE)
-    assert robot.change(Transition.TRANSITION_ACTIVATE)
+    assert robot.change(Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE)
 
 
 @pytest.mark.parametrize('parameters, words', [
@@ -446,16 +443,13 @@ def test_file_and_node_have_the_same_parameters():
     assert values == dataclasses.asdict(PARAMETERS)
 
 
-def test_its_own_virtual_joints_on_joint_states_are_no_error(rig):
-    robot = rig()
+def test_its_own_virtual_joints_on_joint_states_are_no_error(robot):
     publisher = robot.publisher(JointState, 'joint_states')
     source, names = robot.node.joint_states, list(robot.body.joint_names)
-    own = JointState(name=names, position=[0.0] * len(names))
-    own.header.stamp = robot.node.get_clock().now().to_msg()
-    robot.until(lambda: publisher.publish(own) or source.refused.get('other joints', 0) > 2,
-                what='own joint states')
-    assert source.last_error == ''
-    strange = JointState(name=[*names, 'wing'], position=[0.0] * (len(names) + 1))
-    strange.header.stamp = own.header.stamp
-    robot.until(lambda: publisher.publish(strange) or source.last_error, what='others')
+    for joints in (names, [*names, 'wing']):
+        assert source.last_error == ''
+        publisher.publish(joint_state(
+            robot.node.get_clock().now().to_msg(), joints, [0.0] * len(joints)))
+        robot.spin(0.01)
+        assert source.refused['other joints'] == 1
     assert 'has none of the joints' in source.last_error and "'wing'" in source.last_error
