@@ -115,6 +115,26 @@ def test_rank_of_poses_on_one_foot(kind, poses, rank):
     assert np.linalg.matrix_rank(A, tol=1e-9 * np.linalg.norm(A, 2)) == rank
 
 
+def test_rank_of_double_support():
+    """2 n + 1, with feet put down here and there."""
+    model, rng = RobotModel.load('g1'), np.random.default_rng(1)
+    regressor, hips = StaticsRegressor(model), HipShift(model, model.posture('stand'))
+    n, rows = len(model.joint_names), []
+    while len(rows) < 70:
+        left = Pose.from_rpy((0.0, 0.0, rng.uniform(-0.3, 0.3)),
+                             np.array((*rng.uniform(-0.08, 0.08, 2), 0.0)))
+        turn = Pose.from_rpy(rng.uniform(-0.2, 0.2, 3), np.zeros(3)).rotation
+        q = rng.uniform(-0.8, 0.8, n)
+        try:
+            legs = hips.positions(rng.uniform(-0.05, 0.05, 3), turn, {0: left})
+        except InputError:
+            continue
+        q[hips.leg_joints] = legs[hips.leg_joints]
+        rows.append(rows_of(regressor, q, 'cop'))
+    A = np.concatenate(rows)
+    assert np.linalg.matrix_rank(A, tol=1e-9 * np.linalg.norm(A, 2)) == 2 * n + 1
+
+
 def test_the_hips_turn_over_standing_feet():
     """Soles under a rotated HipShift: they stay where they are with respect to each other."""
     model = RobotModel.load('g1')
@@ -226,6 +246,33 @@ def test_n_plus_1_poses_with_exact_sensors(three_link, by):
         apart = sole.T @ (found.com(regressor, q)[0] - true_com(true, q))
         np.testing.assert_allclose(apart[:2], 0.0, atol=1e-8)
         assert np.linalg.norm((sole.T @ (by_urdf - true_com(true, q)))[:2]) > 5e-4
+
+
+def with_noise(capture, noise, rng):
+    """Return a capture with noise in wrenches and inclination."""
+    sigma = [noise.force] * 3 + [noise.moment] * 3
+    return replace(capture, wrenches=capture.wrenches + sigma * rng.normal(size=(2, 6)),
+                   up=capture.up + np.cross(noise.tilt * rng.normal(size=3), capture.up))
+
+
+def test_noise_of_the_poses_is_as_predicted(three_link):
+    true, regressor = three_link
+    noise = replace(NOISE, encoder=0.0, slide=0.0)
+    exact = [true.capture(('left',)) for _ in range(12)]
+    tests = [true.positions(('left',)) for _ in range(4)]
+    squares, misfits = [], []
+    for _ in range(25):
+        captures = [with_noise(c, noise, true.rng) for c in exact]
+        found = moments_from_com(regressor, captures, noise, (), true.theta[:, 0])
+        misfits.append(found.misfit)
+        for q in tests:
+            com, covariance = found.com(regressor, q)
+            level = true.model.state(q).pose_in_base(
+                true.model.config.feet['left'].sole).rotation.T[:2]
+            apart = level @ (com - true_com(true, q))
+            squares.append(apart @ np.linalg.solve(level @ covariance @ level.T, apart))
+    assert 0.75 < np.mean(squares) / 2.0 < 1.3, np.mean(squares)
+    assert 0.8 < np.mean(misfits) < 1.25
 
 
 def test_what_is_not_distinguished_is_named_and_a_joint_that_helps():

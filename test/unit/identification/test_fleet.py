@@ -13,6 +13,7 @@
 # limitations under the License.
 """Fleets of simulated units: what they teach about the CAD, and about the next unit."""
 
+from copy import copy
 from dataclasses import replace
 import json
 
@@ -56,10 +57,10 @@ class SimulatedFleet:
         shift = com * self.rng.normal(size=c.shape)
         return np.concatenate((m * change, m * (1 + change) * (c + shift) - m * c), axis=1).ravel()
 
-    def unit(self, name, more=0.0):
+    def unit(self, name, more=0.0, poses=POSES, truth=None):
         """Return what poses of a unit say of it, without any prior."""
-        truth = self.common + self.drawn(*SCATTER) + more
-        picked = self.rng.choice(len(self.rows), POSES, replace=False)
+        truth = self.common + self.drawn(*SCATTER) + more if truth is None else truth
+        picked = self.rng.choice(len(self.rows), poses, replace=False)
         H = np.concatenate([self.rows[i] for i in picked])
         inverse = np.linalg.inv(self.estimator.prior_scaling())
         x = np.concatenate((
@@ -67,7 +68,7 @@ class SimulatedFleet:
         y = H @ x + self.rng.normal(size=len(H))
         equations = NormalEquations(PriorTerms(self.model, Prior()), H.T @ H, H.T @ y)
         return UnitResult(
-            name=name, robot='three_link', poses=POSES, links=tuple(self.model.link_names),
+            name=name, robot='three_link', poses=poses, links=tuple(self.model.link_names),
             cad=self.cad, matrix=inverse.T @ equations.G @ inverse, vector=inverse.T @ equations.g,
             instruments=InstrumentCalibration(), instrument_spread=np.zeros(0),
             link_spread=np.array((0.1, 0.015)))
@@ -79,6 +80,33 @@ def fleet():
     simulated = SimulatedFleet()
     units = [simulated.unit(f'unit {i}') for i in range(UNITS)]
     return simulated, units, fleet_report(units)
+
+
+def test_a_new_unit_needs_a_third_of_the_poses(fleet):
+    simulated, report = copy(fleet[0]), fleet[2]
+    simulated.rng = np.random.default_rng(7)
+    mean = (report.prior.mean - simulated.cad).ravel()
+    own = np.diag((simulated.estimator.prior_scaling() ** 2).sum(axis=1))
+    priors = {'alone': (POSES, 0.0 * mean, own), 'few, alone': (POSES // 3, 0.0 * mean, own),
+              'few, fleet': (POSES // 3, mean, report.prior.covariance)}
+    stand, rng = simulated.model.posture('stand'), simulated.rng
+    J = np.concatenate([simulated.estimator.regressor.com_derivative(q, simulated.cad)[:2]
+                        for q in stand + rng.uniform(-0.4, 0.4, (6, len(stand)))])
+    errors, normal = {name: [] for name in priors}, []
+    for _ in range(30):
+        truth = simulated.common + simulated.drawn(*SCATTER)
+        for name, (poses, expected, covariance) in priors.items():
+            unit = simulated.unit('new', poses=poses, truth=truth)
+            P = np.linalg.inv(covariance)
+            V = np.linalg.inv(unit.matrix + P)
+            error = J @ (V @ (unit.vector + P @ expected) - truth)
+            errors[name].append(error)
+            if name == 'few, fleet':
+                normal.append(error / np.sqrt(np.diag(J @ V @ J.T)))
+    rms = {name: np.sqrt(np.mean(np.square(found))) for name, found in errors.items()}
+    assert rms['few, fleet'] <= rms['alone'] < rms['few, alone'], rms
+    assert np.mean(np.abs(normal) < 1.96) > 0.92
+    assert np.mean(np.square(normal)) > 0.3  # nor is the uncertainty much too large
 
 
 def test_errors_of_the_cad_are_found_and_scatter_is_that_of_production(fleet):
