@@ -23,13 +23,13 @@ from biped_com_ros.ros.topics.qos import LATCHED
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from geometry_msgs.msg import PointStamped, Vector3Stamped
 import numpy as np
-import rclpy
-from rclpy.parameter import Parameter
+import pytest
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Float64, Float64MultiArray, String
-from std_srvs.srv import Trigger
-from support.messages import imu, joint_state, set_fields
+from std_srvs.srv import SetBool, Trigger
+from support.messages import (
+    imu, joint_state, parameters as to_parameters, set_fields, stamp_of)
 from support.ros_rig import NodeRig
 from trajectory_msgs.msg import JointTrajectory
 
@@ -39,6 +39,8 @@ SPEED = 4.0
 PERIOD = 0.02
 OPTIONS = {'use_sim_time': True, 'max_stamp_age': 0.0, 'input_timeout': 8.0, 'steps': 3}
 YAW = 0.6
+SERVICES = {Trigger: ('single_step', 'walk', 'stop', 'pause', 'resume', 'shift_com', 'shift_back'),
+            SetBool: ('balance',)}
 
 
 class GaitRig(NodeRig):
@@ -47,45 +49,46 @@ class GaitRig(NodeRig):
 
     Attributes
     ----------
-    pace
-        Simulated seconds per second.
+    now, pace
+        Simulated time, s, and how much of it passes per second.
 
     """
 
     def __init__(self, model, **parameters):
         self.model, namespace = model, f'gait_{next(COUNTER)}'
-        super().__init__(node=GaitPlayer(namespace=namespace, parameter_overrides=[
-            Parameter(name, value=value) for name, value in {**OPTIONS, **parameters}.items()]),
-            namespace=namespace)
-        self.monitor = f'{namespace}/zmp_monitor'
-        self.positions, self.silent, self.is_stuck = model.posture(), set(), False
+        super().__init__(node=GaitPlayer(namespace=namespace, parameter_overrides=to_parameters(
+            **{**OPTIONS, **parameters})), namespace=namespace)
+        self.monitor, self.silent, self.is_stuck = f'{namespace}/zmp_monitor', set(), False
+        self.positions, self.bias, self.dcm_margin = model.posture(), np.zeros(3), 0.02
         self.trajectories, self.states, self.references = [], [], []
         self.shares, self.progress, self.lines = [], [], {}
-        self._time, self.pace = 100.0, SPEED
-        make, subscribe = self.peer.create_publisher, self.peer.create_subscription
-        self._clock = make(Clock, '/clock', 10)
-        self._joints, self._imu = make(JointState, 'joint_states', 10), make(Imu, 'imu', 10)
-        self._com = make(PointStamped, 'com_estimator/com', 10)
-        self._bias = make(Vector3Stamped, 'com_estimator/com_bias', 10)
-        self._zmp = make(PointStamped, 'zmp_monitor/zmp', 10)
-        self.diagnostics = make(DiagnosticArray, '/diagnostics', 10)
-        self._event = make(DiagnosticArray, 'zmp_monitor/event', LATCHED)
-        self._dcm_margin, self.dcm_margin = make(Float64, 'zmp_monitor/dcm_margin', 10), 0.02
-        self._phase = make(String, 'zmp_monitor/support_phase', LATCHED)
-        self.controller = subscribe(
-            JointTrajectory, 'joint_trajectory_controller/joint_trajectory',
-            self.trajectories.append, 10)
-        subscribe(String, 'gait_player/state', lambda m: self.states.append(m.data), LATCHED)
-        subscribe(PointStamped, 'gait_player/zmp_reference', self.references.append, 50)
-        subscribe(Float64MultiArray, 'gait_player/shares', self.shares.append, 50)
-        subscribe(Float64, 'gait_player/progress', lambda m: self.progress.append(m.data), LATCHED)
-        subscribe(DiagnosticArray, '/diagnostics', self._on_diagnostics, 50)
-        self._services = {name: self.peer.create_client(Trigger, f'gait_player/{name}')
-                          for name in ('single_step', 'walk', 'stop', 'pause', 'resume',
-                                       'shift_com', 'shift_back')}
+        self.now, self.pace = 100.0, SPEED
+        self._publishers = {topic: self.peer.create_publisher(kind, topic, qos)
+                            for topic, kind, qos in (
+            ('/clock', Clock, 10), ('joint_states', JointState, 10), ('imu', Imu, 10),
+            ('com_estimator/com', PointStamped, 10),
+            ('com_estimator/com_bias', Vector3Stamped, 10), ('zmp_monitor/zmp', PointStamped, 10),
+            ('/diagnostics', DiagnosticArray, 10), ('zmp_monitor/event', DiagnosticArray, LATCHED),
+            ('zmp_monitor/dcm_margin', Float64, 10),
+            ('zmp_monitor/support_phase', String, LATCHED))}
+        self.controller, *_ = [
+            self.peer.create_subscription(kind, topic, receive, qos)
+            for topic, kind, receive, qos in (
+                ('joint_trajectory_controller/joint_trajectory', JointTrajectory,
+                 self.trajectories.append, 10),
+                ('gait_player/state', String, lambda m: self.states.append(m.data), LATCHED),
+                ('gait_player/zmp_reference', PointStamped, self.references.append, 50),
+                ('gait_player/shares', Float64MultiArray, self.shares.append, 50),
+                ('gait_player/progress', Float64, lambda m: self.progress.append(m.data), LATCHED),
+                ('/diagnostics', DiagnosticArray, self._on_diagnostics, 50))]
+        self._services = {name: self.peer.create_client(kind, f'gait_player/{name}')
+                          for kind, names in SERVICES.items() for name in names}
         self.peer.create_timer(PERIOD, self._step)
         self.peer.create_timer(0.3, self._monitor)
-        self.bias = np.zeros(3)
+
+    def publish(self, topic, message):
+        """Publish as the rest of the robot does."""
+        self._publishers[topic].publish(message)
 
     def _on_diagnostics(self, array):
         for status in array.status:
@@ -93,25 +96,28 @@ class GaitRig(NodeRig):
                 self.lines[status.name.removeprefix(prefix)] = status
 
     def _step(self):
-        # Only here, so that the robot's time does not pass while the computer stalls.
-        self._time += self.pace * PERIOD
-        now = self._time
-        stamp = rclpy.time.Time(nanoseconds=round(1e9 * now)).to_msg()
-        self._clock.publish(Clock(clock=stamp))
+        self.now += self.pace * PERIOD
+        now = self.now
+        stamp = stamp_of(round(1e9 * now))
+        self.publish('/clock', Clock(clock=stamp))
         if not self.is_stuck:
             self._follow(now)
-        self._imu.publish(imu(
-            stamp, self.model.config.imu.frame, (0.0, 0.0, np.sin(0.5 * YAW), np.cos(0.5 * YAW))))
-        self._dcm_margin.publish(Float64(data=self.dcm_margin))
-        for publisher, kind, xyz in ((self._com, 'point', (1.0, 2.0, 0.4)),
-                                     (self._zmp, 'point', (1.0, 2.0, 0.0)),
-                                     (self._bias, 'vector', self.bias)):
-            message = PointStamped() if kind == 'point' else Vector3Stamped()
+        self.publish('imu', imu(stamp, self.model.config.imu.frame, self.attitude()))
+        self.publish('zmp_monitor/dcm_margin', Float64(data=self.dcm_margin))
+        for topic, message, field, xyz in (
+                ('com_estimator/com', PointStamped(), 'point', (1.0, 2.0, 0.4)),
+                ('zmp_monitor/zmp', PointStamped(), 'point', (1.0, 2.0, 0.0)),
+                ('com_estimator/com_bias', Vector3Stamped(), 'vector', self.bias)):
             message.header.stamp, message.header.frame_id = stamp, 'odom'
-            set_fields(getattr(message, kind), 'xyz', xyz)
-            publisher.publish(message)
+            set_fields(getattr(message, field), 'xyz', xyz)
+            self.publish(topic, message)
         if 'joints' not in self.silent:
-            self._joints.publish(joint_state(stamp, self.model.joint_names, self.positions))
+            self.publish('joint_states', joint_state(
+                stamp, self.model.joint_names, self.positions))
+
+    def attitude(self):
+        """Return what the IMU measures, (x, y, z, w)."""
+        return 0.0, 0.0, np.sin(0.5 * YAW), np.cos(0.5 * YAW)
 
     def _follow(self, now):
         """Do as the last trajectory says."""
@@ -127,55 +133,70 @@ class GaitRig(NodeRig):
     def _monitor(self):
         if 'monitor' in self.silent:
             return
-        self.diagnostics.publish(DiagnosticArray(status=[DiagnosticStatus(
+        self.publish('/diagnostics', DiagnosticArray(status=[DiagnosticStatus(
             name=f'{self.monitor}: zmp', level=DiagnosticStatus.OK, message='500 Hz')]))
 
     def report(self, level, message, now):
         """Let the monitor announce a level."""
-        self._event.publish(DiagnosticArray(status=[DiagnosticStatus(
+        self.publish('zmp_monitor/event', DiagnosticArray(status=[DiagnosticStatus(
             name=f'{self.monitor}: stability', level=level, message=message,
             values=[KeyValue(key='now', value=now)])]))
 
     def stand(self, phase='double'):
-        self._phase.publish(String(data=phase))
+        self.publish('zmp_monitor/support_phase', String(data=phase))
 
     def request(self, name):
         return self.call(self._services[name], Trigger.Request())
 
-    def now(self):
-        return self._time
+    def balance(self, value):
+        return self.call(self._services['balance'], SetBool.Request(data=value))
 
-    def freeze(self, on):
-        """Let simulated time stand still, or go on."""
-        self.pace = 0.0 if on else SPEED
+    def begin(self, name, state, *states):
+        """Request something, and wait for states that it leads to."""
+        assert self.request(name).success
+        self.pass_states(state, *states)
 
-    def set_time(self, seconds):
-        """Set simulated time, s."""
-        self._time = seconds
+    def pass_states(self, *states):
+        for state in states:
+            self.until(lambda state=state: self.states[-1:] == [state], 60.0,
+                       f'{state}, but {self.states}')
+
+    def warns(self, text):
+        """Wait until the diagnostics have a text."""
+        self.until(lambda: 'gait' in self.lines and text in self.lines['gait'].message, what=text)
+
+    def is_at(self, positions, tolerance=1e-6):
+        """Wait until the joints are somewhere."""
+        self.until(lambda: self.positions == pytest.approx(positions, abs=tolerance), what='rest')
+
+    def value(self, key):
+        """Return a value of the diagnostics."""
+        return {v.key: v.value for v in self.lines['gait'].values}[key]
 
     def pass_time(self, seconds):
         """Let simulated time pass."""
-        end = self._time + seconds
-        self.until(lambda: self._time > end - 1e-9, what=f'{seconds} s to pass')
+        end = self.now + seconds
+        self.until(lambda: self.now > end - 1e-9, what=f'{seconds} s to pass')
 
     def until_it_may(self):
         """Wait until nothing keeps the robot from walking."""
-        self.until(lambda: 'gait' in self.lines and {
-            v.key: v.value for v in self.lines['gait'].values}['may walk'] == 'yes', what='gait')
+        self.until(lambda: 'gait' in self.lines and self.value('may walk') == 'yes', what='gait')
         return self
-
-    def state_is(self, state):
-        self.until(lambda: self.states[-1:] == [state], 40.0, f'{state}, but {self.states}')
 
     def soles(self, positions):
         state = self.model.state(positions)
         return state.placements_in_base(self.model.soles)[:, 3]
 
+    def postures(self, trajectory):
+        """Return the positions of all joints at the points of a trajectory."""
+        postures = np.tile(self.model.posture(), (len(trajectory.points), 1))
+        postures[:, self.model.joint_index(trajectory.joint_names)] = [
+            point.positions for point in trajectory.points]
+        return postures
+
     def last_pose(self):
         """Return where the last trajectory ends, of all joints."""
-        trajectory, positions = self.trajectories[-1], self.model.posture()
-        positions[self.model.joint_index(trajectory.joint_names)] = trajectory.points[-1].positions
-        return positions
+        return self.postures(self.trajectories[-1])[-1]
 
 
 def seconds(trajectory):

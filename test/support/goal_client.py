@@ -51,28 +51,24 @@ class GoalClient:
         self._rig, self._type, self._tolerance = rig, FollowJointTrajectory, JointTolerance
         self._client = ActionClient(rig.peer, FollowJointTrajectory, action)
         self._statuses = {}
-        self._subscription = rig.peer.create_subscription(
-            GoalStatusArray, f'{action}/_action/status', self._on_status,
-            qos_profile_action_status_default)
+        rig.peer.create_subscription(GoalStatusArray, f'{action}/_action/status', self._on_status,
+                                     qos_profile_action_status_default)
         rig.until(self._client.server_is_ready, what=action)
 
-    def send(self, trajectory, path=(), goal=()):
+    def send(self, trajectory, path=()):
         """Send a goal; return it, or None if it is rejected."""
-        def tolerances(given):
-            return [self._tolerance(name=name, position=position) for name, position in given]
-        return self._send(self._type.Goal(
-            trajectory=trajectory, path_tolerance=tolerances(path),
-            goal_tolerance=tolerances(goal)))
+        return self._send(trajectory=trajectory, path_tolerance=[
+            self._tolerance(name=name, position=position) for name, position in path])
 
-    def send_frame(self, trajectory, patience=0.0):
+    def send_frame(self, trajectory, patience=0):
         """Send a goal with a trajectory of one frame; return it, or None if it is rejected."""
-        return self._send(self._type.Goal(
-            multi_dof_trajectory=trajectory, goal_time_tolerance=Duration(sec=int(patience))))
+        return self._send(multi_dof_trajectory=trajectory,
+                          goal_time_tolerance=Duration(sec=patience))
 
-    def _send(self, goal):
+    def _send(self, **goal):
         feedback = []
         future = self._client.send_goal_async(
-            goal, lambda message: feedback.append(message.feedback))
+            self._type.Goal(**goal), lambda message: feedback.append(message.feedback))
         self._rig.until(future.done, what='the response to a goal')
         handle = future.result()
         return Goal(self._rig, handle, feedback) if handle.accepted else None
@@ -86,5 +82,4 @@ class GoalClient:
             self._statuses[bytes(status.goal_info.goal_id.uuid)] = status.status
 
     def close(self):
-        self._rig.peer.destroy_subscription(self._subscription)
         self._client.destroy()

@@ -19,10 +19,8 @@ from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import quaternion_from_rotation, rotation_about
 from geometry_msgs.msg import WrenchStamped
 import numpy as np
-from rclpy.time import Time
-from std_srvs.srv import SetBool
 from support.gait_rig import GaitRig, YAW
-from support.messages import imu, wrench_stamped
+from support.messages import stamp_of, wrench_stamped
 
 SLOPE = 0.06
 """Pitch of the ground, rad."""
@@ -52,25 +50,24 @@ class SlopeRig(GaitRig):
     """
 
     def __init__(self, model, is_stiff=True, **parameters):
-        self._wrenches, self._is_stiff = [], is_stiff
+        self._is_stiff = is_stiff
         super().__init__(model, **{'feedback_timeout': 8.0, 'follow_tolerance': 1.0, **parameters})
         self._wrenches = [
             self.peer.create_publisher(WrenchStamped, f'wrench_aggregator/{foot}/wrench', 10)
             for foot in model.config.feet]
-        self._imu, self._level_imu = _Discarding(), self._imu
-        self._balance = self.peer.create_client(SetBool, 'gait_player/balance')
 
     def _step(self):
         super()._step()
-        stamp = Time(nanoseconds=round(1e9 * self.now())).to_msg()
         force = 0.5 * GRAVITY * self.model.mass
         for publisher in self._wrenches if 'wrenches' not in self.silent else ():
-            publisher.publish(wrench_stamped(stamp, 'sole', (0.0, 0.0, force, 0.0, 0.0, 0.0)))
-        if self._wrenches:
-            self._level_imu.publish(imu(
-                stamp, self.model.config.imu.frame, quaternion_from_rotation(self._attitude())))
+            publisher.publish(wrench_stamped(
+                stamp_of(round(1e9 * self.now)), 'sole', (0.0, 0.0, force, 0.0, 0.0, 0.0)))
 
-    def _attitude(self):
+    def attitude(self):
+        """Return what the IMU measures, (x, y, z, w)."""
+        return quaternion_from_rotation(self._rotation())
+
+    def _rotation(self):
         if self._is_stiff:
             return DOWNHILL
         return DOWNHILL @ rotation_about(1, -self._sole_pitch(self.positions))
@@ -78,29 +75,13 @@ class SlopeRig(GaitRig):
     @property
     def lean(self):
         """Return the pitch of the base, rad."""
-        R_world_base = rotation_about(2, -YAW) @ self._attitude()
+        R_world_base = rotation_about(2, -YAW) @ self._rotation()
         return np.arctan2(R_world_base[0, 2], R_world_base[2, 2])
-
-    def balance(self, value):
-        """Call ~/balance."""
-        return self.call(self._balance, SetBool.Request(data=value))
 
     def pitches(self, trajectory):
         """Return pitches of the left sole in the base at the points of a trajectory, rad."""
-        found = []
-        for point in trajectory.points:
-            positions = self.model.posture()
-            positions[self.model.joint_index(trajectory.joint_names)] = point.positions
-            found.append(self._sole_pitch(positions))
-        return np.array(found)
+        return np.array([self._sole_pitch(q) for q in self.postures(trajectory)])
 
     def _sole_pitch(self, positions):
         row = self.model.state(positions).placements_in_base(self.model.soles)[0]
         return np.arctan2(row[2, 0], row[2, 2])
-
-
-class _Discarding:
-    """Takes the place of the publisher of the level attitude."""
-
-    def publish(self, message):
-        """Publish nothing."""

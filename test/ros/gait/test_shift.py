@@ -17,30 +17,10 @@ from __future__ import annotations
 
 import re
 
-from biped_com_ros.core.model.robot import RobotModel
 from diagnostic_msgs.msg import DiagnosticStatus
 import numpy as np
 import pytest
-from support.gait_rig import GaitRig, seconds
-
-
-@pytest.fixture(scope='module')
-def model():
-    return RobotModel.load('biped')
-
-
-@pytest.fixture
-def make(model):
-    rigs = []
-
-    def make_rig(**parameters):
-        rigs.append(GaitRig(model, **parameters))
-        rigs[-1].stand()
-        return rigs[-1].until_it_may()
-
-    yield make_rig
-    for rig in rigs:
-        rig.close()
+from support.gait_rig import seconds
 
 
 def com_from_ankle(model, foot, positions):
@@ -50,75 +30,56 @@ def com_from_ankle(model, foot, positions):
     return sole.rotation.T @ (state.com_in_base - ankle.position)
 
 
-def postures(model, trajectory):
-    """Return the positions of all joints at the points of a trajectory."""
-    index = model.joint_index(trajectory.joint_names)
-    for point in trajectory.points:
-        positions = model.posture()
-        positions[index] = point.positions
-        yield positions
-
-
 def test_the_centre_of_mass_moves_over_a_foot_and_back_with_standing_soles(make, model):
-    rig = make(shift_foot='right')
+    rig = make(shift_foot='right').until_it_may()
     response = rig.request('shift_com')
     assert response.success and "over 'right'" in response.message
-    rig.state_is('shifting')
-    rig.state_is('standing')
+    rig.pass_states('shifting', 'standing')
     there, = rig.trajectories
     assert seconds(there)[-1] == pytest.approx(2.0)
     assert not any(there.points[0].velocities) and not any(there.points[-1].velocities)
     feet = np.diff(rig.soles(model.posture()), axis=0)
-    for positions in postures(model, there):
+    for positions in rig.postures(there):
         assert np.diff(rig.soles(positions), axis=0) == pytest.approx(feet, abs=1e-6)
-    rig.until(lambda: rig.positions == pytest.approx(rig.last_pose(), abs=1e-9), what='the end')
+    rig.is_at(rig.last_pose(), 1e-9)
     assert com_from_ankle(model, 'right', rig.positions)[:2] == pytest.approx(0.0, abs=1e-5)
     assert abs(com_from_ankle(model, 'left', rig.positions)[1]) > 0.05
 
     refused = rig.request('walk')
     assert not refused.success and 'shift_back' in refused.message
-    assert rig.request('shift_back').success
-    rig.state_is('shifting')
-    rig.state_is('standing')
+    rig.begin('shift_back', 'shifting', 'standing')
     assert len(rig.trajectories) == 2
-    rig.until(lambda: rig.positions == pytest.approx(model.posture(), abs=1e-6), what='the stance')
+    rig.is_at(model.posture())
     assert 'not shifted' in rig.request('shift_back').message
     assert rig.request('single_step').success
 
 
 @pytest.mark.parametrize('by', ('stop', 'monitor'))
 def test_a_shift_that_is_interrupted_holds_and_leads_back(make, model, by):
-    rig = make(shift_time=8.0)
-    rig.request('shift_com')
-    rig.state_is('shifting')
+    rig = make(shift_time=8.0).until_it_may()
+    rig.begin('shift_com', 'shifting')
     rig.pass_time(4.0)
     if by == 'stop':
         assert rig.request('stop').success
     else:
         rig.report(DiagnosticStatus.ERROR, 'stability lost: the DCM is outside', 'UNSTABLE')
-    rig.state_is('standing')
+    rig.pass_states('standing')
     rig.until(lambda: len(rig.trajectories) == 2, what='a trajectory to hold')
-    begin, end = (com_from_ankle(model, 'left', p)[1] for p in (
-        model.posture(), list(postures(model, rig.trajectories[0]))[-1]))
-    held = com_from_ankle(model, 'left', rig.last_pose())[1]
+    begin, end, held = (com_from_ankle(model, 'left', positions)[1] for positions in (
+        model.posture(), rig.postures(rig.trajectories[0])[-1], rig.last_pose()))
     assert min(begin, end) < held < max(begin, end)
     if by == 'monitor':
         assert 'the DCM is outside' in rig.request('shift_back').message
         rig.report(DiagnosticStatus.OK, 'recovered, now stable', 'STABLE')
     rig.until(lambda: rig.request('shift_back').success, what='the way back')
-    rig.until(lambda: rig.positions == pytest.approx(model.posture(), abs=1e-6), 40.0,
-              'the stance')
-
-
-def test_an_unknown_foot_is_named(make):
-    response = make(shift_foot='middle').request('shift_com')
-    assert not response.success and "no foot 'middle'; valid: left, right" in response.message
+    rig.is_at(model.posture())
 
 
 def test_a_hand_that_holds_on_stays_and_the_centre_of_mass_moves_below_it(make, model):
     arms = [model.joint_names[i] for side in ('left', 'right')
             for group in ('leg', 'arm') for i in model.group_index(f'{side}_{group}')]
-    rig = make(shift_foot='left_hand', shift_holding=['left'], shift_share=0.3, joints=arms)
+    rig = make(shift_foot='left_hand', shift_holding=['left'], shift_share=0.3,
+               joints=arms).until_it_may()
 
     def in_sole(point_of):
         state = model.state(rig.positions)
@@ -131,10 +92,8 @@ def test_a_hand_that_holds_on_stays_and_the_centre_of_mass_moves_below_it(make, 
         return state.com_in_base
     before, hand_before = in_sole(com), in_sole(hand)
     rig.progress.clear()
-    assert rig.request('shift_com').success
-    rig.state_is('shifting')
-    rig.state_is('standing')
-    rig.until(lambda: rig.positions == pytest.approx(rig.last_pose(), abs=1e-9), what='the end')
+    rig.begin('shift_com', 'shifting', 'standing')
+    rig.is_at(rig.last_pose(), 1e-9)
     assert in_sole(hand) == pytest.approx(hand_before, abs=1e-6)
     moved = (in_sole(com) - before)[:2]
     assert moved == pytest.approx(0.3 * (hand_before - before)[:2], abs=1e-5)
@@ -144,11 +103,12 @@ def test_a_hand_that_holds_on_stays_and_the_centre_of_mass_moves_below_it(make, 
 
 
 @pytest.mark.parametrize('parameters, message', (
+    ({'shift_foot': 'middle'}, "no foot 'middle'; valid: left, right"),
     ({'shift_foot': 'left_hand'}, 'hands only if they are in shift_holding'),
     ({'shift_holding': ['lft']}, "hand 'lft'"),
     ({'shift_holding': ['left']}, "l_shoulder_pitch.* would have to move; .* parameter 'joints'")))
-def test_what_a_hand_needs_is_named(make, parameters, message):
-    rig = make(**parameters)
+def test_what_a_shift_needs_is_named(make, parameters, message):
+    rig = make(**parameters).until_it_may()
     response = rig.request('shift_com')
     text = response.message
     if response.success:  # it is planned in the background

@@ -17,31 +17,16 @@ from __future__ import annotations
 
 import re
 
-from biped_com_ros.core.model.robot import RobotModel
 from builtin_interfaces.msg import Duration
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import Transform, Vector3
 import numpy as np
 import pytest
-from support.gait_rig import GaitRig
 from support.goal_client import GoalClient, STATUS
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
 pytest.importorskip('control_msgs')
 TOLERANCE_VIOLATED, INVALID = -5, -1
-
-
-@pytest.fixture(scope='module')
-def model():
-    return RobotModel.load('biped')
-
-
-@pytest.fixture
-def rig(model):
-    rig = GaitRig(model)
-    rig.stand()
-    yield rig.until_it_may()
-    rig.close()
 
 
 @pytest.fixture
@@ -71,6 +56,11 @@ def com_in_sole(model, foot, positions):
     return state.pose_in_base(model.config.feet[foot].sole).inverse().apply(state.com_in_base)
 
 
+def outcome(done):
+    """Return the status of a result and its error code."""
+    return done.status, done.result.error_code
+
+
 def values(points):
     """Return the translations of feedback, (n, 3)."""
     return np.array([[getattr(point.transforms[0].translation, axis) for axis in 'xyz']
@@ -81,8 +71,8 @@ def test_the_centre_of_mass_goes_to_a_point_in_a_sole_and_back(rig, client, mode
     begin = com_in_sole(model, 'right', model.posture())
     goal = client.send_frame(shift('right', (0.012, -0.007, 0.0)))
     done = goal.wait()
-    assert (done.status, done.result.error_code) == (STATUS.STATUS_SUCCEEDED, 0)
-    rig.until(lambda: rig.positions == pytest.approx(rig.last_pose(), abs=1e-9), what='the end')
+    assert outcome(done) == (STATUS.STATUS_SUCCEEDED, 0)
+    rig.is_at(rig.last_pose(), 1e-9)
     end = com_in_sole(model, 'right', rig.positions)
     assert end[:2] == pytest.approx((0.012, -0.007), abs=1e-5)
 
@@ -105,35 +95,35 @@ def test_the_centre_of_mass_goes_to_a_point_in_a_sole_and_back(rig, client, mode
     assert client.send_frame(shift('left')) is None  # it has to go back first
     goal = client.send_frame(back())
     assert goal.wait().status == STATUS.STATUS_SUCCEEDED
-    rig.until(lambda: rig.positions == pytest.approx(model.posture(), abs=1e-6), what='the stance')
+    rig.is_at(model.posture())
     assert {f.header.frame_id for f in goal.feedback} == {model.config.sole_frame('right')}
     assert client.send_frame(back()) is None  # it is there
 
 
 def test_a_cancelled_shift_holds_and_leads_back(rig, client, model):
     goal = client.send_frame(shift(model.config.sole_frame('left'), seconds=8))
-    rig.state_is('shifting')
+    rig.pass_states('shifting')
     rig.pass_time(4.0)
     assert client.send_frame(shift('left')) is None  # one at a time
     done = goal.cancel()
-    assert (done.status, done.result.error_code) == (STATUS.STATUS_CANCELED, 0)
+    assert outcome(done) == (STATUS.STATUS_CANCELED, 0)
     rig.until(lambda: len(rig.trajectories) == 2, what='a trajectory to hold')
     begin, held = (com_in_sole(model, 'left', p)[1] for p in (model.posture(), rig.last_pose()))
     assert 0.1 * abs(begin) < abs(held) < 0.95 * abs(begin)
-    rig.state_is('standing')
+    rig.pass_states('standing')
     assert client.send_frame(back()).wait().status == STATUS.STATUS_SUCCEEDED
 
 
 @pytest.mark.parametrize('stop', ('monitor', 'service'))
 def test_a_shift_that_is_stopped_is_aborted_with_the_reason(rig, client, stop):
     goal = client.send_frame(shift('left', seconds=20))
-    rig.state_is('shifting')
+    rig.pass_states('shifting')
     if stop == 'monitor':
         rig.report(DiagnosticStatus.ERROR, 'stability lost: the DCM is outside', 'UNSTABLE')
     else:
         assert rig.request('stop').success
     done = goal.wait()
-    assert (done.status, done.result.error_code) == (STATUS.STATUS_ABORTED, INVALID)
+    assert outcome(done) == (STATUS.STATUS_ABORTED, INVALID)
     assert ('DCM is outside' if stop == 'monitor' else 'stopped') in done.result.error_string
 
 
@@ -141,32 +131,32 @@ def test_joints_that_do_not_get_there_are_named(rig, client):
     rig.is_stuck = True
     goal = client.send_frame(shift('left', seconds=2))
     # Until its goal is given up, the robot takes no other one.
-    rig.state_is('shifting')
-    rig.state_is('standing')
+    rig.pass_states('shifting', 'standing')
     assert client.send_frame(back()) is None
     assert 'goal of ~/shift is not reached yet' in rig.request('shift_back').message
     done = goal.wait()
-    assert (done.status, done.result.error_code) == (STATUS.STATUS_ABORTED, TOLERANCE_VIOLATED)
+    assert outcome(done) == (STATUS.STATUS_ABORTED, TOLERANCE_VIOLATED)
     assert re.search(r"joint '[lr]_\w+' is 0\.\d+ rad from the end", done.result.error_string)
 
 
 def test_what_cannot_be_reached_is_aborted_with_the_reason(rig, client):
     done = client.send_frame(shift('left', (3.0, 0.0, 0.0))).wait()
-    assert (done.status, done.result.error_code) == (STATUS.STATUS_ABORTED, INVALID)
+    assert outcome(done) == (STATUS.STATUS_ABORTED, INVALID)
     assert re.search("limit|stretched|cannot be moved over 'left'", done.result.error_string)
     assert client.send_frame(shift('left')).wait().status == STATUS.STATUS_SUCCEEDED
 
 
-@pytest.mark.parametrize('goal', (
-    shift('middle'), shift('left_hand'), shift('left', joints=('base',)), shift('left', joints=()),
-    shift('left', (0.0, 0.0, 0.1)), shift('left', (np.nan, 0.0, 0.0)),
-    shift('left', (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)), shift('left', seconds=100000),
-    shift('left', seconds=-2), back(), MultiDOFJointTrajectory(
-        joint_names=['com'], points=[MultiDOFJointTrajectoryPoint()] * 2)))
-def test_goals_that_make_no_sense_are_rejected(rig, client, goal):
-    assert client.send_frame(goal) is None
-    rig.spin(0.3)
-    assert not rig.trajectories and 'planning' not in rig.states
+def test_goals_that_make_no_sense_are_rejected(rig, client):
+    for goal in (
+            shift('middle'), shift('left_hand'), shift('left', joints=('base',)),
+            shift('left', joints=()), shift('left', (0.0, 0.0, 0.1)),
+            shift('left', (np.nan, 0.0, 0.0)), shift('left', (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)),
+            shift('left', seconds=100000), shift('left', seconds=-2), back(),
+            MultiDOFJointTrajectory(
+                joint_names=['com'], points=[MultiDOFJointTrajectoryPoint()] * 2)):
+        assert client.send_frame(goal) is None, goal
+        rig.spin(0.3)
+        assert not rig.trajectories and 'planning' not in rig.states
 
 
 @pytest.mark.parametrize('phase', ('planning', 'moving', 'waiting'))
@@ -174,14 +164,14 @@ def test_a_goal_ends_where_joint_states_stop(rig, client, phase):
     rig.is_stuck = phase == 'waiting'
     if phase == 'planning':
         rig.silent.add('joints')
-    goal = client.send_frame(shift('left', seconds=4), patience=120.0)
+    goal = client.send_frame(shift('left', seconds=4), patience=120)
     if phase != 'planning':
-        rig.state_is('shifting')
+        rig.pass_states('shifting')
     if phase == 'waiting':
-        rig.state_is('standing')
+        rig.pass_states('standing')
     rig.silent.add('joints')
     done = goal.wait()
-    assert (done.status, done.result.error_code) == (STATUS.STATUS_ABORTED, INVALID)
+    assert outcome(done) == (STATUS.STATUS_ABORTED, INVALID)
     assert 'joint states are stale' in done.result.error_string
     rig.silent.clear()
     rig.is_stuck = False
@@ -194,18 +184,18 @@ def test_what_is_cancelled_while_it_is_planned_does_not_move(rig, client):
     rig.until(lambda: 'planning' in rig.states, what='planning')
     assert goal.cancel().status == STATUS.STATUS_CANCELED
     rig.silent.clear()
-    rig.state_is('standing')
+    rig.pass_states('standing')
     rig.pass_time(2.0)
     assert not rig.trajectories
 
 
 def test_a_clock_that_is_set_back_ends_a_goal(rig, client):
     goal = client.send_frame(shift('left', seconds=8))
-    rig.state_is('shifting')
+    rig.pass_states('shifting')
     rig.pass_time(2.0)
-    rig.set_time(20.0)
+    rig.now = 20.0
     done = goal.wait()
-    assert (done.status, done.result.error_code) == (STATUS.STATUS_ABORTED, INVALID)
+    assert outcome(done) == (STATUS.STATUS_ABORTED, INVALID)
     assert 'set back' in done.result.error_string
 
 
@@ -214,5 +204,5 @@ def test_a_plan_that_fails_for_any_reason_ends_the_goal(rig, client, monkeypatch
         raise np.linalg.LinAlgError('singular')
     monkeypatch.setattr('biped_com_ros.core.legs.com_shift.ComShift.path', fail)
     done = client.send_frame(shift('left')).wait()
-    assert (done.status, done.result.error_code) == (STATUS.STATUS_ABORTED, INVALID)
+    assert outcome(done) == (STATUS.STATUS_ABORTED, INVALID)
     assert 'see the log' in done.result.error_string

@@ -1,0 +1,44 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Rigs of the node gait_player."""
+
+from biped_com_ros.core.model.robot import RobotModel
+import pytest
+from support.gait_rig import GaitRig
+
+
+@pytest.fixture(scope='module')
+def model():
+    return RobotModel.load('biped')
+
+
+@pytest.fixture
+def make(model):
+    """Return a function that makes a rig with other parameters, whose robot stands."""
+    rigs = []
+
+    def make_rig(kind=GaitRig, **parameters):
+        rigs.append(kind(model, **parameters))
+        rigs[-1].stand()
+        return rigs[-1]
+
+    yield make_rig
+    for rig in rigs:
+        rig.close()
+
+
+@pytest.fixture
+def rig(make):
+    """Return a rig that may walk."""
+    return make().until_it_may()
