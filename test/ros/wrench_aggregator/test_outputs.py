@@ -50,10 +50,6 @@ def test_known_forces_come_out(rig, seed):
     assert rig.got['left_hand/wrench'][-1].header.frame_id == 'finger'
     for topic in ('wrench', 'line/point', 'line/direction'):
         assert rig.got[topic][-1].header.frame_id == 'base_footprint'
-
-
-def test_line_holds_the_com(rig):
-    rig.play(5)
     com = rig.robot.footprint().actInv(rig.robot.com)
     point = vector(rig.got['line/point'][-1].point)
     direction = vector(rig.got['line/direction'][-1].vector)
