@@ -154,7 +154,7 @@ class Contents:
             if offsets:
                 self._places.append((np.add.outer(offsets, range(size)), dtype))
         self._stamps = [leaf.offset for leaf in leaves if leaf.path[-2:] == ('stamp', 'sec')]
-        self.frames = {*_frames(message)} - {''}  # joint states have none
+        self.frames = {*frames_of(message)} - {''}  # joint states have none
 
     def numbers(self, raw):
         """Return all floating-point values, an array per type."""
@@ -167,7 +167,7 @@ class Contents:
         return [seconds * 10 ** 9 + nanoseconds for seconds, nanoseconds in stamps]
 
 
-def _frames(message):
+def frames_of(message):
     """Return the names of frames in a message and in the messages in it."""
     for name in message.get_fields_and_field_types():
         value = getattr(message, name)
@@ -176,4 +176,4 @@ def _frames(message):
         else:
             for part in value if isinstance(value, list) else [value]:
                 if hasattr(part, 'get_fields_and_field_types'):
-                    yield from _frames(part)
+                    yield from frames_of(part)

@@ -18,7 +18,6 @@ from __future__ import annotations
 import array
 import importlib
 import math
-import struct
 
 from biped_com_ros.ros.fast import codec
 from biped_com_ros.ros.topics.stamp import ns_of_msg, pack_stamp, stamp_to_msg, unpack_stamp
@@ -196,27 +195,6 @@ def test_number_of_cached_structures_is_bounded():
         raw = serialize_message(JointState(name=[f'joint{i}'], position=[float(i)]))
         assert reader.plan_for(raw).values_of(raw) == (i,)
     assert len(reader._plans) <= 32
-
-
-def big_endian_point(x, y, z, frame):
-    """Serialize a PointStamped as a big-endian machine does."""
-    text = frame.encode() + b'\0'
-    body = struct.pack('>iII', 5, 6, len(text)) + text
-    body += b'\0' * (-len(body) % 8)
-    return b'\x00\x00\x00\x00' + body + struct.pack('>ddd', x, y, z)
-
-
-def test_big_endian_messages_take_the_plain_path_and_the_next_ones_the_fast_one():
-    reader = codec.Decoder(PointStamped, lambda message: codec.Selection(
-        [('point', 'x'), ('point', 'z')], message.header.frame_id), plain=False)
-    point = PointStamped(header=Header(frame_id='odom'), point=Point(x=4.0))
-    for raw, values, kind in (
-            (big_endian_point(1.5, 2.5, -3.5, 'odom'), [1.5, -3.5], codec.PlainPlan),
-            (serialize_message(point), [4.0, 0.0], codec.Plan)):
-        plan, out = reader.plan_for(raw), np.empty(2)
-        plan.gather(raw, out)
-        assert out.tolist() == values == list(plan.values_of(raw)) and plan.data == 'odom'
-        assert isinstance(plan, kind) and not reader.plain
 
 
 def test_a_wrong_layout_is_detected_and_the_plain_path_taken(monkeypatch):

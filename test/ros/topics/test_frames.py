@@ -36,6 +36,7 @@ from std_msgs.msg import Header
 from support.driven_time import run_ready
 from support.gait_rig import GaitRig
 from support.messages import parameters as parameters_of
+from support.output_checks import frames_of
 from support.ros_rig import NodeRig
 from tf2_msgs.msg import TFMessage
 from visualization_msgs.msg import Marker, MarkerArray
@@ -56,19 +57,6 @@ def test_frames_in_all_depths_get_the_prefix_once_and_empty_ones_none():
     assert (found.header.frame_id, found.child_frame_id) == ('r/a', 'r/b')
     point = PointStamped(header=Header(frame_id='odom'))
     assert with_prefix(point, '').header.frame_id == 'odom'
-
-
-def frames_of(message):
-    """Return all frames of a message that have a name."""
-    found = set()
-    for name, kind in message.get_fields_and_field_types().items():
-        value = getattr(message, name)
-        if name in ('frame_id', 'child_frame_id'):
-            found |= {value} - {''}
-        elif '/' in kind:
-            for part in value if isinstance(value, (list, tuple)) else (value,):
-                found |= frames_of(part)
-    return found
 
 
 class Fleet(NodeRig):
@@ -100,7 +88,7 @@ class Fleet(NodeRig):
 
     def _recorder(self, topic, message_type):
         def record(raw):
-            self.frames[topic] |= frames_of(deserialize_message(raw, message_type))
+            self.frames[topic] |= {*frames_of(deserialize_message(raw, message_type))} - {''}
         return record
 
     def _on_tf(self, message):

@@ -15,14 +15,13 @@
 
 from __future__ import annotations
 
-from biped_com_ros.core.errors import InputError
 from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, OK, WARN
 from biped_com_ros.ros.topics import inputs
 from biped_com_ros.ros.topics.inputs import (
     ArrayInput, BoolInput, ImuInput, OdometryInput, PointInput, StampedArrayInput, WrenchInput)
 from biped_com_ros.ros.topics.outputs import StampedArrayPublisher
 from builtin_interfaces.msg import Time
-from geometry_msgs.msg import Point, PointStamped, Vector3, WrenchStamped
+from geometry_msgs.msg import PointStamped, Vector3, WrenchStamped
 from nav_msgs.msg import Odometry
 import numpy as np
 import pytest
@@ -113,14 +112,6 @@ def test_a_tilted_imu_is_turned_back(rig, plain):
         assert (Rotation.from_quat(quaternion) * link.inv()).magnitude() < 1e-9
         assert angular_velocity == pytest.approx(rate)
         assert linear_acceleration == pytest.approx(acceleration)
-
-
-def test_any_frame_is_passed_on(rig, plain):
-    feed = Feed(rig, PointInput, 'point', '', plain=plain)
-    for frame in ('odom', 'map', 'odom'):
-        feed.send(PointStamped(header=Header(frame_id=frame), point=Point(y=2.0)))
-        assert feed.source.frame == frame
-    assert len(feed.received) == 3
 
 
 def test_imu(rig, plain):
@@ -215,22 +206,6 @@ def test_log_is_throttled_by_reason_and_counts_go_on(rig):
     again = Feed(rig, PointInput, 'point', 'odom')  # a second look at the topic
     again.send(PointStamped(header=Header(frame_id='map')))
     assert len(errors) == 2 and "'map'" in again.source.last_error
-
-
-def test_what_a_callback_raises_is_reported_and_the_input_goes_on(rig):
-    calls = []
-
-    def fail(stamp, point):
-        calls.append(stamp)
-        raise InputError('cannot use this')
-    diagnostics = Diagnostics(rig.node)
-    feed = Feed(rig, PointInput, 'point', 'odom', callback=fail, diagnostics=diagnostics)
-    for _ in range(3):
-        feed.send(PointStamped(header=Header(frame_id='odom')))
-    assert len(calls) == 3
-    status = diagnostics.status('callbacks')
-    assert status.level == ERROR and 'cannot use this' in status.message
-    assert {value.key: value.value for value in status.values}['failed'] == '3'
 
 
 def test_a_topic_of_another_type_is_named_as_that(rig):

@@ -86,14 +86,21 @@ def big_endian_point(ns, x, frame):
     return b'\x00\x00\x00\x00' + body + struct.pack('>ddd', x, 0.0, 0.0)
 
 
-def test_big_endian_messages_are_read_with_their_stamps(points):
+def test_big_endian_messages_are_read_with_their_stamps_and_the_next_ones_fast(points, plain):
     now = points.now
     for k in range(3):
-        points.send_raw(big_endian_point(now + k, 1.5 + k, 'odom'))
+        points.send_raw(raw := big_endian_point(now + k, 1.5 + k, 'odom'))
+        plan = points.source.reader._decoder.plan_for(raw)
+        assert isinstance(plan, codec.PlainPlan) and plan.values_of(raw)[0] == 1.5 + k
     assert [(stamp - now, point[0]) for stamp, point in points.received] == [
         (0, 1.5), (1, 2.5), (2, 3.5)]
     points.send_raw(big_endian_point(now - 5 * 10 ** 9, 1.5, 'odom'))
     assert points.source.refused == {'stale stamp': 1}
+    points.send(PointStamped(header=Header(frame_id='odom'), point=Point(x=4.0)))
+    assert points.received[-1][1].tolist() == [4.0, 0.0, 0.0]
+    plan = points.source.reader._decoder.plan_for(bytes(points.bytes_of(PointStamped())))
+    assert isinstance(plan, codec.PlainPlan) is plain
+    assert points.source.reader.plain_reason is None
 
 
 @pytest.mark.parametrize('make, arguments, message', [
