@@ -14,17 +14,26 @@
 """Contacts of the feet, and the comparison of the model with their wrenches."""
 
 from biped_com_ros.core.geometry.pose import footprint_position, Pose
-from diagnostic_msgs.msg import DiagnosticStatus
+from biped_com_ros.core.identification.output.urdf_inertials import NewInertial, with_inertials
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.nodes.com_estimator.node import ComEstimator
+from biped_com_ros.nodes.simulator.node import Simulator
+from biped_com_ros.nodes.wrench_aggregator.node import WrenchAggregator
+from biped_com_ros.ros.topics.qos import LATCHED
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import WrenchStamped
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import JointState
+from std_msgs.msg import String
 from support.com_estimator_rig import SENSING
 from support.driven_time import run_ready
-from support.messages import joint_state, stamp_of, vector, wrench_stamped
+from support.messages import joint_state, parameters, stamp_of, vector, wrench_stamped
+from support.ros_rig import NodeRig
 from support.stance_motion import BOTH, LEFT, NONE, RIGHT
 from visualization_msgs.msg import Marker
+
 
 OK, WARN = DiagnosticStatus.OK, DiagnosticStatus.WARN
 
@@ -183,3 +192,57 @@ def test_the_model_is_compared_with_the_feet(own_rig):
 def test_a_robot_without_wrench_sensors_is_not_compared(rig):
     rig.health('base', OK)
     assert not {'weight', 'centre of mass'} & set(rig.statuses)
+
+
+EXTRA, FORWARD = 0.3, 0.08  # kg more in the torso, and its centre of mass so far ahead, m
+TIMED = parameters(use_sim_time=True, max_stamp_age=0.0)
+
+
+def calibrated_description(model):
+    """Return the URDF of the robot with its load."""
+    torso = model.link_names.index('torso')
+    mass, com = model.link_masses[torso], model.link_coms_in_link[torso]
+    # The load is at the torso's centre of mass, which is ahead (sim.hidden).
+    new = NewInertial(mass + EXTRA, com + np.array((FORWARD, 0.0, 0.0)))
+    return with_inertials(model.urdf, {'torso': new})
+
+
+@pytest.mark.thorough
+def test_a_hidden_load_is_reported_with_the_remedy_until_the_masses_are_calibrated():
+    model, lines = RobotModel.load('biped'), {}
+    rig = NodeRig(node=Simulator(parameter_overrides=parameters(
+        rate=200.0, hidden_errors=[f'torso {EXTRA} {FORWARD} 0 0'])))
+    others = [kind(parameter_overrides=TIMED) for kind in (WrenchAggregator, ComEstimator)]
+    names = 'com_estimator: centre of mass', 'com_estimator: weight'
+
+    def found(level):
+        """Return the line of each and its value once they are of this level; else nothing."""
+        reports = [lines.get(name) for name in names]
+        if all(report is not None and report.level == level
+               and not report.message.startswith('not compared') for report in reports):
+            return [(report.message, float(report.values[0].value)) for report in reports]
+        return []
+    try:
+        for node in others:
+            rig.executor.add_node(node)
+        rig.peer.create_subscription(DiagnosticArray, '/diagnostics', lambda array: lines.update(
+            {status.name: status for status in array.status}), 10)
+        rig.until(lambda: found(DiagnosticStatus.WARN), what='a warning')
+        (offset, distance), (weight, ratio) = found(DiagnosticStatus.WARN)
+        publisher = rig.peer.create_publisher(String, 'calibrated_description', LATCHED)
+        publisher.publish(String(data=calibrated_description(model)))
+        rig.until(lambda: found(DiagnosticStatus.OK), what='OK after the calibration')
+        (_, distance_after), (_, ratio_after) = found(DiagnosticStatus.OK)
+    finally:
+        for node in others:
+            node.destroy_node()
+        rig.close()
+    torso = model.link_names.index('torso')
+    state = model.state(model.posture())
+    shift = ((model.link_masses[torso] + EXTRA) * FORWARD + EXTRA * (
+        state.link_coms_in_base[torso, 0] - state.com_in_base[0])) / (model.mass + EXTRA)
+    assert distance == pytest.approx(abs(shift), abs=1e-3)
+    assert ratio == pytest.approx(1.0 + EXTRA / model.mass, abs=2e-3)
+    assert 'forward +' in offset and 'calibration.launch.xml' in offset
+    assert 'tare' in weight and 'calibration.launch.xml' in weight
+    assert distance_after < 1e-3 and ratio_after == pytest.approx(1.0, abs=2e-3)

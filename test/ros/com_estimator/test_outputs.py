@@ -11,25 +11,25 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""
-What the node publishes over DDS: a synthetic motion goes in, its CoM has to come out.
+"""What the node publishes over DDS: a synthetic motion goes in, its CoM has to come out."""
 
-The truth is that of ``stance_motion``: a sole fixed in the world, the joints on sines.
-"""
+from __future__ import annotations
 
 import itertools
 import re
 
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.payload.carried import CarriedPayload, CarriedSettings
 from biped_com_ros.ros.topics.qos import LATCHED
 from builtin_interfaces.msg import Time
+from geometry_msgs.msg import InertiaStamped
 import numpy as np
 import pytest
 from rclpy.parameter import Parameter
 from scipy.spatial.transform import Rotation
 from std_msgs.msg import String
 from support.com_estimator_rig import transforms
-from support.messages import vector
+from support.messages import set_fields, vector
 from support.small_robot import URDF
 from support.stance_motion import BOTH, RIGHT, SwayingMotion
 from visualization_msgs.msg import Marker, MarkerArray
@@ -98,7 +98,18 @@ def trunk_to_base():
 TRUNK_TO_BASE = trunk_to_base()
 
 
-def test_transforms_chain_from_the_world_to_the_footprint_and_the_masses(rig):
+def matrix_of(pose, origin):
+    """Return a pose as a matrix, from an origin."""
+    matrix = np.eye(4)
+    matrix[:3, :3], matrix[:3, 3] = pose.rotation, pose.position - origin
+    return matrix
+
+
+@pytest.mark.parametrize('rpy', [[0.0, 0.0, 0.0], [0.1, -0.2, np.pi]])
+def test_transforms_chain_from_the_world_to_the_footprint_and_the_masses(own_rig, rpy):
+    """TF speaks of the URDF's base_link, the estimate of the base that looks forward."""
+    rig = own_rig(SwayingMotion(4, base_rpy=rpy), {'base_rpy': rpy})
+    rig.warm_up()
     rig.play(5)
     found, state = transforms(rig.transforms[-1]), rig.truth()[0]
     origin = rig.motion.sole_in_world.position
@@ -106,19 +117,20 @@ def test_transforms_chain_from_the_world_to_the_footprint_and_the_masses(rig):
     assert parent == 'odom'
     assert 'base_link' not in found, 'robot_state_publisher sends trunk -> base_link'
     base = trunk @ TRUNK_TO_BASE
-    np.testing.assert_allclose(base[:3, :3], state.base.rotation, atol=1e-9)
-    np.testing.assert_allclose(base[:3, 3], state.base.position - origin, atol=1e-9)
+    np.testing.assert_allclose(base, matrix_of(state.pose_in_world('base_link'), origin),
+                               atol=1e-9)
     parent, footprint = found['base_footprint']
     assert parent == 'base_link'
     footprint = base @ footprint
     np.testing.assert_allclose(footprint[:3, 3], 0.0, atol=1e-9)
     np.testing.assert_allclose(footprint[2, :3], [0.0, 0.0, 1.0], atol=1e-9)
-    heading = np.arctan2(base[1, 0], base[0, 0])
-    assert np.arctan2(footprint[1, 0], footprint[0, 0]) == pytest.approx(heading)
+    forward = np.arctan2(state.base.rotation[1, 0], state.base.rotation[0, 0])
+    assert np.arctan2(footprint[1, 0], footprint[0, 0]) == pytest.approx(forward)
     assert found['com'][0] == 'odom'
     np.testing.assert_allclose(found['com'][1][:3, 3], state.com_in_world - origin, atol=1e-9)
     for name, com in zip(rig.motion.model.link_names, state.link_coms_in_world):
         np.testing.assert_allclose(found[f'{name}_com'][1][:3, 3], com - origin, atol=1e-9)
+    rig.assert_truth(origin)
 
 
 def test_markers_show_everything_also_to_late_joiners(rig):
@@ -152,24 +164,6 @@ def test_markers_show_everything_also_to_late_joiners(rig):
                                rig.motion.model.link_masses / rig.motion.model.mass)
 
 
-def test_a_robot_whose_base_link_is_turned(own_rig):
-    """TF speaks of the URDF's base_link, the estimate of the base that looks forward."""
-    rpy = [0.1, -0.2, np.pi]
-    rig = own_rig(SwayingMotion(4, base_rpy=rpy), {'base_rpy': rpy})
-    rig.warm_up()
-    rig.play(5)
-    found, state = transforms(rig.transforms[-1]), rig.truth()[0]
-    link = state.pose_in_world('base_link')
-    base = found['trunk'][1] @ TRUNK_TO_BASE
-    np.testing.assert_allclose(base[:3, :3], link.rotation, atol=1e-9)
-    np.testing.assert_allclose(
-        base[:3, 3], link.position - rig.motion.sole_in_world.position, atol=1e-9)
-    footprint = base @ found['base_footprint'][1]
-    forward = np.arctan2(state.base.rotation[1, 0], state.base.rotation[0, 0])
-    assert np.arctan2(footprint[1, 0], footprint[0, 0]) == pytest.approx(forward)
-    rig.assert_truth(rig.motion.sole_in_world.position)
-
-
 def test_rates_of_transforms_and_markers(own_rig):
     rig = own_rig(tf_rate=50.0, marker_rate=0.0, publish_base_tf=False, publish_link_tf=False,
                   max_stamp_age=0.0)
@@ -199,14 +193,7 @@ def test_links_of_feet_and_hands_have_frames_if_configured(own_rig):
         assert parent == root
         np.testing.assert_allclose(
             found[root][1] @ root_to_link,
-            _matrix(state.pose_in_world(link), rig.motion.sole_in_world.position), atol=1e-9)
-
-
-def _matrix(pose, origin):
-    """Return a pose as a matrix, from an origin."""
-    matrix = np.eye(4)
-    matrix[:3, :3], matrix[:3, 3] = pose.rotation, pose.position - origin
-    return matrix
+            matrix_of(state.pose_in_world(link), rig.motion.sole_in_world.position), atol=1e-9)
 
 
 def test_rates_change_at_run_time(rig):
@@ -234,3 +221,35 @@ def test_calibrated_inertials_are_used_from_the_next_state_on(own_rig):
     expected = fresh.link_masses @ located.state.link_coms_in_world / fresh.mass
     assert vector(rig.got['com'][-1].point) == pytest.approx(expected)
     assert rig.node.get_parameter('link_masses').value == fresh.link_masses.tolist()
+
+
+def test_the_com_contains_the_payload_and_has_no_step(own_rig):
+    rig, link, mass, com = own_rig(payload_rate=20.0), 'left_foot', 1.5, (0.05, -0.02, 0.1)
+    rig.warm_up()
+    publisher = rig.publisher(InertiaStamped, 'payload_estimator/payload')
+    steps = []
+
+    def carry(mass):
+        message = InertiaStamped()
+        message.header.stamp, message.header.frame_id = rig.peer.get_clock().now().to_msg(), link
+        message.inertia.m = mass
+        set_fields(message.inertia.com, 'xyz', com)
+        publisher.publish(message)
+        before = rig.node.payload.carried.mass
+        rig.step()
+        steps.append(abs(rig.node.payload.carried.mass - before))
+        return rig.node.payload.carried.mass == mass
+    rig.until(lambda: carry(mass), what='the payload')
+    stamp = rig.step()
+    assert rig.got['com'][-1].header.stamp == stamp
+    model, state = rig.node.model, rig.node.last.located.state
+    carried = CarriedPayload(model, CarriedSettings(rate=1000.0))
+    carried.receive(link, mass, com, 10 ** 9)
+    carried.update(10 ** 9)
+    carried.update(10 ** 9 + 10_000_000)
+    expected = state.base.place(*carried.motion(state).com_with(
+        model.mass, state.com_in_base).tolist())
+    np.testing.assert_allclose(vector(rig.got['com'][-1].point), expected, atol=1e-12)
+    assert np.linalg.norm(np.subtract(expected, state.com_in_world)) > 0.01
+    rig.until(lambda: carry(0.0), what='no payload')
+    assert max(steps) <= 20.0 * 0.05 + 1e-9
