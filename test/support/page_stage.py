@@ -16,10 +16,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import signal
-import subprocess
-import sys
 import threading
 
 from biped_com_ros.core.geometry.pose import rotation_from_quaternion
@@ -137,32 +133,3 @@ class BystanderRobot:
         self._context.shutdown()
         self._thread.join(5.0)
         self.node.destroy_node()
-
-
-class Processes:
-    """Nodes in processes of their own, ended by SIGINT."""
-
-    def __init__(self, directory):
-        self.directory, self._running = directory, []
-
-    def start(self, module, *arguments):
-        """Start a module of the package; return the file that gets its output."""
-        output = self.directory / f'{module}-{len(self._running)}.log'
-        self._running.append(subprocess.Popen(
-            [sys.executable, '-m', f'biped_com_ros.nodes.{module}.node', '--ros-args', *arguments],
-            stdout=output.open('w'), stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-            env={**os.environ, 'PYTHONUNBUFFERED': '1'}))
-        return output
-
-    def end(self):
-        """End all; they have to end cleanly."""
-        for process in self._running:
-            process.send_signal(signal.SIGINT)
-        codes = []
-        for process in self._running:
-            try:
-                codes.append(process.wait(20.0))
-            except subprocess.TimeoutExpired:
-                process.kill()
-                codes.append('killed')
-        return codes

@@ -19,10 +19,6 @@ same masses. In the other one gravity compensation is on and moves the robot.
 """
 
 import json
-import os
-import signal
-import subprocess
-import sys
 
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.model.resources import package_share
@@ -37,7 +33,7 @@ import numpy as np
 import pytest
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
-from support.launched import changed_parameters, LIMIT, wait_for
+from support.launched import changed_parameters, LIMIT, Processes, wait_for
 import yaml
 
 POSES, CONFIG = 6, package_share() / 'config'
@@ -56,8 +52,8 @@ NOISE = ('--force-noise=0.05', '--moment-noise=0.003', '--torque-noise=0.01',
 class CalibrationRun:
     """A simulated robot that differs from its URDF, and its calibration."""
 
-    def __init__(self, directory):
-        self.model, self.directory = RobotModel.load('biped'), directory
+    def __init__(self, processes):
+        self.model, self.directory = RobotModel.load('biped'), processes.directory
         rng = np.random.default_rng(4)
         self.errors = {
             link: LinkError(0.3 if link == 'torso' else 0.0, tuple(0.005 * rng.normal(size=3)))
@@ -66,24 +62,20 @@ class CalibrationRun:
             self.model.config, self.model.urdf, self.errors, self.model.joint_names)
         lines = [f'{link} {e.mass} {" ".join(f"{x:.17g}" for x in e.com)}'
                  for link, e in self.errors.items()]
-        self.processes = []
+        self.processes = processes
         self.start('simulator', CONFIG / 'simulator.yaml', {
             'hidden_errors': lines, 'rate': 100.0, 'real_time_factor': 3.0,
-            'record': str(directory / 'bag'), 'seed': 1, **SENSORS})
-        self.calibrator = self.start_calibrator()
+            'record': str(self.directory / 'bag'), 'seed': 1, **SENSORS})
+        self.start_calibrator()
 
     def start(self, node, source, parameters):
         """Start a node as a process, with other parameters than in its file."""
         file = changed_parameters(source, self.directory, **parameters)
-        log = (self.directory / f'{node}.{len(self.processes)}.log').open('wb')
-        self.processes.append(subprocess.Popen(
-            [sys.executable, '-m', f'biped_com_ros.nodes.{node}.node', '--ros-args',
-             '--params-file', str(file)], stdout=log, stderr=subprocess.STDOUT, env=os.environ))
-        return self.processes[-1]
+        self.processes.start(node, '--params-file', str(file))
 
     def start_calibrator(self):
         """Start com_calibrator with the demo's parameters and two thirds of a second of rest."""
-        return self.start('com_calibrator', CONFIG / 'demo' / 'calibration.yaml', {
+        self.start('com_calibrator', CONFIG / 'demo' / 'calibration.yaml', {
             'directory': str(self.directory), 'poses': POSES, 'candidates': 24, 'move': True,
             'use_sim_time': True, 'max_stamp_age': 10.0, 'sensor_timeout': 5.0})
 
@@ -94,14 +86,7 @@ class CalibrationRun:
     @property
     def log(self):
         """Return what the calibrators have printed."""
-        return ''.join(path.read_text() for path in self.directory.glob('com_calibrator.*.log'))
-
-    def close(self):
-        """End all, the simulator gently so that it finishes its recording."""
-        for process in self.processes:
-            process.send_signal(signal.SIGINT)
-        for process in self.processes:
-            process.wait(LIMIT)
+        return ''.join(path.read_text() for path in self.directory.glob('com_calibrator-*.log'))
 
 
 def read_captures(directory):
@@ -113,16 +98,16 @@ def read_captures(directory):
 @pytest.fixture(scope='module')
 def run(tmp_path_factory):
     """Calibrate, with a crash in the middle; everything has ended when this returns."""
-    found = CalibrationRun(tmp_path_factory.mktemp('calibration'))
+    processes = Processes(tmp_path_factory.mktemp('calibration'))
     try:
+        found = CalibrationRun(processes)
         wait_for(lambda: len(found.captures) >= 2, lambda: found.log)
-        found.calibrator.kill()
-        found.calibrator.wait()
+        processes.kill_last()
         found.before_crash = len(found.captures)
         found.start_calibrator()
         wait_for((found.directory / 'biped' / 'report.html').exists, lambda: found.log)
     finally:
-        found.close()
+        processes.end()
     return found
 
 

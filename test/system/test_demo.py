@@ -144,8 +144,6 @@ def test_an_exact_robot_is_measured_right_at_rest_and_in_motion(
     assert np.median(measured.weights()) == pytest.approx(weight, rel=1e-3)
     assert np.linalg.norm(cop_errors.mean(axis=0)) < 0.5e-3
     assert 'lifts its arms' in output and 'the URDF describes this robot' in output
-    assert found(r'weight above the foot sensors .* ([-+][\d.]+) %', output)[0] == pytest.approx(
-        0.0, abs=0.1)
     if 'gravity' in chapters:
         check_gravity(output)
 
@@ -214,14 +212,17 @@ def test_all_chapters_that_fit_the_robot_succeed(launch, observer, brisk, robot)
         model = RobotModel.load(robot)
     except BipedComError as error:
         pytest.skip(str(error))
-    launched = launch(*foreground('all', robot), *brisk, 'hidden:=masses', 'once:=true')
+    # The others are those of the exact robot above.
+    chapters = 'calibration,steps,push' if robot == 'biped' else 'all'
+    launched = launch(*foreground(chapters, robot), *brisk, 'hidden:=masses', 'once:=true')
     # It walks at a pace that a busy machine keeps: its trajectories must not be late.
     for chapter, pace in (('(steps)', 0.6), ('(push)', 2.0)):
         observer.until(lambda chapter=chapter: chapter in launched.output, chapter)
         observer.set_parameters('simulator', real_time_factor=pace)
     output = observer.until_over()
-    summary = output[output.rindex('\nmeasure: '):]
-    for chapter in chosen_chapters('all'):
+    first, *_ = chosen_chapters(chapters)
+    summary = output[output.rindex(f'\n{first.name}: '):]
+    for chapter in chosen_chapters(chapters):
         reason = chapter.missing_for(model)
         expected = f'skipped: {reason}' if reason else 'shown'
         assert f'\n{chapter.name}: {expected}' in summary, output[-3000:]

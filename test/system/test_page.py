@@ -39,7 +39,7 @@ COMPOSED = ('wrench_aggregator', 'com_estimator', 'zmp_monitor',
             'gravity_compensation', 'torso_controller')
 # Of motions, s: on a busy computer simulated time passes at a twentieth of the pace.
 MOTION = 240.0
-pytestmark = pytest.mark.thorough
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
 # A hundred messages per second are enough here. Not faster than in reality: beside a browser that
 # draws in software the nodes do not keep up then, and what monitors walks stops them.
 HIDDEN = ('rate:=100.0', 'real_time_factor:=1.0', 'virtual_joints:=false', 'seed:=1',
@@ -291,7 +291,7 @@ def retry(action, times=8):
     return action()
 
 
-@pytest.mark.timeout(560)
+@pytest.mark.timeout(1100)
 def test_a_step_a_walk_and_a_stop(live):
     browser, robot = live
     retry(lambda: one_step(browser, robot), times=3)
