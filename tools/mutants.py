@@ -216,11 +216,11 @@ class TestsNear:
     def of(self, path: str, seconds: float) -> list[str]:
         """Return the test files for a file of the package that take so long, at least one."""
         chosen: list[str] = []
-        seen, ring, left = {path}, {path}, seconds
+        reached, ring, left = {path}, {path}, seconds
         while ring:
             ring = {name for name, uses in self._imports.items()
-                    if uses & ring and name not in seen}
-            seen |= ring
+                    if uses & ring and name not in reached}
+            reached |= ring
             tests = [name for name in ring if name.startswith('test/')
                      and Path(name).name.startswith('test_') and name in self._times]
             for name in sorted(tests, key=lambda name: (-_shared(name, path), self._times[name])):

@@ -29,7 +29,8 @@ from support.sources import imports_in, modules, nodes, nodes_of, PACKAGE, ROOT,
 ROS = ('rclpy', 'tf2_ros', 'ament_', 'launch', 'rosidl_')
 COMPAT = 'biped_com_ros/ros/fast/compat.py'
 #: Beside it the tests that take private parts away.
-MAY_USE_PRIVATE_PARTS = (COMPAT, 'test/ros/fast/test_compat.py')
+# Those of a test that sets the clocks of nodes, too.
+MAY_USE_PRIVATE_PARTS = (COMPAT, 'test/ros/fast/test_compat.py', 'test/support/driven_time.py')
 # What rclpy and rosidl do not promise: modules, and attributes of what they define.
 PRIVATE_MODULES = ('rclpy.experimental', 'rclpy.impl', 'rclpy.time_source', 'rosidl_parser',
                    'rosidl_generator_py', 'rosidl_pycommon')
@@ -116,10 +117,20 @@ def test_one_file_only_touches_private_parts_of_ros():
     found = [f'{path.relative_to(ROOT)}:{line}: {name}' for path in sources(
         *(f'biped_com_ros/{part}' for part in ('ros', 'nodes', 'demo', 'offline',
                                                'launch_runner')),
-        'benchmarks', 'examples', 'test/faults', 'test/ros', 'test/support', 'test/system',
+        'benchmarks', 'examples', 'test/faults', 'test/realtime', 'test/ros', 'test/support',
+        'test/system',
         'tools') if str(path.relative_to(ROOT)) not in MAY_USE_PRIVATE_PARTS
         for line, name in private_parts_of(path.read_text())]
     assert not found, f'use public parts, or put it into {COMPAT}:\n' + '\n'.join(found)
+
+
+def test_nodes_ask_one_module_for_the_time():
+    """So a test drives it; what ends a process and draws in a thread of its own may not wait."""
+    asking = {str(path.relative_to(ROOT / 'biped_com_ros')) for path in sources(
+        'biped_com_ros/ros', 'biped_com_ros/nodes', 'biped_com_ros/demo')
+        if re.search(r'time\.(monotonic|perf_counter|time)(_ns)?\(', path.read_text())}
+    assert asking == {'ros/node/clock.py', 'ros/node/executor.py', 'nodes/viewer/node.py',
+                      'nodes/viewer/rolling_recording.py'}
 
 
 def test_private_parts_are_found():

@@ -84,9 +84,9 @@ def surface_contact(pose: Pose, outline: Sequence[Point], friction: float,
         Number of edges of the linearized friction cones.
 
     """
-    if not (friction > 0.0 and largest_force > 0.0):
+    if not (0.0 < friction < np.inf and largest_force > 0.0):
         raise InputError(f'friction {friction:g} and largest force {largest_force:g} N of a '
-                         'contact must be positive')
+                         'contact must be positive, the former finite')
     # The edges lie between the axes: along these, friction is least.
     angles = 2.0 * math.pi * (np.arange(edges) + 0.5) / edges
     forces = np.array([friction * np.cos(angles), friction * np.sin(angles), np.ones(edges)])

@@ -107,7 +107,8 @@ def test_soles_that_slip_carry_nothing():
 @pytest.mark.parametrize(('make', 'problem'), [
     *((lambda weight=weight: com_region(feet()[0], weight), 'weight')
       for weight in (0.0, -1.0, math.nan, math.inf)),
-    (lambda: surface_contact(pose((0, 0, 0)), FOOT, 0.0), 'friction'),
+    *((lambda friction=friction: surface_contact(pose((0, 0, 0)), FOOT, friction), 'friction')
+      for friction in (0.0, math.nan, math.inf)),
     (lambda: grip_contact(pose((0, 0, 0)), math.inf), 'grip'),
     (lambda: com_region([surface_contact(pose((math.nan, 0, 0)), FOOT, 0.5)], WEIGHT), 'finite')])
 def test_weights_and_contacts_that_cannot_be_are_refused(make, problem):
