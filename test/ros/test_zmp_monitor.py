@@ -14,14 +14,19 @@
 """
 The whole node over DDS, fed with what the simulated robot's sensors said.
 
-What has to come out is what the same formulas give without ROS, to the last bit.
+What has to come out is what the same formulas give without ROS, to the last bit; what it does
+with bad input, and what it reports on /diagnostics.
 """
 
 from dataclasses import replace
 import time
 
+from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.geometry.wrench import com_line
 from biped_com_ros.core.identification.output.urdf_inertials import NewInertial, with_inertials
+from biped_com_ros.core.legs.keyframes import HipShift
+from biped_com_ros.nodes.zmp_monitor.node import ZmpMonitor
 from biped_com_ros.ros.node.callback_errors import callback_errors
 from biped_com_ros.ros.topics.qos import LATCHED
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
@@ -29,12 +34,12 @@ from geometry_msgs.msg import PointStamped
 import numpy as np
 import pytest
 from std_msgs.msg import String
-from support.messages import nanoseconds, vector
+from support.messages import nanoseconds, parameters as parameters_of, vector
 from support.monitored_robot import (
-    MonitoredRobot, OUTPUTS, record, shifted, swaying, vectors)
+    FEET_ONLY, MonitoredRobot, OUTPUTS, record, shifted, swaying, vectors)
 from visualization_msgs.msg import Marker, MarkerArray
 
-WARN, ERROR = DiagnosticStatus.WARN, DiagnosticStatus.ERROR
+OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
 
 
 @pytest.fixture(scope='module')
@@ -55,6 +60,12 @@ def robot():
         made.close()
 
 
+@pytest.fixture
+def rig(request, robot):
+    """Return the node with its drivers, and parameters that a test gives."""
+    return robot(**getattr(request, 'param', {}))
+
+
 def expected(samples, name):
     return [value for s in samples if (value := getattr(s.report, name)) is not None]
 
@@ -64,9 +75,8 @@ def in_the_air(samples):
 
 
 @pytest.mark.parametrize('order', [None, 'random'])
-def test_everything_equals_the_core_to_the_last_bit_whatever_arrives_first(robot, order, samples):
+def test_everything_equals_the_core_to_the_last_bit_whatever_arrives_first(rig, order, samples):
     """So a recording gives the same results as it gave live."""
-    rig = robot()
     rig.play(samples, order=order)
     for topic, field, name in (('zmp', 'point', 'zmp_in_world'),
                                ('zmp_model', 'point', 'zmp_model'),
@@ -118,8 +128,7 @@ def test_far_from_the_origin_and_high_up(robot, samples):
     assert abs(z - 37.0) < 1e-3 and abs(x - 812.0) < 0.2
 
 
-def test_markers_show_what_is_known_and_remove_what_is_not(robot, samples):
-    rig = robot()
+def test_markers_show_what_is_known_and_remove_what_is_not(rig, samples):
     rig.play(samples[:60])
     shown = rig.markers()
     # Flat feet alone: the CoM may rest above the polygon.
@@ -152,8 +161,7 @@ def test_markers_show_what_is_known_and_remove_what_is_not(robot, samples):
     assert shown['com', 0].action == Marker.ADD
 
 
-def test_lifting_feet_changes_the_phase_and_what_is_published(robot, samples):
-    rig = robot()
+def test_lifting_feet_changes_the_phase_and_what_is_published(rig, samples):
     rig.play(samples[:30])
     rig.play([replace(s, wrenches=s.wrenches * [[2.0], [0.0]]) for s in samples[30:80]])
     assert [m.data for m in rig.latched['support_phase']] == ['double', 'single left']
@@ -167,9 +175,8 @@ def test_lifting_feet_changes_the_phase_and_what_is_published(robot, samples):
     assert not any(rig.got[topic] for topic in OUTPUTS if topic != 'markers')
 
 
-def test_a_fall_is_announced_and_the_event_is_latched(robot):
+def test_a_fall_is_announced_and_the_event_is_latched(rig):
     _, samples = record(0.7, push=(0.1, (40.0, 0, 0, 0, 0, 0), 0.15))
-    rig = robot()
     rig.play(samples)
     events = rig.latched['event']
     changes = [(s.ns, s.report.change) for s in samples if s.report.change is not None]
@@ -184,8 +191,7 @@ def test_a_fall_is_announced_and_the_event_is_latched(robot):
     assert any('time to the edge' in v.key for v in late[-1].status[0].values)
 
 
-def test_when_the_clock_is_set_back_all_starts_anew(robot, samples):
-    rig = robot()
+def test_when_the_clock_is_set_back_all_starts_anew(rig, samples):
     rig.play(shifted(samples[:30], 500.0))
     rig.clear()
     rig.play(samples[:60])
@@ -229,3 +235,115 @@ def test_calibrated_inertials_give_what_a_restart_would_give(robot, tmp_path, sa
             vectors(running.got[topic], 'point'), vectors(restarted.got[topic], 'point'))
     assert np.abs(vectors(running.got['dcm'], 'point') - expected(
         samples, 'dcm_in_world')).max() > 1e-3
+
+
+def with_wrenches(samples, change):
+    """Return samples whose wrenches, (2, 6), are changed."""
+    return [replace(s, wrenches=change(s.wrenches)) for s in samples]
+
+
+def test_wrong_sign_is_named_and_nothing_bogus_is_published(rig, samples):
+    pulled = with_wrenches(samples, np.negative)
+    rig.diagnosis('weight', WARN, pulled, words=(
+        'flip wrench_sensors.left_foot.sign, wrench_sensors.right_foot.sign'))
+    assert not rig.got['zmp'] and not rig.got['margin'] and not rig.got['zmp_difference']
+    rig.diagnosis('zmp', ERROR, pulled, words='no ground reaction force')
+
+
+def test_a_fall_is_named_by_the_lean_alone_whatever_touches_the_ground(rig, samples):
+    lying = Pose.from_rpy((0.0, 1.4, 0.0), np.zeros(3)).quaternion
+    for share in (1.0, 0.0):
+        message = rig.diagnosis('stability', ERROR, [
+            replace(s, quaternion=lying, wrenches=share * s.wrenches) for s in samples],
+            words='fallen: the base leans by 80.2 deg')
+        assert 'ZMP' not in message and 'DCM' not in message
+    event, = (status for array in rig.latched['event'] for status in array.status
+              if status.message.startswith('fallen'))
+    assert event.message == message
+    report = rig.node.diagnostics.status('stability')
+    assert [value.value for value in report.values if value.key == 'level'] == ['FALLEN']
+
+
+@pytest.mark.parametrize(('silent', 'named'), [
+    ('right', 'wrench of the right foot'), ('base', 'IMU'), ('joints', 'joint states')])
+@pytest.mark.parametrize('rig', [{'sensor_timeout': 0.2}], indirect=True)
+def test_a_dead_sensor_stops_everything_and_is_named(rig, silent, named, samples):
+    rig.play(samples[:20])
+    assert rig.got['zmp']
+    rig.clear()
+    rest = tuple(name for name in FEET_ONLY if name != silent)
+    for line in ('stability', 'zmp'):
+        rig.diagnosis(line, ERROR, samples, f'waiting for {named}', order=rest)
+        assert not any(rig.got.values())
+
+
+def test_numbers_that_are_not_finite_are_refused(rig, samples):
+    rig.play(with_wrenches(
+        samples, lambda w: w + [[0.0, 0.0, np.nan, 0.0, 0.0, 0.0], [0.0] * 6]))
+    assert not rig.got['zmp']
+    assert 'wrench.force.z = nan' in rig.node.inputs.wrenches[0].last_error
+
+
+def test_any_frame_of_the_foot_will_do_but_no_other(rig, samples):
+    state = rig.node.model.state(rig.node.model.posture())
+
+    def moved(wrenches):
+        found = []
+        for wrench, side in zip(wrenches, 'lr'):
+            pose = state.pose_in_base(f'{side}_ankle_ft').inverse() @ state.pose_in_base(
+                f'{side}_sole')
+            force = pose.rotation @ wrench[:3]
+            found.append((*force, *pose.rotation @ wrench[3:] + np.cross(pose.position, force)))
+        return np.array(found)
+    rig.play(with_wrenches(samples[:40], moved), frames=('l_ankle_ft', 'r_ankle_ft'))
+    np.testing.assert_allclose(vectors(rig.got['zmp'], 'point'), [
+        s.report.zmp_in_world for s in samples[:40]], atol=1e-9)
+    for frames, words in ((('torso', 'r_sole'), "frame 'torso', which is not fixed to its sole"),
+                          (('l_sol', 'r_sole'), "unknown frame 'l_sol'")):
+        rig.diagnosis('callbacks', ERROR, samples, words, frames=frames)
+
+
+def test_soles_out_of_plane_and_a_wrong_model_are_reported(rig, samples):
+    knee = 0.5 * (np.array(rig.node.model.joint_names) == 'l_knee')
+    rig.diagnosis('support', WARN, [replace(s, positions=s.positions + knee) for s in samples],
+                  'mm out of one plane (unevenness_warning: 10 mm), and the ZMP')
+    rig.diagnosis('zmp', WARN, with_wrenches(
+        samples, lambda w: w + [0.0, 0.0, 0.0, 0.0, 2.5, 0.0]),
+                  'mm rms (difference_warning: 30 mm): calibrate')
+
+
+@pytest.mark.parametrize('rig', [{'base_source': 'odometry'}], indirect=True)
+def test_on_stairs_support_is_between_the_soles_and_reported(rig, samples):
+    """The left foot stands 60 mm higher; the base is known from elsewhere."""
+    model = rig.node.model
+    climbing = HipShift(model, model.posture()).positions(
+        (0.0, 0.0, -0.02), sole_moves={0: Pose(np.eye(3), np.array((0.05, 0.0, 0.06)))})
+    soles = model.state(climbing).placements_in_base(model.soles)[:, 3]
+    base = Pose(np.eye(3), np.array((12.0, -7.0, 3.0)) - soles[1])
+    stairs = [replace(
+        s, positions=climbing, velocities=np.zeros_like(climbing), base=base,
+        wrenches=np.array([(0.0, 0.0, 0.5 * 9.81 * model.mass, 0.0, 0.0, 0.0)] * 2))
+        for s in samples[:40]]
+    rig.play(stairs)
+    middle = (12.0, -7.0, 3.0) + 0.5 * (soles[0] - soles[1])
+    assert middle[2] == pytest.approx(3.03)
+    np.testing.assert_allclose(vectors(rig.got['zmp'], 'point')[-1], middle, atol=1e-9)
+    np.testing.assert_allclose(rig.corners()[:, 2], 3.03, atol=1e-6)
+    shown = rig.markers()
+    assert [shown[key].pose.position.z for key in (('cop', 0), ('cop', 1), ('com', 1))] == (
+        pytest.approx([3.06, 3.0, 3.03], rel=1e-6))
+    rig.diagnosis('support', OK, stairs, 'support region computed from friction: soles on steps')
+
+
+@pytest.mark.parametrize(('parameters', 'message'), [
+    ({'wrench_topics': ['one']}, 'must be 2 topics, one per foot, in the order left, right'),
+    ({'base_source': 'gps'}, "'imu', 'filter', 'odometry', 'tf', 'fixed'"),
+    ({'tilt_unstable': 1.5},
+     "'tilt_unstable' is 1.5 rad; it must be below 'tilt_fallen', 1.0 rad: lower it"),
+    ({'model_method': 'guess'}, "'full', 'links', 'point', 'static'"),
+    ({'contact_release': 0.5},
+     "'contact_release' is 0.5; it must be below 'contact_engage', 0.06 .* lower it"),
+])
+def test_a_start_that_makes_no_sense_is_one_clear_error(parameters, message):
+    with pytest.raises(ConfigurationError, match=message):
+        ZmpMonitor(parameter_overrides=parameters_of(**parameters))
