@@ -34,6 +34,7 @@ from geometry_msgs.msg import PointStamped
 import numpy as np
 import pytest
 from std_msgs.msg import String
+from support.closing import maker
 from support.messages import nanoseconds, parameters as parameters_of, vector
 from support.monitored_robot import (
     FEET_ONLY, MonitoredRobot, OUTPUTS, record, shifted, swaying, vectors)
@@ -50,14 +51,8 @@ def samples():
 @pytest.fixture
 def robot():
     """Return a function that makes the node with its drivers."""
-    robots = []
-
-    def make(**parameters):
-        robots.append(MonitoredRobot(**parameters))
-        return robots[-1]
-    yield make
-    for made in robots:
-        made.close()
+    with maker(MonitoredRobot) as make:
+        yield make
 
 
 @pytest.fixture

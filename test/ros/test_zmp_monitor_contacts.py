@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
+from support.closing import maker
 from support.messages import float_matrix, joint_state, nanoseconds, stamp_of, vector
 from support.monitored_robot import MonitoredRobot, record, shifted
 from support.plant_rig import biped_file
@@ -37,11 +38,8 @@ def standing():
 @pytest.fixture
 def make(tmp_path):
     """Return a function that makes the biped with such wrenches, see `biped_file`."""
-    rigs = []
-
-    def make_rig(covariance=None, **variant):
+    def prepare(covariance=None, **variant):
         rig = MonitoredRobot(robot=biped_file(tmp_path, **variant))
-        rigs.append(rig)
         if covariance:
             rig.covariance = rig.publisher(
                 Float64MultiArray, f'wrench_aggregator/{covariance}_covariance')
@@ -49,9 +47,8 @@ def make(tmp_path):
                 PoseWithCovarianceStamped, 'zmp_monitor/zmp_with_covariance')
             rig.spin(0.2)
         return rig
-    yield make_rig
-    for rig in rigs:
-        rig.close()
+    with maker(prepare) as make:
+        yield make
 
 
 @pytest.fixture

@@ -14,7 +14,8 @@
 """Rigs of the node com_estimator."""
 
 import pytest
-from support.com_estimator_rig import ComEstimatorRig
+from support.closing import maker
+from support.com_estimator_rig import ComEstimatorRig, RecordedEstimator
 from support.small_robot import MAPPING, URDF
 from support.stance_motion import LEFT, SwayingMotion
 import yaml
@@ -55,12 +56,13 @@ def rig(shared_rig):
 @pytest.fixture
 def own_rig(files):
     """Return a function that makes a rig with other parameters."""
-    rigs = []
+    with maker(ComEstimatorRig) as make:
+        yield lambda motion=None, changes=None, **parameters: make(
+            files(**(changes or {})), motion or SwayingMotion(3), **parameters)
 
-    def make(motion=None, changes=None, **parameters):
-        rigs.append(ComEstimatorRig(files(**(changes or {})), motion or SwayingMotion(3),
-                                    **parameters))
-        return rigs[-1]
-    yield make
-    for rig in rigs:
-        rig.close()
+
+@pytest.fixture
+def recorded():
+    """Return a function that makes a rig that plays recordings, see `RecordedEstimator`."""
+    with maker(RecordedEstimator) as make:
+        yield make

@@ -24,7 +24,7 @@ from nav_msgs.msg import Odometry
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
-from support.com_estimator_rig import DT, make_node, RecordedEstimator, transforms
+from support.com_estimator_rig import DT, make_node, transforms
 from support.messages import nanoseconds, odometry, stamp_of, vector
 from support.recorded_robot import record
 from support.stance_motion import SwayingMotion
@@ -142,6 +142,9 @@ def test_missing_and_late_transforms_are_reported(own_rig, monkeypatch):
     assert all(nanoseconds(message.header.stamp) <= last for message in rig.got['com'])
 
 
+FILTER = {'base_source': 'filter', 'fused_com': False}
+
+
 def sway(t):
     ramp = min(max(t - 0.6, 0.0), 1.0)
     return (0.015 * ramp * np.sin(4.4 * t), 0.025 * ramp * np.sin(6.3 * t), 0.0)
@@ -152,31 +155,14 @@ def recording():
     return record(2.6, sway, since=0.6, dt=DT)[1]
 
 
-@pytest.fixture
-def make():
-    """Return a function that makes the node and drivers whose IMU has no orientation."""
-    rigs = []
-
-    def make_rig(*outputs, **values):
-        rigs.append(RecordedEstimator(
-            {'odometry': Odometry, **dict(outputs)},
-            **{'base_source': 'filter', 'fused_com': False, **values}))
-        rigs[-1].until(lambda: all(
-            foot.get_subscription_count() for foot in rigs[-1].wrenches[:2]), what='the node')
-        return rigs[-1]
-    yield make_rig
-    for rig in rigs:
-        rig.close()
-
-
 def pose_of(odometry):
     q = odometry.pose.pose.orientation
     return Pose(rotation_from_quaternion(np.array((q.x, q.y, q.z, q.w))),
                 vector(odometry.pose.pose.position))
 
 
-def test_odometry_is_right_within_its_covariance(recording, make):
-    rig = make()
+def test_odometry_is_right_within_its_covariance(recording, recorded):
+    rig = recorded({'odometry': Odometry}, **FILTER)
     rig.play(recording, has_orientation=False)
     assert not rig.node.base.problem and not rig.node.base.is_held
     found = rig.got['odometry']
@@ -200,10 +186,10 @@ def test_odometry_is_right_within_its_covariance(recording, make):
     assert moved > 0.02
 
 
-def test_odometry_of_a_camera_is_followed(recording, make):
+def test_odometry_of_a_camera_is_followed(recording, recorded):
     """It moves away from what legs and IMU say, by 5 cm per second, in a frame of its own."""
-    rig = make(filter_odometry_topic='camera/odometry', filter_odometry_deviation=0.001,
-               filter_odometry_delay=0.02)
+    rig = recorded({'odometry': Odometry}, filter_odometry_topic='camera/odometry',
+                   filter_odometry_deviation=0.001, filter_odometry_delay=0.02, **FILTER)
     camera = rig.publisher(Odometry, 'camera/odometry')
     for i, sample in enumerate(recording[:300]):
         rig.play([sample], has_orientation=False)
@@ -217,13 +203,14 @@ def test_odometry_of_a_camera_is_followed(recording, make):
 
 
 @pytest.mark.thorough
-def test_a_hidden_load_is_weighed_and_the_fused_com_is_that_of_the_robot(make):
+def test_a_hidden_load_is_weighed_and_the_fused_com_is_that_of_the_robot(recorded):
     """The kinematic CoM misses it by a centimetre."""
     hidden = 0.4
     model, samples = record(2.6, sway, since=0.6, dt=DT, errors={
         'pelvis': LinkError(hidden, (0.02, -0.02, -0.05))})
-    rig = make(('com_fused', Odometry), ('external_force', WrenchStamped),
-               fused_com=True, fusion_wrench_delay=0.0)
+    rig = recorded(
+        {'odometry': Odometry, 'com_fused': Odometry, 'external_force': WrenchStamped},
+        base_source='filter', fusion_wrench_delay=0.0)
     rig.play(samples, has_orientation=False)
     assert rig.node.fusion.walking.mass == pytest.approx(model.mass + hidden, abs=0.03 * hidden)
     bases = {nanoseconds(message.header.stamp): pose_of(message)

@@ -21,7 +21,7 @@ from geometry_msgs.msg import Vector3Stamped, WrenchStamped
 from nav_msgs.msg import Odometry
 import numpy as np
 import pytest
-from support.com_estimator_rig import DT, RecordedEstimator
+from support.com_estimator_rig import DT
 from support.messages import nanoseconds, parameters, vector
 from support.recorded_robot import record
 
@@ -37,24 +37,9 @@ def recording():
     return record(3.6, sway, since=0.6, dt=DT, errors=HIDDEN)
 
 
-@pytest.fixture
-def make():
-    """Return a function that makes the node with its drivers and subscribers."""
-    rigs = []
-
-    def make_rig(outputs=OUTPUTS, **values):
-        rigs.append(RecordedEstimator(outputs, **values))
-        rigs[-1].until(lambda: not outputs or all(
-            foot.get_subscription_count() for foot in rigs[-1].wrenches[:2]), what='the fusion')
-        return rigs[-1]
-    yield make_rig
-    for rig in rigs:
-        rig.close()
-
-
-def test_the_fused_com_is_right_where_the_kinematic_one_is_not(recording, make):
+def test_the_fused_com_is_right_where_the_kinematic_one_is_not(recording, recorded):
     model, samples = recording
-    rig = make()
+    rig = recorded(OUTPUTS)
     rig.play(samples)
     fused = rig.got['com_fused']
     assert len(fused) > 0.9 * len(samples)
@@ -73,9 +58,9 @@ def test_the_fused_com_is_right_where_the_kinematic_one_is_not(recording, make):
     assert rig.node.fusion.standing.filter.mass == pytest.approx(model.mass + 0.288, rel=0.02)
 
 
-def test_what_is_not_finite_is_not_published_and_thresholds_are_followed(recording, make):
+def test_what_is_not_finite_is_not_published_and_thresholds_are_followed(recording, recorded):
     _, samples = recording
-    rig = make()
+    rig = recorded(OUTPUTS)
     rig.play(samples[:60])
     rig.node.fusion.standing.filter.state[:3] = np.nan
     rig.got['com_fused'].clear()
@@ -90,9 +75,9 @@ def test_what_is_not_finite_is_not_published_and_thresholds_are_followed(recordi
     assert 'no foot carries the robot' in rig.report('com_fused')
 
 
-def test_the_fusion_can_be_turned_off(recording, make):
+def test_the_fusion_can_be_turned_off(recording, recorded):
     _, samples = recording
-    rig = make({}, fused_com=False)
+    rig = recorded({}, fused_com=False)
     rig.play(samples[:50])
     assert len(rig.got['com']) > 40 and rig.node.fusion is None
     assert not any(rig.peer.count_publishers(f'com_estimator/{name}') for name in OUTPUTS)
@@ -100,12 +85,11 @@ def test_the_fusion_can_be_turned_off(recording, make):
     assert rig.report('com_fused') == ''
 
 
-def test_a_late_subscriber_gets_the_same_bits(recording, make):
+def test_a_late_subscriber_gets_the_same_bits(recording, recorded):
     _, samples = recording
     received = []
     for early in (OUTPUTS, {}):
-        rig = make(early)
-        rig.until(lambda rig=rig: all(foot.get_subscription_count() for foot in rig.wrenches[:2]))
+        rig = recorded(early)
         rig.play(samples[:150])
         for topic, kind in OUTPUTS.items():
             if early:
@@ -123,9 +107,9 @@ def test_a_late_subscriber_gets_the_same_bits(recording, make):
     assert late == always and {len(messages) for messages in late} == {70}
 
 
-def test_without_foot_wrenches_it_reports_so_and_goes_on_by_kinematics(recording, make):
+def test_without_foot_wrenches_it_reports_so_and_goes_on_by_kinematics(recording, recorded):
     _, samples = recording
-    rig = make()
+    rig = recorded(OUTPUTS)
     rig.play(samples[:60], silent={'feet'})
     last = rig.got['com_fused'][-1]
     kinematic = next(com for com in rig.got['com'] if com.header.stamp == last.header.stamp)
@@ -134,9 +118,9 @@ def test_without_foot_wrenches_it_reports_so_and_goes_on_by_kinematics(recording
     assert 'no foot wrenches: nothing received on' in rig.report('com_fused')
 
 
-def test_a_lost_imu_stops_the_fusion_until_it_is_back(recording, make):
+def test_a_lost_imu_stops_the_fusion_until_it_is_back(recording, recorded):
     _, samples = recording
-    rig = make()
+    rig = recorded(OUTPUTS)
     rig.play(samples[:150])
     assert 'kinematics and foot wrenches' in rig.report('com_fused')
     assert rig.got['com_fused']
@@ -151,9 +135,9 @@ def test_a_lost_imu_stops_the_fusion_until_it_is_back(recording, make):
     assert np.isfinite(last).all() and np.linalg.norm(last) < 1.0
 
 
-def test_forces_of_the_wrong_sign_are_reported(recording, make):
+def test_forces_of_the_wrong_sign_are_reported(recording, recorded):
     _, samples = recording
-    rig = make()
+    rig = recorded(OUTPUTS)
     rig.play(samples[:300], sign=-1.0)
     report = rig.report('com_fused')
     assert 'no foot carries the robot' in report and 'wrench_sensors.<sensor>.sign' in report

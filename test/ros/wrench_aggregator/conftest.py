@@ -14,6 +14,7 @@
 """Rigs of the node wrench_aggregator."""
 
 import pytest
+from support.closing import maker
 from support.wrench_aggregator_rig import WrenchAggregatorRig
 from support.wrench_oracle import TiltedRobot
 
@@ -40,11 +41,5 @@ def rig(shared_rig):
 @pytest.fixture
 def own_rig():
     """Return a function that makes a rig with other parameters."""
-    rigs = []
-
-    def make(*args, **values):
-        rigs.append(WrenchAggregatorRig(*args, **values))
-        return rigs[-1]
-    yield make
-    for rig in rigs:
-        rig.close()
+    with maker(WrenchAggregatorRig) as make:
+        yield make
