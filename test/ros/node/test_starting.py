@@ -46,6 +46,15 @@ def ros():
     """Leave rclpy to what is started here."""
 
 
+@pytest.fixture(autouse=True)
+def as_before():
+    """Leave neither a context nor the signal ignored that a node of this process has set."""
+    handler = signal.getsignal(signal.SIGINT)
+    yield
+    rclpy.try_shutdown()
+    signal.signal(signal.SIGINT, handler)
+
+
 @pytest.fixture
 def start(capfd, monkeypatch):
     """Return a function that runs a module to its end: returns exit code, output, errors."""
@@ -54,10 +63,7 @@ def start(capfd, monkeypatch):
         with pytest.raises(SystemExit) as end:
             runpy.run_module(module, run_name='__main__', alter_sys=True)
         return end.value.code or 0, *capfd.readouterr()
-    handler = signal.getsignal(signal.SIGINT)
-    yield run
-    rclpy.try_shutdown()
-    signal.signal(signal.SIGINT, handler)
+    return run
 
 
 @pytest.mark.parametrize('module', [
