@@ -22,111 +22,104 @@ import numpy as np
 import pytest
 from support.statics_data import NOISE, TrueRobot
 
-WEIGHT, MS = 900.0, 1_000_000
+WEIGHT, STEP_NS = 900.0, 10_000_000
 
 
-class Aggregation:
-    """Two feet as `SensorFaults` needs them."""
+class Watched:
+    """Two feet with a sensor each as `SensorFaults` needs them, at 100 Hz, and it."""
 
-    def __init__(self, heights):
-        self.body_weight, self.sole_heights = WEIGHT, heights
-        names = ('left', 'right')
-        self.bodies = [SimpleNamespace(name=name, index=i, sensors=(i,), detector=True)
-                       for i, name in enumerate(names)]
-        self.model = SimpleNamespace(config=SimpleNamespace(feet=dict.fromkeys(names)))
-        self.channels = [SimpleNamespace(name=f'{name}_ft', config=SimpleNamespace(topic=name),
-                                         signed=np.zeros(6)) for name in names]
-        self.foot_forces = [0.0, 0.0]
-
-
-@pytest.mark.parametrize(('lift', 'is_dead'), [(0.002, True), (0.06, False)])
-def test_by_its_height_a_dead_sensor_is_distinguished_from_a_lifted_foot(lift, is_dead):
-    aggregation = Aggregation([-0.8, -0.8 + lift])
-    faults = SensorFaults(aggregation, 0.25)
-    for i in range(100):
-        aggregation.foot_forces = [0.5 * WEIGHT, 1.0]
-        faults.add_forces(0.5 * WEIGHT + 1.0, 10 * MS * i)
-    left, right = aggregation.bodies
-    assert faults.is_faulty(right) == is_dead and not faults.is_faulty(left)
-    level, message, _ = faults.report()
-    assert level == (DiagnosticStatus.ERROR if is_dead else DiagnosticStatus.WARN)
-    assert ('withheld' if is_dead else 'a foot is lifted') in message
-    aggregation.foot_forces = [0.5 * WEIGHT, 0.5 * WEIGHT]
-    faults.add_forces(WEIGHT, 1000 * MS)
-    assert not faults.found
-
-
-@pytest.mark.parametrize(('carried', 'is_frozen'), [(WEIGHT, False), (0.5 * WEIGHT, True)])
-def test_zeros_that_repeat_are_true_while_the_other_foot_carries_all(carried, is_frozen):
-    """Soles that measure pressure have nothing to measure in the air."""
-    aggregation, rng = Aggregation([-0.8, -0.75]), np.random.default_rng(1)
-    faults = SensorFaults(aggregation, 0.25)
-    for i in range(60):
-        aggregation.foot_forces = [carried, 0.0]
-        aggregation.channels[0].signed = carried + rng.standard_normal(6)
-        for sensor in range(2):
-            faults.add_reading(sensor, 10 * MS * i, 10 * MS * i)
-        faults.add_forces(carried, 10 * MS * i)
-    assert faults.is_faulty(aggregation.bodies[1]) == is_frozen
-    aggregation.channels[1].signed = np.full(6, 7.0)  # what froze is no zero
-    for i in range(60, 90):
-        aggregation.channels[0].signed = carried + rng.standard_normal(6)
-        for sensor in range(2):
-            faults.add_reading(sensor, 10 * MS * i, 10 * MS * i)
-    assert faults.is_faulty(aggregation.bodies[1])
-
-
-class Resting:
-    """A robot at rest whose left sensor is turned, and what watches it, at 100 Hz."""
-
-    def __init__(self):
-        self.true = TrueRobot('g1', seed=1)
-        model = self.true.model
-        self.capture = self.true.capture(
-            ('left', 'right'), NOISE, positions=model.posture('stand'))
-        self.channels = [SimpleNamespace(name=name, config=sensor, signed=None, filtered=None)
-                         for name, sensor in model.config.wrench_sensors.items()]
+    def __init__(self, model, sensors, weight, heights=()):
+        self.model, self.body_weight, self.sole_heights = model, weight, heights
         self.bodies = [SimpleNamespace(name=name, index=i, sensors=(i,), detector=True)
                        for i, name in enumerate(model.config.feet)]
-        self.model, self.body_weight = model, 9.81 * model.mass
-        self.faults, self.stamp_ns, self.moved_ns = SensorFaults(self, 0.25), 0, 0
-        self.turn(False)
+        self.channels = [SimpleNamespace(name=name, config=config, signed=np.zeros(6))
+                         for name, config in sensors.items()]
+        self.foot_forces, self.stamp_ns, self.moved_ns = [0.0, 0.0], 0, 0
+        self.rng, self.faults = np.random.default_rng(1), SensorFaults(self, 0.25)
 
-    def turn(self, is_turned):
-        """Turn the left sensor upside down, or back."""
-        for channel, wrench in zip(self.channels, self.capture.wrenches):
-            channel.filtered = wrench.copy()
-        if is_turned:
-            self.channels[0].filtered[[1, 2, 4, 5]] *= -1.0
+    @classmethod
+    def standing(cls, lift):
+        """Return feet of which the right one is so much higher."""
+        sensor = SimpleNamespace(topic='wrench')
+        feet = {'left': None, 'right': None}
+        return cls(SimpleNamespace(config=SimpleNamespace(feet=feet)),
+                   {'left_ft': sensor, 'right_ft': sensor}, WEIGHT, [-0.8, -0.8 + lift])
 
-    def rest(self, seconds, moves=False):
-        """Let time pass, and threads finish."""
+    def carry(self, instants, *forces):
+        """Let feet carry so much, while the left sensor measures it with noise."""
+        self.foot_forces = list(forces)
+        for _ in range(instants):
+            self.stamp_ns += STEP_NS
+            self.channels[0].signed = forces[0] + self.rng.standard_normal(6)
+            for sensor in range(2):
+                self.faults.add_reading(sensor, self.stamp_ns, self.stamp_ns)
+            self.faults.add_forces(sum(forces), self.stamp_ns)
+
+    def rest(self, seconds, capture, moves=False):
+        """Let time pass at a pose, and threads finish."""
         for _ in range(round(100 * seconds)):
-            self.stamp_ns += 10 * MS
+            self.stamp_ns += STEP_NS
             self.moved_ns = self.stamp_ns if moves else self.moved_ns
-            capture = self.capture
             self.faults.turned.add(self.stamp_ns, self.moved_ns, capture.positions,
                                    capture.torques, capture.up)
             while self.faults.turned._task.is_busy:
                 time.sleep(0.005)
                 self.faults.turned._task.poll()
 
+    def faulty(self):
+        """Return which feet are faulty."""
+        return [self.faults.is_faulty(body) for body in self.bodies]
+
+
+@pytest.mark.parametrize(('lift', 'is_dead'), [(0.002, True), (0.06, False)])
+def test_by_its_height_a_dead_sensor_is_distinguished_from_a_lifted_foot(lift, is_dead):
+    feet = Watched.standing(lift)
+    feet.foot_forces = [0.5 * WEIGHT, 1.0]
+    for i in range(100):
+        feet.faults.add_forces(0.5 * WEIGHT + 1.0, STEP_NS * i)
+    assert feet.faulty() == [False, is_dead]
+    level, message, _ = feet.faults.report()
+    assert level == (DiagnosticStatus.ERROR if is_dead else DiagnosticStatus.WARN)
+    assert ('withheld' if is_dead else 'a foot is lifted') in message
+    feet.foot_forces = [0.5 * WEIGHT, 0.5 * WEIGHT]
+    feet.faults.add_forces(WEIGHT, 100 * STEP_NS)
+    assert not feet.faults.found
+
+
+@pytest.mark.parametrize(('carried', 'is_frozen'), [(WEIGHT, False), (0.5 * WEIGHT, True)])
+def test_zeros_that_repeat_are_true_while_the_other_foot_carries_all(carried, is_frozen):
+    """Soles that measure pressure have nothing to measure in the air."""
+    feet = Watched.standing(0.05)
+    feet.carry(60, carried, 0.0)
+    assert feet.faulty()[1] == is_frozen
+    feet.channels[1].signed = np.full(6, 7.0)  # what froze is no zero
+    feet.carry(30, carried, 0.0)
+    assert feet.faulty()[1]
+
 
 def test_a_turned_sensor_is_withheld_after_two_results_and_used_again_when_right():
-    robot = Resting()
-    left, right = robot.bodies
-    robot.rest(8.0)
-    assert not robot.faults.found and not robot.faults.is_faulty(left)
-    robot.turn(True)
-    robot.rest(20.0, moves=True)
+    true = TrueRobot('g1', seed=1)
+    model = true.model
+    capture = true.capture(('left', 'right'), NOISE, positions=model.posture('stand'))
+    robot = Watched(model, model.config.wrench_sensors, 9.81 * model.mass)
+
+    def turn(sign):
+        """Turn the left sensor upside down, or back."""
+        for channel, wrench in zip(robot.channels, capture.wrenches):
+            channel.filtered = wrench.copy()
+        robot.channels[0].filtered[[1, 2, 4, 5]] *= sign
+    turn(1.0)
+    robot.rest(8.0, capture)
+    assert not robot.faults.found and robot.faulty() == [False, False]
+    turn(-1.0)
+    robot.rest(20.0, capture, moves=True)
     assert not robot.faults.found  # only while it rests
-    robot.rest(40.0)
-    assert robot.faults.found and robot.faults.is_faulty(left)
-    assert not robot.faults.is_faulty(right)
+    robot.rest(40.0, capture)
+    assert robot.faults.found and robot.faulty() == [True, False]
     level, message, _ = robot.faults.report()
     assert level == DiagnosticStatus.ERROR
     name = robot.channels[0].name
     assert f"withheld: the sensor '{name}' is mounted turned by 180 deg" in message
-    robot.turn(False)
-    robot.rest(40.0)
+    turn(1.0)
+    robot.rest(40.0, capture)
     assert not robot.faults.found and robot.faults.report()[0] == DiagnosticStatus.OK
