@@ -33,6 +33,7 @@ FLAGS = ('--headless', '--no-sandbox', '--disable-quic', '--no-first-run',
          # A computer without internet.
          '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost')
 SIZE = (1000, 700)
+PATIENCE = 200.0  # of a busy machine, s
 # Drawing without a graphics card takes all the cores there are, frame after frame: a frame now
 # and then (the page takes what is new with a frame), and one whenever a picture is taken, is what
 # these tests need.
@@ -132,7 +133,7 @@ class Browser:
         """Return what can be read."""
         return self._driver.execute_script('return document.body.innerText')
 
-    def until(self, condition, what, timeout=60.0):
+    def until(self, condition, what, timeout=PATIENCE):
         """Wait until something holds, and return it; not while the page is made anew."""
         from selenium.common.exceptions import StaleElementReferenceException
 
@@ -146,7 +147,7 @@ class Browser:
             time.sleep(0.1)
         return found
 
-    def wait_for(self, *words, timeout=60.0):
+    def wait_for(self, *words, timeout=PATIENCE):
         """Wait until the page says something."""
         self.until(lambda: all(word in self.text for word in words), ' '.join(words), timeout)
 

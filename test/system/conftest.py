@@ -48,9 +48,20 @@ def launch(tmp_path: Path, observer: Any) -> Iterator[Callable[..., Launched]]:
         launched.end()
 
 
+def paced(directory: Path, real_time_factor: float) -> tuple[str, ...]:
+    """Return words with which a simulation sends a fifth of the messages, at another pace."""
+    file = package_share() / 'config' / 'simulator.yaml'
+    params = changed_parameters(file, directory, real_time_factor=real_time_factor, rate=100.0)
+    return f'simulator_params:={params}', 'seed:=1'
+
+
 @pytest.fixture
 def brisk(tmp_path: Path) -> tuple[str, ...]:
-    """Return words with which a simulation takes half the time and a fifth of the messages."""
-    file = package_share() / 'config' / 'simulator.yaml'
-    params = changed_parameters(file, tmp_path, real_time_factor=2.0, rate=100.0)
-    return f'simulator_params:={params}', 'seed:=1'
+    """Return words for twice the pace of reality: of nodes that may be late."""
+    return paced(tmp_path, 2.0)
+
+
+@pytest.fixture
+def steady(tmp_path: Path) -> tuple[str, ...]:
+    """Return words for a pace at which none that commands is late on a busy machine."""
+    return paced(tmp_path, 0.6)

@@ -196,7 +196,7 @@ def standing_com_error(model):
 
 
 def test_a_robot_is_calibrated_while_gravity_compensation_is_on(
-        launch, observer, brisk, tmp_path):
+        launch, observer, steady, tmp_path):
     # On its feet: the torso's tendons are not driven by trajectories of joints with efforts.
     params = changed_parameters(
         CONFIG / 'demo' / 'calibration.yaml', tmp_path, poses=6, candidates=24,
@@ -204,7 +204,7 @@ def test_a_robot_is_calibrated_while_gravity_compensation_is_on(
     efforts = observer.keep(JointState, 'gravity_compensation/effort')
     diagnostics = observer.keep(DiagnosticArray, '/diagnostics')
     launch('gravity_simulation.launch.xml', 'trajectory_rate:=100.0', 'hidden:=masses',
-           'respawn:=none', *brisk)
+           'respawn:=none', *steady)
     observer.until(lambda: efforts and any(efforts[-1].effort), 'efforts')
     launch('calibration.launch.xml', 'robot:=biped', 'move:=true', 'use_sim_time:=true',
            f'directory:={tmp_path}', f'com_calibrator_params:={params}',

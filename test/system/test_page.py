@@ -33,7 +33,8 @@ from biped_com_ros.core.model.resources import package_share  # noqa: E402, I100
 from biped_com_ros.core.model.robot import RobotModel  # noqa: E402, I100
 from lifecycle_msgs.msg import State  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
-from support.page_stage import BystanderRobot, MODEL, Processes  # noqa: E402
+from support.launched import Processes  # noqa: E402
+from support.page_stage import BystanderRobot, MODEL  # noqa: E402
 
 COMPOSED = ('wrench_aggregator', 'com_estimator', 'zmp_monitor',
             'gravity_compensation', 'torso_controller')
@@ -359,8 +360,11 @@ def stop(browser, robot):
 def test_balancing_is_refused_with_the_remedy_and_begins_and_ends_with_it(live):
     browser, robot = live
     retry(lambda: on_its_feet(browser, robot), times=3)
-    browser.press('Keep the balance')
-    browser.wait_for("set the parameter 'feedback' to true")
+
+    def refused():
+        browser.press('Keep the balance')
+        browser.wait_for("set the parameter 'feedback' to true", timeout=30.0)
+    retry(refused)
     assert robot.gait() == 'standing' and not browser.button('Stop balancing')
     robot.set_parameter('gait_player', 'feedback', True)
     browser.press('Keep the balance')

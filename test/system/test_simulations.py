@@ -29,7 +29,7 @@ import numpy as np
 import pytest
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64, Float64MultiArray, String
-from support.launched import changed_parameters, LIMIT
+from support.launched import LIMIT
 from support.observer import common, stamp, vectors
 import yaml
 
@@ -98,12 +98,8 @@ class Walk:
         return np.array([message.data for message in self._forces])
 
 
-def test_a_step_and_a_walk_with_efforts_in_trajectories(launch, observer, tmp_path):
-    """At a pace that a busy machine keeps: nobody may be late."""
-    params = changed_parameters(
-        SHARE / 'config' / 'simulator.yaml', tmp_path, rate=100.0, real_time_factor=0.6)
-    launch('gait_simulation.launch.xml', 'hidden:=masses', 'seed:=1', 'trajectory_rate:=100.0',
-           f'simulator_params:={params}')
+def test_a_step_and_a_walk_with_efforts_in_trajectories(launch, observer, steady):
+    launch('gait_simulation.launch.xml', 'hidden:=masses', 'trajectory_rate:=100.0', *steady)
     walk = Walk(observer)
     moved = walk.play('single_step')
     forces = walk.check()
