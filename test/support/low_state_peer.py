@@ -22,10 +22,11 @@ import sys
 
 from biped_com_ros.nodes.lowstate_bridge.node import LowstateBridge
 import rclpy
-from rclpy.parameter import Parameter
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import Imu, JointState
-from support.ros_rig import NodeRig
+from support.driven_time import DrivenTime
+from support.messages import parameters
+from support.ros_rig import NodeRig, ServedNodes
 
 
 def main():
@@ -35,24 +36,23 @@ def main():
     with open(sys.argv[1]) as file:
         messages = [deserialize_message(bytes.fromhex(line), LowState) for line in file]
     rclpy.init()
-    rig = NodeRig(node=LowstateBridge(parameter_overrides=[
-        Parameter('robot', value='g1_as_sold')]))
-    joints, imus = rig.collect(JointState, 'joint_states', 100), rig.collect(Imu, 'imu', 100)
-    rig.record_statuses()
-    publisher = rig.publisher(LowState, 'lowstate')
-    outputs = [p for p in rig.node.publishers if p.topic_name in ('/joint_states', '/imu')]
-    rig.until(lambda: all(p.get_subscription_count() for p in outputs), what='the peer')
-    for message in messages:
-        publisher.publish(message)
-        rig.spin(0.02)
-    rig.until(lambda: 'motors' in rig.statuses, what='diagnostics')
-    rig.spin(1.5)
-    print(json.dumps({
-        'serialized': [bytes(serialize_message(message)).hex() for message in messages],
-        'positions': [dict(zip(m.name, m.position)) for m in joints],
-        'gyroscope': [m.angular_velocity.z for m in imus],
-        'statuses': {name: text for name, (_, text) in rig.statuses.items()}}))
-    rig.close()
+    with DrivenTime() as ServedNodes.time:
+        rig = NodeRig(node=LowstateBridge(parameter_overrides=parameters(robot='g1_as_sold')))
+        joints = rig.collect(JointState, 'joint_states', 100)
+        imus = rig.collect(Imu, 'imu', 100)
+        rig.record_statuses()
+        publisher = rig.publisher(LowState, 'lowstate')
+        rig.spin(0.2)  # publishers look for subscribers ten times a second
+        for message in messages:
+            publisher.publish(message)
+            rig.spin(0.02)
+        rig.spin(2.0)
+        print(json.dumps({
+            'serialized': [bytes(serialize_message(message)).hex() for message in messages],
+            'positions': [dict(zip(m.name, m.position)) for m in joints],
+            'gyroscope': [m.angular_velocity.z for m in imus],
+            'statuses': {name: text for name, (_, text) in rig.statuses.items()}}))
+        rig.close()
     rclpy.shutdown()
 
 
