@@ -177,7 +177,7 @@ def declared(node, command):
         ros_node.destroy_node()
 
 
-@pytest.mark.parametrize('section', ['/**', '/**/{}'])
+@pytest.mark.parametrize('section', [pytest.param('/**', marks=pytest.mark.thorough), '/**/{}'])
 @pytest.mark.parametrize(('file', 'executable', 'files_argument', 'node'), NODES)
 def test_the_file_wins_over_the_launch_file_and_an_argument_over_both(
         tmp_path, plan, file, executable, files_argument, node, section):
@@ -272,7 +272,9 @@ GIVEN = [
       for file in ('bringup', 'simulation'))]
 
 
-@pytest.mark.parametrize(('file', 'given', 'expected'), GIVEN)
+@pytest.mark.parametrize(('file', 'given', 'expected'), [
+    pytest.param(*row, marks=[pytest.mark.thorough] * ('hidden' in row[1] and row[0] != 'demo'))
+    for row in GIVEN])
 def test_a_given_argument_wins_over_the_users_file(plan, users_file, file, given, expected):
     commands = plan(file, **files_arguments(file, users_file), **given)
     for executable, values in expected.items():
@@ -318,8 +320,8 @@ def test_every_argument_of_every_launch_file_is_tested():
     assert unexplained <= {argument for _, argument in declared_ones}
 
 
-@pytest.mark.parametrize('file', [
-    'gazebo', pytest.param('gazebo_gravity', marks=pytest.mark.thorough)])
+@pytest.mark.thorough  # 17 processes
+@pytest.mark.parametrize('file', ['gazebo', 'gazebo_gravity'])
 def test_arguments_reach_the_files_for_gazebo(tmp_path, plan, file):
     @functools.cache
     def made(**given):
