@@ -147,6 +147,7 @@ def test_by_hand_from_captures_to_results_below_the_directory_only(robot, tmp_pa
     assert [path for path in written if tmp_path / 'results' not in (path, *path.parents)] == []
 
 
+@pytest.mark.thorough
 def test_captures_survive_a_restart(make, tmp_path):
     first = make(automatic=False)
     first.take(('left', 'right'))

@@ -130,7 +130,8 @@ def read_bag(bag):
                           for stamp, of, raw in entries if of == topic and stamp in block]
 
 
-@pytest.mark.parametrize('base_source', OF_BASE)
+@pytest.mark.parametrize('base_source', [
+    'imu', pytest.param('filter', marks=pytest.mark.thorough)])
 def test_a_bag_gives_the_same_as_live_to_the_last_bit(tmp_path, base_source):
     with closing(ReplayRig(base_source)) as live:
         live.play((ns, sent.items()) for ns, sent in swaying_robot(COUNT))

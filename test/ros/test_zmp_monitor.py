@@ -69,7 +69,7 @@ def in_the_air(samples):
     return [replace(s, wrenches=np.zeros((2, 6))) for s in samples]
 
 
-@pytest.mark.parametrize('order', [None, 'random'])
+@pytest.mark.parametrize('order', [None, pytest.param('random', marks=pytest.mark.thorough)])
 def test_everything_equals_the_core_to_the_last_bit_whatever_arrives_first(rig, order, samples):
     """So a recording gives the same results as it gave live."""
     rig.play(samples, order=order)
@@ -214,6 +214,7 @@ def test_an_instant_costs_little(robot, samples):
     assert (time.process_time() - start) / 300 < 5e-3
 
 
+@pytest.mark.thorough
 def test_calibrated_inertials_give_what_a_restart_would_give(robot, tmp_path, samples):
     running = robot()
     urdf = with_inertials(running.node.model.urdf, {

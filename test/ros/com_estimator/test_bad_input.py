@@ -17,15 +17,11 @@ from functools import partial
 
 from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
 from biped_com_ros.ros.node import input_watch
-from biped_com_ros.ros.topics.qos import LATCHED
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticStatus
 import numpy as np
 import pytest
-from std_msgs.msg import String
 from support.com_estimator_rig import make_node
-from support.ros_rig import NodeRig
-from support.small_robot import URDF
 from support.stance_motion import RIGHT
 
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
@@ -124,25 +120,6 @@ def test_after_the_clock_was_set_back_the_world_begins_anew(own_rig):
     play(10, 10)
     assert rig.got['com'][-1].header.stamp.sec == 10
     np.testing.assert_allclose(rig.node.last.located.stance.soles_in_world[1], 0.0, atol=1e-9)
-
-
-def test_after_a_broken_urdf_on_the_topic_a_good_one_is_used(files):
-    rig = NodeRig(node=make_node(files(), urdf='topic'))
-    rig.record_statuses()
-    description = rig.peer.create_publisher(String, 'robot_description', LATCHED)
-    try:
-        for broken, text in (
-                (URDF[:-20], 'not well-formed XML'),
-                (URDF.replace('<mass value=', '<mas value='), "<inertial> of link 'trunk'"),
-                (URDF.replace('imu_link', 'imu_lnk'), "unknown frame 'imu_link'")):
-            description.publish(String(data=broken))
-            rig.until(lambda text=text: text in rig.statuses.get('robot', ('', ''))[1], what=text)
-            assert not rig.node.is_built
-        description.publish(String(data=URDF))
-        rig.until(lambda: 'waiting for joint states' in rig.statuses.get('base', ('', ''))[1])
-        assert rig.node.is_built
-    finally:
-        rig.close()
 
 
 @pytest.mark.parametrize(('changes', 'parameters', 'message'), [

@@ -330,6 +330,7 @@ def hang_for(rig, updates):
     return found
 
 
+@pytest.mark.thorough
 def test_on_the_ground_the_offset_follows_the_temperature(own_rig, robot_file):
     rig = own_rig(robot_file=robot_file, bias_tracking=True)
     warming = Warming(rig)
