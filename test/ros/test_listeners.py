@@ -39,7 +39,7 @@ from support.swaying_robot import swaying_robot
 COUNT = 30
 #: Of every node, and not of what it estimates.
 COMMON = ('/diagnostics', '/parameter_events', '/rosout', '/transition_event')
-THOROUGH = pytest.mark.thorough
+pytestmark = pytest.mark.thorough
 
 
 @pytest.fixture(scope='module')
@@ -89,11 +89,9 @@ class Listeners(NodeRig):
 
 
 @pytest.mark.parametrize(('node_class', 'feet', 'values'), [
-    pytest.param(ZmpMonitor, 'sensor', {}, marks=THOROUGH),
-    (ComEstimator, 'sensor', {}),
-    pytest.param(ComEstimator, 'sensor', {'base_source': 'filter'}, marks=THOROUGH),
-    pytest.param(WrenchAggregator, 'sensor', {}, marks=THOROUGH),
-    pytest.param(WrenchAggregator, 'virtual', {}, marks=THOROUGH)])
+    (ZmpMonitor, 'sensor', {}), (ComEstimator, 'sensor', {}),
+    (ComEstimator, 'sensor', {'base_source': 'filter'}), (WrenchAggregator, 'sensor', {}),
+    (WrenchAggregator, 'virtual', {})])
 def test_an_output_does_not_depend_on_other_subscribers(
         recording, tmp_path, node_class, feet, values):
     case = node_class, biped_file(tmp_path, feet), values
