@@ -125,6 +125,7 @@ def tour():
     tour.close()
 
 
+@pytest.mark.thorough
 def test_the_tour_through_the_nodes(tour):
     tour.start()
     count = round(TOUR_PERIOD / DT)

@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-The controller that gets the commands: its joints, its states, and how it is discovered.
+The controller that gets the commands: its joints, its states, how it is discovered, a kill.
 
 The stand-in checks that no effort that it applies is a jump, beginning at zero.
 """
@@ -95,23 +95,19 @@ def test_the_log_names_each_reason_although_another_was_logged_just_before(make,
     assert len(reasons) == len(lines()), logged  # each once
 
 
-def test_a_controller_that_comes_back_with_another_order_gets_nothing(rig, load, order):
+@pytest.mark.parametrize(('options', 'is_reversed', 'texts'), (
+    ({}, True, ("/effort_controller' expects", 'at index 0')),
+    ({'interface': 'position'}, False, ('takes commands of position, not of effort',))))
+def test_a_controller_that_comes_back_as_another_one_gets_nothing(
+        rig, load, order, options, is_reversed, texts):
     load(rig).activate().unload()
-    second = load(rig, order[::-1])
+    second = load(rig, order[::-1] if is_reversed else order, **options)
     second.switch(on=True)
-    rig.reports("/effort_controller' expects", 'at index 0')
+    rig.reports(*texts)
     rig.play(0.3)
     assert second.got_nothing
     second.unload()
     load(rig).activate()
-
-
-def test_a_controller_of_positions_gets_nothing(rig, load):
-    controller = load(rig, interface='position')
-    controller.switch(on=True)
-    rig.reports('takes commands of position, not of effort')
-    rig.play(0.3)
-    assert controller.got_nothing
 
 
 @pytest.mark.parametrize(('state', 'name'), (
@@ -213,17 +209,14 @@ def test_a_subscriber_that_was_known_to_a_predecessor_did_not_come_now(rig):
     assert subscribers.any_in_step(peer)
 
 
-def test_a_required_controller_with_another_order_gets_nothing(make, load, order):
-    rig = make(controller='effort_controller')
-    load(rig, order[::-1], is_active=True)
-    rig.reports("/effort_controller' expects", 'at index 0')
-    assert not rig.commands and not rig.last.any()
-
-
-def test_a_required_controller_in_the_same_order_gets_commands(make, load, order):
+def test_a_required_controller_gets_commands_only_in_the_same_order(make, load, order):
     rig = make(controller='effort_controller', command_joints=order[::-1])
     rig.play(0.3)
     assert not rig.commands  # no controller yet
+    other = load(rig, order, is_active=True)
+    rig.reports("/effort_controller' expects", 'at index 0')
+    assert not rig.commands and not rig.last.any()
+    other.unload()
     load(rig, order[::-1], is_active=True)
     rig.until(lambda: rig.commands and rig.is_balanced(), 'commands')
     rig.until(lambda: np.allclose(rig.commands[-1].data, rig.expected().efforts[::-1], atol=0.01),
@@ -261,3 +254,38 @@ def test_a_controller_that_takes_longer_to_respond_than_between_questions_gets_c
     rig.until(lambda: run_ready(executor) or (rig.commands and rig.is_balanced()), 'commands')
     executor.shutdown()
     slow.destroy_node()
+
+
+@pytest.fixture
+def killed(make, load):
+    """Return a rig whose node was killed while a controller applies its efforts, and both."""
+    rig = make()
+    controller = load(rig, is_active=True)
+    rig.until(lambda: np.any(controller.efforts) and rig.is_balanced(), 'efforts')
+    rig.kill()
+    rig.play(0.3)
+    return rig, controller
+
+
+def test_a_restarted_node_begins_with_the_efforts_that_are_applied(killed):
+    rig, controller = killed
+    count, applied = len(controller.applied), np.abs(controller.efforts).sum()
+    rig.restart()
+    rig.until(lambda: len(controller.applied) > count, 'its first command')
+    assert np.abs(controller.applied[count]).sum() > 0.9 * applied
+    rig.until(rig.is_balanced, 'efforts')
+
+
+def test_a_controller_that_was_restarted_meanwhile_begins_at_zero(killed, load):
+    rig, controller = killed
+    controller.unload()
+    controller = load(rig, is_active=True)
+    rig.restart()
+    rig.until(lambda: np.any(controller.efforts) and rig.is_balanced(), 'efforts')
+
+
+def test_a_restarted_node_without_sensors_ramps_to_zero(killed):
+    rig, controller = killed
+    rig.stand(missing={'joints', 'imu'})
+    rig.restart()
+    rig.until(lambda: not controller.efforts.any(), 'zero')

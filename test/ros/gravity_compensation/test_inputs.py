@@ -53,7 +53,13 @@ FAULTS = {
     'a clock set back': ({'skew': -30.0}, ('stale',))}
 
 
-@pytest.mark.parametrize(('fault', 'texts'), FAULTS.values(), ids=FAULTS)
+QUICK = {'no joint states', 'no IMU', 'a position is NaN', 'a force is NaN', 'upside down',
+         'another frame', 'a dead foot sensor', 'a clock set back'}
+
+
+@pytest.mark.parametrize(('fault', 'texts'), [
+    pytest.param(*row, id=name, marks=() if name in QUICK else pytest.mark.thorough)
+    for name, row in FAULTS.items()])
 def test_efforts_are_held_then_ramp_to_zero_and_come_back(rig, fault, texts):
     count, last = len(rig.efforts), rig.last
     rig.stand(**fault)
@@ -67,21 +73,13 @@ def test_efforts_are_held_then_ramp_to_zero_and_come_back(rig, fault, texts):
     rig.until(rig.is_balanced, 'efforts again')
 
 
-def test_lifting_a_foot_that_cannot_be_lifted_is_refused(rig):
-    """The centre of mass is between the feet: one foot alone would topple."""
-    rig.stand(shares=(1.0, 0.0))
-    rig.until(rig.is_zero, 'zero')
-    rig.reports("centre of pressure of 'left'", 'outside')
-
-
-@pytest.mark.parametrize('rate', (25.0, pytest.param(10.0, marks=pytest.mark.thorough)))
-def test_a_slow_driver_is_not_late(rig, rate):
-    rig.period = 1.0 / rate
-    rig.play(50.0 / rate)  # its rate is learned
+def test_a_slow_driver_is_not_late(rig):
+    rig.period = 0.1
+    rig.play(5.0)  # its rate is learned
     rig.until(rig.is_balanced, 'efforts')
     count = len(rig.efforts)
     rig.statuses.clear()
-    rig.play(20.0 / rate)
+    rig.play(2.0)
     rig.until(lambda: 'effort' in rig.statuses, 'diagnostics')
     assert rig.status()[0] == DiagnosticStatus.OK, rig.status()
     assert len(rig.efforts) >= count + 15
