@@ -52,8 +52,9 @@ def running(rig, module, *arguments):
         print(process.communicate(timeout=20.0)[0])  # beside a failure
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(('number', 'module', 'arguments'), (
-    pytest.param(signal.SIGINT, 'gravity_compensation', (), marks=pytest.mark.thorough),
+    (signal.SIGINT, 'gravity_compensation', ()),
     (signal.SIGTERM, 'suite', ('-p', 'nodes:=[gravity_compensation, wrench_aggregator]'))))
 def test_an_interrupted_process_ramps_to_zero_first(robot, capfd, number, module, arguments):
     """The rig checks that no command is a jump."""

@@ -62,6 +62,7 @@ def test_torques_are_nearer_the_truth(calibrated):
     assert off(calibrated, corrected) < 0.6 * off(calibrated, calibrated.reported)
 
 
+@pytest.mark.thorough
 def test_a_second_calibration_finds_nothing_more(calibrated, tmp_path):
     """Its readings are corrected already; what it writes is applied instead, not once more."""
     model = calibrated.model

@@ -73,6 +73,7 @@ def test_a_robot_on_a_slope_comes_upright_walks_and_returns_to_its_posture(rig):
     assert rig.pitches(rig.trajectories[-1])[-1] == pytest.approx(0.0, abs=1e-6)
 
 
+@pytest.mark.thorough
 def test_without_inputs_the_posture_is_kept_and_they_are_named(make):
     rig = make(SlopeRig, is_stiff=False, feedback=True, feedback_timeout=2.0).until_it_may()
     begin(rig)
@@ -129,7 +130,9 @@ def test_without_foot_wrenches_it_does_not_begin_and_they_are_named(rig):
     begin(rig)
 
 
-@pytest.mark.parametrize('moment', ('stop', 'request', 'planning'))
+@pytest.mark.parametrize('moment', (
+    'stop', pytest.param('request', marks=pytest.mark.thorough),
+    pytest.param('planning', marks=pytest.mark.thorough)))
 def test_a_request_that_is_taken_back_does_not_begin(rig, moment):
     if moment == 'stop':
         rig.pace = 0.0  # inputs do not settle

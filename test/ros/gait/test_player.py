@@ -166,6 +166,7 @@ def test_a_fallen_robot_halts_at_once(rig):
     assert seconds(rig.trajectories[-1])[-1] < 0.8  # lead and ramp
 
 
+@pytest.mark.thorough
 def test_joint_states_that_fall_silent_stop_the_walk(rig):
     rig.begin('walk', 'walking')
     rig.silent.add('joints')
@@ -185,6 +186,7 @@ def test_joints_that_do_not_follow_are_left_where_they_are(make):
     rig.warns('do not follow')
 
 
+@pytest.mark.thorough
 def test_joints_that_are_off_at_the_begin_get_the_same_time_to_follow(make):
     rig = make(follow_tolerance=0.01, follow_time=5.0)
     rig.positions[rig.model.joint_index(rig.model.config.groups['left_leg'][:1])] += 0.03

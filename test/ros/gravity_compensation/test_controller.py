@@ -111,8 +111,9 @@ def test_a_controller_that_comes_back_as_another_one_gets_nothing(
 
 
 @pytest.mark.parametrize(('state', 'name'), (
-    ('inactive', 'controller_manager'), ('active', 'controller_manager'),
-    ('inactive', 'left_arm_manager')))
+    ('inactive', 'controller_manager'),
+    pytest.param('active', 'controller_manager', marks=pytest.mark.thorough),
+    pytest.param('inactive', 'left_arm_manager', marks=pytest.mark.thorough)))
 def test_controller_manager_is_called_for_controllers_that_announce_nothing(
         make, load, state, name):
     """Also one of another name, by remapping."""
@@ -181,6 +182,7 @@ class LateNames:
         return infos
 
 
+@pytest.mark.thorough
 def test_a_controller_whose_name_is_discovered_late_gets_no_step(make, load):
     rig = make()
     LateNames(rig.node, 1.0)

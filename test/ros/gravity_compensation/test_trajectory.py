@@ -107,6 +107,7 @@ def sums_of(messages):
     return [np.abs(message.points[0].effort).sum() for message in messages]
 
 
+@pytest.mark.thorough
 def test_a_deactivated_controller_is_taken_up_where_the_joints_are_then(robot):
     start = robot.at(ELBOW)
     robot.send(trajectory(ELBOW, (3.0, start - 0.5, 0.0)))
