@@ -36,6 +36,7 @@ PARAMETERS = ('robot:=talos', f'effort_rate:={RATE}', 'start_time:=0.3', 'stop_t
 def robot():
     """Return a rig that is a robot only: its own node commands nothing."""
     rig = GravityRig(RobotModel.load('talos'), remap='__node:=idle', autostart=False)
+    rig.is_new = True  # what it publishes before it is discovered is not received
     yield rig
     rig.close()
 

@@ -63,7 +63,7 @@ class GravityRig(NodeRig):
     def __init__(self, model, remap='', **values):
         self.model, self.gravity_model = model, GravityModel(model)
         self.sim_time, self.period, self.has_controller = None, 0.005, False
-        self._is_new = False
+        self.is_new = False
         self.stand()
         self.efforts, self.commands, self.modes, self.wrenches = [], [], [], []
         self.namespace = f'gravity_{next(COUNTER)}'
@@ -81,8 +81,8 @@ class GravityRig(NodeRig):
         limits = self.gravity_model.effort_limits
         index = model.joint_index(values.get('command_joints') or model.actuated_joint_names)
         for kind, topic, receive, qos in (
-                (JointState, 'effort', partial(self._on_efforts, limits), 100),
-                (Float64MultiArray, 'commands', partial(self._on_commands, limits[index]), 100),
+                (JointState, 'effort', partial(self._on_efforts, limits), 1000),
+                (Float64MultiArray, 'commands', partial(self._on_commands, limits[index]), 1000),
                 (WrenchStamped, 'left/wrench', self.wrenches.append, 10),
                 (String, 'support', self.modes.append, LATCHED)):
             self.peer.create_subscription(kind, f'gravity_compensation/{topic}', receive, qos)
@@ -173,8 +173,8 @@ class GravityRig(NodeRig):
         self.play(SETTLED - 1e-9 * (self._now() - self._start), 0.02)
 
     def _on_efforts(self, limits, message):
-        self.check(limits, message.effort, message.effort if self._is_new else self.last)
-        self._is_new = False
+        self.check(limits, message.effort, message.effort if self.is_new else self.last)
+        self.is_new = False
         self.efforts.append(message)
 
     def _on_commands(self, limits, message):
@@ -197,7 +197,7 @@ class GravityRig(NodeRig):
 
     def restart(self):
         """Start the node anew."""
-        self._is_new = True  # it may begin with any efforts
+        self.is_new = True  # it may begin with any efforts
         self.node = GravityCompensation(**self._options)
         self.executor.add_node(self.node)
 
