@@ -394,7 +394,11 @@ def test_settings_that_make_no_sense_end_the_node(parameters, words):
 
 @pytest.mark.parametrize('change, words', [
     ({'attachment_angles_deg': [0.0, 60.0, 120.0, 170.0]}, 'gap of 190 deg'),
+    ({'attachment_angles_deg': [0.0, math.nan, 180.0, 270.0]}, 'attachment_angles_deg'),
+    ({'radius': 0.0}, 'torso.radius is 0, in metres: it must be above 0'),
+    ({'backbone_length': -0.1}, 'torso.backbone_length is -0.1, in metres: it must be above 0'),
     ({'bending_stiffness': -2.6}, "the backbone's stiffness: bending must be positive"),
+    ({'axial_stiffness': 0.0}, 'axial'), ({'torsion_stiffness': math.nan}, 'torsion'),
     ({'max_bend_deg': 0.0}, 'torso.max_bend_deg is 0, in degrees: it must be above 0')])
 def test_torsos_that_make_no_sense_end_the_node(change, words, tmp_path):
     robot = yaml.safe_load((CONFIG.parent / 'robots' / 'biped.yaml').read_text())

@@ -156,6 +156,15 @@ def test_who_falls_for_longer_than_planned_is_stopped(quick):
                 what='the subscription to end')
 
 
+@pytest.mark.thorough
+def test_instability_that_does_not_end_stops_quick_steps_whatever_the_dcm_does(quick):
+    quick.report(*LOST)
+    quick.pass_time(0.3)
+    assert quick.states[-1] == 'walking'
+    quick.report(*LOST)
+    quick.pass_states('stopping')
+
+
 def test_a_fallen_robot_halts_at_once(rig):
     rig.begin('walk', 'walking')
     rig.pass_time(2.6)
