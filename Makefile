@@ -22,7 +22,7 @@ parallel = --numprocesses=3 --dist=worksteal
 # Fast DDS 2.14 spins for ever if a participant is deleted while another one discovers it, and no
 # timeout of Python's ends that: a process in which a test takes so many seconds is ended, its test
 # fails, and another process goes on.
-bounded = -o faulthandler_exit_on_timeout=true -o faulthandler_timeout=600
+bounded = -o faulthandler_exit_on_timeout=true -o faulthandler_timeout=1200
 # Names the slowest, so that one that became slow is noticed.
 slowest = --durations=12 --durations-min=5
 tests = $(pytest) $(slowest) $(parallel) $(bounded) --ignore=test/faults test

@@ -39,7 +39,7 @@ from support.ros_rig import NodeRig
 PERIOD = 0.01
 
 
-class Measured:
+class ReplacedMeasurements:
     """Replaces the measurements."""
 
     has_fallen = Measurements.has_fallen
@@ -98,7 +98,7 @@ def rig():
 
 @pytest.fixture
 def stage(rig, model):
-    return Stage(rig.node, model, Measured(), 'none')
+    return Stage(rig.node, model, ReplacedMeasurements(), 'none')
 
 
 def play(stage, rig, commands, until, steps=20000):

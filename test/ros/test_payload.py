@@ -44,7 +44,7 @@ class FedEstimator(PlantRig):
                      for foot in self.model.config.feet]
         self.spin(0.2)  # publishers look for subscribers ten times a second
 
-    def send_feet(self, stamp, seen):
+    def send_feet(self, stamp, observed):
         wrenches, config = self.plant.truth().sole_wrenches, self.model.config
         for publisher, wrench, foot in zip(self.feet, wrenches, config.feet):
             publisher.publish(wrench_stamped(stamp, config.sole_frame(foot), wrench))

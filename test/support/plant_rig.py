@@ -85,25 +85,25 @@ class PlantRig(NodeRig):
             self.publisher(WrenchStamped, f'{foot}_foot/wrench', qos_profile_sensor_data)
             for foot in model.config.feet if has_sensors]
 
-    def send_feet(self, stamp, seen):
+    def send_feet(self, stamp, observed):
         """Publish what the sensors of the feet measure."""
         for publisher, name, values in zip(
-                self._sensors, ('l_ankle_ft', 'r_ankle_ft'), seen.wrenches):
+                self._sensors, ('l_ankle_ft', 'r_ankle_ft'), observed.wrenches):
             publisher.publish(wrench_stamped(stamp, name, self.sign * values))
 
     def play(self, instants, every=1):
         """Let the robot stand, and its drivers publish every so many steps of the simulator."""
         for _ in range(instants):
             for _ in range(every):
-                seen = self.plant.step(self.command)
+                observed = self.plant.step(self.command)
             self.time.advance(every * self.plant.dt)
             stamp = self.peer.get_clock().now().to_msg()
-            self.send_feet(stamp, seen)
-            self._imu.publish(imu(stamp, 'imu_link', seen.imu_quaternions[0],
-                                  seen.angular_velocities[0], seen.linear_accelerations[0]))
+            self.send_feet(stamp, observed)
+            self._imu.publish(imu(stamp, 'imu_link', observed.imu_quaternions[0],
+                                  observed.angular_velocities[0], observed.linear_accelerations[0]))
             self._joints.publish(joint_state(
-                stamp, self.model.joint_names, seen.joint_positions, seen.joint_velocities,
-                seen.joint_efforts if self.with_efforts else ()))
+                stamp, self.model.joint_names, observed.joint_positions, observed.joint_velocities,
+                observed.joint_efforts if self.with_efforts else ()))
             run_ready(self.executor)
 
     def report(self, line, node=None):

@@ -69,11 +69,11 @@ def record(seconds, offset=lambda t: (0.0, 0.0, 0.0), push=None, since=0.0, **op
         report, truth = pipeline.step(pipeline.command(offset(i * dt)))
         if i * dt < since:
             continue
-        seen = pipeline.observation
+        observed = pipeline.observation
         samples.append(RobotSample(
-            10**9 + round(1e9 * seen.time), seen.joint_positions.copy(),
-            seen.joint_velocities.copy(), seen.imu_quaternions[0].copy(),
-            seen.angular_velocities[0].copy(), seen.linear_accelerations[0].copy(),
+            10**9 + round(1e9 * observed.time), observed.joint_positions.copy(),
+            observed.joint_velocities.copy(), observed.imu_quaternions[0].copy(),
+            observed.angular_velocities[0].copy(), observed.linear_accelerations[0].copy(),
             pipeline.wrenches.copy(), pipeline.base, report,
             Pose.from_quaternion(truth.base_quaternion, truth.base_position.copy()),
             truth.base_twist.copy(), truth.com.copy()))

@@ -184,9 +184,9 @@ def test_the_torso_follows_the_tour(launch, observer, tmp_path):
     assert np.ptp(found, axis=0)[:2].max() > 0.01
     assert np.sqrt(((found - expected) ** 2).sum(axis=1).mean()) < 2e-3
     shape, reference = (vectors(messages, 'vector') for messages in (shapes, references))
-    (bend, *_), (wanted, *_) = (part.T for part in common(shape, reference, after=moving))
+    (bend, *_), (required, *_) = (part.T for part in common(shape, reference, after=moving))
     assert np.degrees(bend.max()) > 10.0
-    assert np.degrees(np.sqrt(np.mean((bend - wanted) ** 2))) < 2.0
+    assert np.degrees(np.sqrt(np.mean((bend - required) ** 2))) < 2.0
     # However late messages come, the reference moves no faster than it may.
     when, values = zip(*sorted(reference.items()))
     bend, direction, _ = np.array(values).T

@@ -124,12 +124,12 @@ def test_one_file_only_touches_private_parts_of_ros():
     assert not found, f'use public parts, or put it into {COMPAT}:\n' + '\n'.join(found)
 
 
-def test_nodes_ask_one_module_for_the_time():
+def test_time_comes_from_one_module():
     """So a test drives it; what ends a process and draws in a thread of its own may not wait."""
-    asking = {str(path.relative_to(ROOT / 'biped_com_ros')) for path in sources(
+    found = {str(path.relative_to(ROOT / 'biped_com_ros')) for path in sources(
         'biped_com_ros/ros', 'biped_com_ros/nodes', 'biped_com_ros/demo')
         if re.search(r'time\.(monotonic|perf_counter|time)(_ns)?\(', path.read_text())}
-    assert asking == {'ros/node/clock.py', 'ros/node/executor.py', 'nodes/viewer/node.py',
+    assert found == {'ros/node/clock.py', 'ros/node/executor.py', 'nodes/viewer/node.py',
                       'nodes/viewer/rolling_recording.py'}
 
 

@@ -319,7 +319,7 @@ def test_inputs_that_a_node_creates_later_are_shared_too(company):
 
 def test_nodes_of_a_process_get_each_message_once_and_so_do_others(rig):
     """As everything else: through the middleware, in order, whoever else subscribes."""
-    first, second, got, heard = Node('first'), Node('second'), [], []
+    first, second, got, received = Node('first'), Node('second'), [], []
     out = point_publisher(first, '/out', 'there')
 
     def repeat(stamp_ns, point):
@@ -327,7 +327,7 @@ def test_nodes_of_a_process_get_each_message_once_and_so_do_others(rig):
         out.publish(stamp_ns)
     with shared_subscriptions(SubscriptionPool(rig.node)):
         PointInput(first, '/in', '', repeat, max_age=0.0)
-        PointInput(second, '/in', '', lambda _, point: heard.append(point[0]), max_age=0.0)
+        PointInput(second, '/in', '', lambda _, point: received.append(point[0]), max_age=0.0)
         PointInput(second, '/out', '', lambda _, point: got.append(point[0]), max_age=0.0)
     try:
         publisher, outside = rig.publisher(PointStamped, '/in'), rig.collect(PointStamped, '/out')
@@ -336,7 +336,7 @@ def test_nodes_of_a_process_get_each_message_once_and_so_do_others(rig):
             publisher.publish(PointStamped(
                 header=Header(stamp=stamp_to_msg(number)), point=Point(x=float(number))))
         rig.until(lambda: len(got) == len(outside) == 3, what='all three')
-        assert got == heard == [message.point.x for message in outside] == [1.0, 2.0, 3.0]
+        assert got == received == [message.point.x for message in outside] == [1.0, 2.0, 3.0]
     finally:
         for node in (first, second):
             node.destroy_node()

@@ -52,7 +52,7 @@ def load(talos):
 
 
 @pytest.fixture
-def order(talos):
+def joint_order(talos):
     return list(talos.actuated_joint_names)
 
 
@@ -99,9 +99,9 @@ def test_the_log_names_each_reason_although_another_was_logged_just_before(make,
     ({}, True, ("/effort_controller' expects", 'at index 0')),
     ({'interface': 'position'}, False, ('takes commands of position, not of effort',))))
 def test_a_controller_that_comes_back_as_another_one_gets_nothing(
-        rig, load, order, options, is_reversed, texts):
+        rig, load, joint_order, options, is_reversed, texts):
     load(rig).activate().unload()
-    second = load(rig, order[::-1] if is_reversed else order, **options)
+    second = load(rig, joint_order[::-1] if is_reversed else joint_order, **options)
     second.switch(on=True)
     rig.reports(*texts)
     rig.play(0.3)
@@ -136,10 +136,10 @@ def test_controller_manager_is_called_for_controllers_that_announce_nothing(
     manager.close()
 
 
-def test_an_inactive_controller_beside_the_active_one_interrupts_nothing(rig, load, order):
+def test_an_inactive_controller_beside_the_active_one_interrupts_nothing(rig, load, joint_order):
     controller = load(rig).activate()
     count = len(controller.applied)
-    other = load(rig, order[::-1], name='other_controller')
+    other = load(rig, joint_order[::-1], name='other_controller')
     rig.play(2.5)  # it counts as active by default now, until it announces something
     other.switch(on=False)
     rig.play(0.2)
@@ -211,15 +211,15 @@ def test_a_subscriber_that_was_known_to_a_predecessor_did_not_come_now(rig):
     assert subscribers.any_in_step(peer)
 
 
-def test_a_required_controller_gets_commands_only_in_the_same_order(make, load, order):
-    rig = make(controller='effort_controller', command_joints=order[::-1])
+def test_a_required_controller_gets_commands_only_in_the_same_order(make, load, joint_order):
+    rig = make(controller='effort_controller', command_joints=joint_order[::-1])
     rig.play(0.3)
     assert not rig.commands  # no controller yet
-    other = load(rig, order, is_active=True)
+    other = load(rig, joint_order, is_active=True)
     rig.reports("/effort_controller' expects", 'at index 0')
     assert not rig.commands and not rig.last.any()
     other.unload()
-    load(rig, order[::-1], is_active=True)
+    load(rig, joint_order[::-1], is_active=True)
     rig.until(lambda: rig.commands and rig.is_balanced(), 'commands')
     rig.until(lambda: np.allclose(rig.commands[-1].data, rig.expected().efforts[::-1], atol=0.01),
               'commands')
@@ -237,7 +237,7 @@ def test_a_controller_that_ends_without_a_response_is_called_again(make, load):
 
 
 def test_a_controller_that_takes_longer_to_respond_than_between_questions_gets_commands(
-        make, order):
+        make, joint_order):
     """As on a busy computer; each question made the response to the one before worthless."""
     rig = make(controller='effort_controller')
     slow = Node('effort_controller', namespace=rig.namespace, start_parameter_services=False)
@@ -247,7 +247,7 @@ def test_a_controller_that_takes_longer_to_respond_than_between_questions_gets_c
         slow.create_timer(1.5, lambda: later.done() or later.set_result(None))
         await later
         response.values = [ParameterValue(
-            type=ParameterType.PARAMETER_STRING_ARRAY, string_array_value=order)]
+            type=ParameterType.PARAMETER_STRING_ARRAY, string_array_value=joint_order)]
         return response
     slow.create_service(GetParameters, 'effort_controller/get_parameters', respond,
                         callback_group=ReentrantCallbackGroup())

@@ -31,7 +31,7 @@ def model():
     return RobotModel.load('biped')
 
 
-class StandingRobot:
+class StandingModel:
     """A robot at rest on both feet, and the fusion."""
 
     def __init__(self, model, stands=None):
@@ -47,7 +47,7 @@ class StandingRobot:
 
 @pytest.mark.parametrize('gap', [math.inf, 1.7e9, 0.0])
 def test_a_restart_of_the_base_leaves_no_values_that_are_not_finite(model, gap):
-    robot = StandingRobot(model)
+    robot = StandingModel(model)
     for dt in (gap, *[0.002] * 30, gap, *[0.002] * 30):
         robot.update(dt)
         assert np.isfinite(robot.fused.now()).all()
@@ -60,7 +60,7 @@ def test_a_restart_of_the_base_leaves_no_values_that_are_not_finite(model, gap):
 def test_a_robot_without_posture_stand_has_a_fused_com(model):
     without = RobotModel(replace(model.config, postures={}), model.urdf)
     assert not without.usual_posture().any()
-    robots = [StandingRobot(each, model.posture()) for each in (without, model)]
+    robots = [StandingModel(each, model.posture()) for each in (without, model)]
     for robot in robots:
         for _ in range(100):
             robot.update()
@@ -70,7 +70,7 @@ def test_a_robot_without_posture_stand_has_a_fused_com(model):
 
 
 def test_an_estimate_that_is_not_finite_is_recognised(model):
-    robot = StandingRobot(model)
+    robot = StandingModel(model)
     for i in range(60):
         robot.update(twist=Twist(np.zeros(3), np.full(3, math.nan if i == 30 else 0.0)))
         assert i < 30 or not robot.fused.is_credible or np.isfinite(robot.fused.now()).all()
@@ -86,7 +86,7 @@ def test_an_estimate_recovers_from_readings_that_are_wrong_but_possible(model, s
     That shows only when the robot moves. (Where readings leave a mass that can be true, as with
     seed 4, an external force explains the weight at first, and the mass is found in 20 s.)
     """
-    rng, robot = np.random.default_rng(seed), StandingRobot(model)
+    rng, robot = np.random.default_rng(seed), StandingModel(model)
     fused, restarts = robot.fused, 0
     for _ in range(40):
         state = model.state(model.posture() + rng.uniform(-0.3, 0.3, len(model.joint_names)))
@@ -105,7 +105,7 @@ def test_an_estimate_recovers_from_readings_that_are_wrong_but_possible(model, s
 @pytest.mark.parametrize('is_stated', [True, False])
 def test_the_velocity_is_as_uncertain_as_the_forces(model, is_stated):
     """Wrenches from joint torques push a robot at rest by 2 % of its weight, for a second."""
-    robot, worst = StandingRobot(model), 0.0
+    robot, worst = StandingModel(model), 0.0
     covariance = (0.02 * robot.weight) ** 2 * np.eye(12) if is_stated else None
     for i in range(1500):
         robot.wrenches[:, 0] = 0.01 * robot.weight if i > 1000 else 0.0
@@ -119,7 +119,7 @@ def test_the_velocity_is_as_uncertain_as_the_forces(model, is_stated):
 @pytest.mark.parametrize('begins_at', [0.002, 0.2, 0.4])
 def test_before_the_first_instant_the_robot_did_not_fall(model, begins_at):
     """A simulation begins at 0 s: the first stamp is no time since an instant before."""
-    robot = StandingRobot(model)
+    robot = StandingModel(model)
     for dt in (begins_at, *[0.002] * 300):
         robot.update(dt)
         com, velocity = robot.fused.now()
