@@ -99,8 +99,9 @@ class PlantRig(NodeRig):
             self.time.advance(every * self.plant.dt)
             stamp = self.peer.get_clock().now().to_msg()
             self.send_feet(stamp, observed)
-            self._imu.publish(imu(stamp, 'imu_link', observed.imu_quaternions[0],
-                                  observed.angular_velocities[0], observed.linear_accelerations[0]))
+            self._imu.publish(imu(
+                stamp, 'imu_link', observed.imu_quaternions[0], observed.angular_velocities[0],
+                observed.linear_accelerations[0]))
             self._joints.publish(joint_state(
                 stamp, self.model.joint_names, observed.joint_positions, observed.joint_velocities,
                 observed.joint_efforts if self.with_efforts else ()))

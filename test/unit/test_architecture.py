@@ -130,7 +130,7 @@ def test_time_comes_from_one_module():
         'biped_com_ros/ros', 'biped_com_ros/nodes', 'biped_com_ros/demo')
         if re.search(r'time\.(monotonic|perf_counter|time)(_ns)?\(', path.read_text())}
     assert found == {'ros/node/clock.py', 'ros/node/executor.py', 'nodes/viewer/node.py',
-                      'nodes/viewer/rolling_recording.py'}
+                     'nodes/viewer/rolling_recording.py'}
 
 
 def test_private_parts_are_found():
