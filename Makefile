@@ -24,7 +24,7 @@ parallel = --numprocesses=3 --dist=worksteal
 # fails, and another process goes on.
 bounded = -o faulthandler_exit_on_timeout=true -o faulthandler_timeout=1200
 # Names the slowest, so that one that became slow is noticed.
-slowest = --durations=12 --durations-min=5
+slowest = --durations=20 --durations-min=2
 tests = $(pytest) $(slowest) $(parallel) $(bounded) --ignore=test/faults test
 chapters = $(or $(CHAPTERS),$(DEMO))
 ifneq ($(findstring ',$(ROBOT)$(chapters)),)

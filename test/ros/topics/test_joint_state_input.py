@@ -62,7 +62,7 @@ def test_joints_arrive_in_the_requested_order_without_others(joints):
 
 
 def test_what_comes_over_dds_is_recognised_by_its_bytes(rig, monkeypatch):
-    """Hardly ever compared the slow way: DDS leaves most padding as it was."""
+    """Mostly not compared the slow way: DDS leaves padding as it was, or what the heap has."""
     feed = Feed(rig, JointStateInput, JOINTS, plain=False)
     feed.send(whole((1, 2, 0), extra=('a', 'longer_name')))
 
@@ -71,7 +71,7 @@ def test_what_comes_over_dds_is_recognised_by_its_bytes(rig, monkeypatch):
         slow.append(raw) or compare(self, raw)))
     for _ in range(100):
         feed.send(whole((1, 2, 0), extra=('a', 'longer_name')))
-    assert len(slow) < 10
+    assert len(slow) < 50
     assert feed.source.count == 101
 
 
