@@ -25,7 +25,7 @@ parallel = --numprocesses=3 --dist=worksteal
 bounded = -o faulthandler_exit_on_timeout=true -o faulthandler_timeout=1200
 # Names the slowest, so that one that became slow is noticed.
 slowest = --durations=20 --durations-min=2
-tests = $(pytest) $(slowest) $(parallel) $(bounded) --ignore=test/faults test
+tests = $(pytest) $(slowest) $(bounded)
 chapters = $(or $(CHAPTERS),$(DEMO))
 ifneq ($(findstring ',$(ROBOT)$(chapters)),)
 $(error ROBOT and CHAPTERS must not contain an apostrophe: rename the file)
@@ -84,7 +84,7 @@ test:
 	@$(pytest) $(ARGS)
 else
 test:
-	@$(tests) -m 'not thorough'
+	@$(tests) $(parallel) -m 'not thorough' --ignore=test/faults test
 endif
 
 test-all:
@@ -93,8 +93,12 @@ test-all:
 	$(MAKE) --no-print-directory test-thorough || failed=1; \
 	exit $$failed
 
+# Each of the whole robots that the system's tests start takes a core.
 test-thorough:
-	@$(tests) -m thorough
+	@failed=0; \
+	$(tests) $(parallel) -m thorough --ignore=test/faults --ignore=test/system test || failed=1; \
+	$(tests) --numprocesses=2 --dist=worksteal -m thorough test/system || failed=1; \
+	exit $$failed
 
 # The launch runner is left out: it uses nothing that has an oldest version.
 test-oldest:

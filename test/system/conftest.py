@@ -64,4 +64,4 @@ def brisk(tmp_path: Path) -> tuple[str, ...]:
 @pytest.fixture
 def steady(tmp_path: Path) -> tuple[str, ...]:
     """Return words for a pace at which none that commands is late on a busy machine."""
-    return paced(tmp_path, 0.6)
+    return paced(tmp_path, 0.25)
