@@ -23,9 +23,9 @@ parallel = --numprocesses=3 --dist=worksteal
 # timeout of Python's ends that: a process in which a test takes so many seconds is ended, its test
 # fails, and another process goes on.
 bounded = -o faulthandler_exit_on_timeout=true -o faulthandler_timeout=1200
-# Names the slowest, so that one that became slow is noticed.
+# Names the slowest, so that one that became slow is noticed; the file is for `make mutants`.
 slowest = --durations=20 --durations-min=2
-tests = $(pytest) $(slowest) $(bounded)
+tests = $(pytest) $(slowest) $(bounded) --junitxml=build/$@.xml
 chapters = $(or $(CHAPTERS),$(DEMO))
 ifneq ($(findstring ',$(ROBOT)$(chapters)),)
 $(error ROBOT and CHAPTERS must not contain an apostrophe: rename the file)
@@ -55,7 +55,7 @@ help:
 	@echo "make docs         the documentation as build/doc/index.html"
 	@echo "make bench        what the nodes and the mathematics cost"
 	@echo "make bench-check  what a callback costs: operations, which are judged, and times"
-	@echo "make mutants      which faults of the code the tests find (ARGS='--times FILE', see there)"
+	@echo "make mutants      which faults of the code the tests find (after make test)"
 	@echo "make lint         style, docstrings, licence headers, types"
 	@echo "make setup        only set up the environment for all of these"
 	@echo "make lock         resolve requirements/*.in into the lock files (ARGS=--upgrade)"
@@ -112,7 +112,7 @@ fuzz:
 		$(pytest) test/faults/test_fuzzing.py test/unit/test_any_input.py $(ARGS)
 
 fuzz-check:
-	@$(pytest) test/faults/test_fuzzing.py $(ARGS)
+	@$(pytest) --numprocesses=2 test/faults/test_fuzzing.py $(ARGS)
 
 faults:
 	@$(pytest) test/faults/test_faults.py test/faults/test_two_hosts.py $(ARGS)

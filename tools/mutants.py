@@ -14,13 +14,13 @@
 """
 Which faults of the code the tests find: change one place at a time, and run the tests near it.
 
-    make mutants ARGS='--sample 200 --times build/times.xml'
+    make test && make mutants ARGS='--sample 200'
 
 A mutant changes one comparison, operator, number, condition or returned value of a function in
 `core` or `nodes`. Which ones a sample has depends on their names, not on line numbers, so that two
 versions of the tests are compared on the same mutants. The tests run are those of the files that
 import the mutated module, directly or through others, nearest first, as many as take the time of
-``--seconds`` by the times of a former run (``pytest --junitxml``).
+``--seconds`` by the times of the last `make test`.
 """
 
 from __future__ import annotations
@@ -285,7 +285,8 @@ def main() -> int:
     """Print each mutant with whether it was found, and the share."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--sample', type=int, default=200)
-    parser.add_argument('--times', type=Path, required=True, help='of `pytest --junitxml`')
+    parser.add_argument('--times', type=Path, default=ROOT / 'build' / 'test.xml',
+                        help='of a run of tests, as `pytest --junitxml` writes it')
     parser.add_argument('--seconds', type=float, default=20.0, help='of tests for each mutant')
     parser.add_argument('--jobs', type=int, default=2)
     parser.add_argument('--out', type=Path, default=ROOT / 'build' / 'mutants.json')

@@ -26,6 +26,8 @@ from rclpy.time_source import TimeSource
 
 STEP = 0.005
 """Time between two rounds of callbacks while time passes, s."""
+_MOST_ROUNDS = 10
+"""Of the public executors at one time: a goal that is executed is ready in each of them."""
 
 
 class DrivenTime:
@@ -112,11 +114,15 @@ def run_ready(executor):
     if not hasattr(executor, 'wait_for_ready_callbacks'):  # the EventsExecutor
         executor.spin_until_future_complete(Future(), 0.0)
         return
-    try:
-        while True:
-            handler, _, _ = executor.wait_for_ready_callbacks(timeout_sec=0.0)
-            handler()
-            if handler.exception() is not None:
-                raise handler.exception()
-    except TimeoutException:
-        pass
+    for _ in range(_MOST_ROUNDS):
+        is_idle = True
+        try:
+            while True:
+                handler, _, _ = executor.wait_for_ready_callbacks(timeout_sec=0.0)
+                handler()
+                is_idle = False
+                if handler.exception() is not None:
+                    raise handler.exception()
+        except TimeoutException:  # after each round, also after one with callbacks
+            if is_idle:
+                return
