@@ -112,7 +112,7 @@ fuzz:
 		$(pytest) test/faults/test_fuzzing.py test/unit/test_any_input.py $(ARGS)
 
 fuzz-check:
-	@$(pytest) --numprocesses=2 test/faults/test_fuzzing.py $(ARGS)
+	@$(pytest) test/faults/test_fuzzing.py $(ARGS)
 
 faults:
 	@$(pytest) test/faults/test_faults.py test/faults/test_two_hosts.py $(ARGS)
