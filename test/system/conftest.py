@@ -62,6 +62,12 @@ def brisk(tmp_path: Path) -> tuple[str, ...]:
 
 
 @pytest.fixture
+def real_pace(tmp_path: Path) -> tuple[str, ...]:
+    """Return words for the pace of reality: of a robot whose motion is compared."""
+    return paced(tmp_path, 1.0)
+
+
+@pytest.fixture
 def steady(tmp_path: Path) -> tuple[str, ...]:
     """Return words for a pace at which none that commands is late on a busy machine."""
     return paced(tmp_path, 0.25)
