@@ -173,6 +173,16 @@ class BaseEstimator:
         """Whether the position is held because no sole is in contact."""
         return False
 
+    @property
+    def warning(self) -> str:
+        """What makes the base doubtful, its probable cause and the remedy; '' if nothing does."""
+        return ''
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """What a user may want to know of the estimate, with units, by name."""
+        return {}
+
     def set_sample(self, stamp_ns: int, *sample: Array) -> None:
         """Take the latest sample of the source; its arrays are kept."""
 
@@ -339,9 +349,19 @@ class FilterBase(BaseEstimator):
         return self._is_held
 
     @property
-    def slips(self) -> int:
-        """Return how many times a foot has slipped so far."""
-        return self._filter.slips
+    def filter(self) -> BaseFilter:
+        """What estimates."""
+        return self._filter
+
+    @property
+    def warning(self) -> str:
+        """That IMU, legs and contacts contradict each other."""
+        return self._filter.warning
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """Slides, consistency, what the legs are worth, and the biases of the IMU."""
+        return self._filter.figures
 
     def set_sample(self, stamp_ns: int, *sample: Array) -> None:
         """Take orientation xyzw (4,), angular velocity (3,) and proper acceleration (3,)."""
@@ -363,10 +383,15 @@ class FilterBase(BaseEstimator):
         if contacts is None:
             contacts = self._lowest_soles.update(self._filter.soles_from_imu(state))
         found = self._filter
-        if not found.is_started and not any(contacts):
-            self.problem = 'waiting for the first contact of a foot'
-            return None
+        if not found.is_started:
+            self.problem = found.starting_problem(state, contacts) if any(contacts) else (
+                'waiting for the first contact of a foot')
+            if self.problem:
+                return None
         base = found.update(stamp_ns, state, contacts, wrenches)
+        if found.imu_problem:
+            self.problem = found.imu_problem
+            return None
         self._is_held = base.restarted and not any(contacts)
         return LocatedState(
             stamp_ns, state.in_world(base.pose, found.sole_placements), found.stance,

@@ -18,14 +18,18 @@ Anchors are the centres of pressure, not the origins of the soles: a foot that l
 rolls, and leaves from its toes turns about its centre of pressure, which is at rest, while the
 origin of the sole rises and falls. A foot slides more easily the less it carries, and the faster
 it turns the more an error of the centre of pressure matters: its anchor moves at random
-accordingly. Just after its touch-down a foot sinks in and rises again, by millimetres within a
-tenth of a second: meanwhile its height counts little. Where an innovation is too large the foot
-has slipped, and its anchor is put where it is now. Feet that all seem to slip for long show that
-the velocity is wrong: it is taken from them.
+accordingly.
+
+How well the legs tell where the feet are is learnt (`leg_noise`), and what the IMU does between
+its samples is taken from their differences (`imu_readings`), since robots differ in both by a
+factor of ten. No measurement is rejected: one that is too far off counts the less. A foot that
+slides (`slides`) is not at rest, and its anchor goes with it. Feet that all seem to slide for long
+show that the velocity is wrong: it is taken from them.
 
 The filter needs each sample of the IMU, and the wrenches of the feet at the instants of the
 joints. While the robot stands still, with all feet in contact, the bias of the gyroscope is
-measured: nothing else shows the part of it that turns the heading.
+measured, since nothing else shows the part of it that turns the heading, and the units and axes
+of the IMU are checked (`rest`).
 """
 
 from __future__ import annotations
@@ -43,30 +47,39 @@ from biped_com_ros.core.model.frames import ROOT
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.state.external_odometry import ExternalOdometry, ExternalSettings
 from biped_com_ros.core.state.foot_pressure import FootPressure
-from biped_com_ros.core.state.imu_readings import ImuReadings
+from biped_com_ros.core.state.imu_readings import ImuInterval, ImuReadings
 from biped_com_ros.core.state.invariant_filter import (
     ATTITUDE, ImuNoise, InvariantFilter, POSITION, VELOCITY)
+from biped_com_ros.core.state.leg_noise import LegNoise
 from biped_com_ros.core.state.leg_odometry import twist_from_stance
+from biped_com_ros.core.state.rest import (
+    GyroBias, imu_problem, StandingMean, StandingWindow, starting_problem)
+from biped_com_ros.core.state.slides import SlideDetector
 from biped_com_ros.core.state.stance import Stance, Twist
-from biped_com_ros.core.state.still_window import StillWindow
 import numpy as np
 import pinocchio as pin
 
-#: Share of the weight below which a foot slides the more easily, and how much at most.
-_FULL_GRIP, _LEAST_GRIP = 0.2, 100.0
+#: Share of the weight below which a foot moves the more easily, and how much at most.
+_FULL_GRIP, _LEAST_GRIP = 0.8, 1600.0
 #: Share of the weight from which on a foot stands on the floor.
 _STANDS = 0.3
-#: Normalised squares of innovations beyond these show slips, and floors of other heights.
-_SLIP_GATE, _FLOOR_GATE = 16.0, 9.0
+#: Normalised square of the innovation beyond which a floor has another height.
+_FLOOR_GATE = 9.0
 #: Standard deviations at the start: attitude by an orientation or else by the accelerometer, rad;
 #: velocity, m/s.
 _ORIENTED, _LEVELLED, _STARTING_SPEED = 0.02, 0.1, 0.2
+#: Standard deviations of what a robot may do unseen, per second: m/s and rad/s.
+_WANDERING, _TURNING = 0.2, 0.1
 #: Standard deviation of the velocity, m/s, from which on it counts as unknown.
 _LOST = 1.0
 #: And up to which the DCM is known to a few centimetres.
 _KNOWN_SPEED = 0.1
-#: Where all feet contradict the filter for this long they do not slip: its velocity is wrong.
-_LONGEST_SLIP_NS = 300_000_000
+#: Squared innovations per expected ones, over a second, beyond which sensors contradict.
+_CONTRADICTION = 4.0
+#: Where all feet slide for this long they do not: the velocity is wrong.
+_LONGEST_SLIDE_NS = 300_000_000
+#: Deviation of a foot's position by the legs where it gets an anchor, m.
+_PLACED = 5e-4
 _CERTAIN = 1e-6
 
 
@@ -79,16 +92,10 @@ class FilterSettings:
     ----------
     gyro_noise, accelerometer_noise
         Spectral density of the IMU's noise, rad/s/sqrt(Hz) and m/s^2/sqrt(Hz).
-    leg_deviation
-        Standard deviation of a foot's position from the IMU by the joint positions, m.
     slip
         Random walk of a foot that carries the robot, m/sqrt(s).
     rolling
         Random walk of a foot in addition, per speed of its rotation, m/sqrt(s) per rad/s.
-    sinking
-        Random walk in addition along the vertical, since soles and ground give way, m/sqrt(s).
-    settling, settling_time
-        The same just after a touch-down, m/sqrt(s), and the time constant with which it fades, s.
     floor_deviation
         Standard deviation of the height of the floor from the plane z = 0, m; 0 where it is not
         level, as on stairs and slopes.
@@ -101,12 +108,8 @@ class FilterSettings:
 
     gyro_noise: float = 3e-4
     accelerometer_noise: float = 4e-3
-    leg_deviation: float = 5e-4
-    slip: float = 3e-3
-    rolling: float = 6e-3
-    sinking: float = 0.01
-    settling: float = 0.2
-    settling_time: float = 0.05
+    slip: float = 5e-3
+    rolling: float = 1e-2
     floor_deviation: float = 0.005
     odometry_deviation: float = 0.02
     odometry_heading: float = 0.01
@@ -127,8 +130,9 @@ class FilteredBase(NamedTuple):
     R_world_imu, velocity, covariance, gyro_bias_rows
         Attitude, velocity in the world (m/s) and uncertainty of the IMU; see
         :class:`InvariantFilter`.
-    gyro
-        Angular velocity of the IMU along its axes, (3,), rad/s.
+    gyro, gyro_variance
+        Angular velocity of the IMU along its axes, (3,), rad/s, and the variance of the noise of
+        each component.
     acceleration
         Its proper acceleration, (3,), m/s^2.
     restarted
@@ -143,6 +147,7 @@ class FilteredBase(NamedTuple):
     covariance: Array
     gyro_bias_rows: slice
     gyro: Array
+    gyro_variance: float
     acceleration: Array
     restarted: bool
 
@@ -170,6 +175,9 @@ class FilteredBase(NamedTuple):
             self.R_world_imu)
         J[3:, self.gyro_bias_rows] = -R_base_imu
         covariance: Array = J.dot(self.covariance).dot(J.T)
+        # The noise of the gyroscope is in the reading as its bias is.
+        by_noise = J[:, self.gyro_bias_rows]
+        covariance += self.gyro_variance * by_noise.dot(by_noise.T)
         return covariance
 
 
@@ -192,8 +200,12 @@ class BaseFilter:
         The soles after the last update.
     sole_placements
         The same as :attr:`RobotState.sole_placements_in_world`, shape (F, 4, 3).
-    slips
-        Number of slips so far.
+    legs
+        The noise of the legs.
+    slides
+        Which feet slide.
+    imu_problem
+        What is wrong with the IMU, found while the robot stands; '' if nothing.
     external
         Odometry from elsewhere.
 
@@ -209,8 +221,12 @@ class BaseFilter:
         self._jacobians: dict[tuple[int, ...], Array] = {}
         self._pressure = FootPressure(
             [foot.polygon for foot in model.config.feet.values()], model.mass * settings.gravity)
-        self._readings, self._still = ImuReadings(), StillWindow()
-        self.slips = 0
+        self._readings = ImuReadings()
+        self._standing, self._gyro_bias = StandingWindow(), GyroBias()
+        self.legs = LegNoise(len(self._feet))
+        self.slides = SlideDetector(
+            [float(np.ptp(foot.polygon, axis=0).max()) for foot in model.config.feet.values()])
+        self.imu_problem, self._has_problem = '', False
         self.external = ExternalOdometry(_external(settings))
         self.reset()
 
@@ -221,16 +237,17 @@ class BaseFilter:
         self.external.settings = _external(settings)
 
     def reset(self) -> None:
-        """Start at the origin at the next update; the biases stay."""
+        """Start at the origin at the next update; biases and noise stay."""
         self._time_ns: int | None = None
         self._agreed_ns = 0
+        self._standing.reset()
         self.external.reset()
         self._reset_stance()
 
     def _reset_stance(self) -> None:
         self._anchored, self._levelled = [[False] * len(self._feet) for _ in range(2)]
-        self._contact_times = [math.inf] * len(self._feet)
-        self._still.reset()
+        self._travel, self._shifted = np.zeros(3), np.zeros((len(self._feet), 3))
+        self.slides.reset()
 
     def add_reading(self, stamp_ns: int, quaternion: Array, gyro: Array,
                     acceleration: Array) -> None:
@@ -254,30 +271,24 @@ class BaseFilter:
             Environment on each foot in its sole frame, (F, 6), N and N m; None if not measured.
 
         """
-        restarted = self._time_ns is None or not (
-            0 < stamp_ns - self._time_ns <= LONGEST_STEP_NS)
         intervals = self._readings.advance(stamp_ns)
-        elapsed = 0.0 if self._time_ns is None else 1e-9 * (stamp_ns - self._time_ns)
-        self._time_ns = stamp_ns
+        before_ns, self._time_ns = self._time_ns, stamp_ns
+        restarted = before_ns is None or stamp_ns < before_ns
+        elapsed = 0.0
         if restarted:
             self._start(state, in_contact)
         else:
-            walks = self._walks(state)
-            for reading, dt in intervals:
-                self.filter.propagate(reading[:3], reading[3:], dt, walks)
-            restarted = self._is_lost()
-            if restarted:
-                self._go_on(np.zeros(3), 0.5 * _LOST)
+            assert before_ns is not None
+            elapsed = 1e-9 * (stamp_ns - before_ns)
+            restarted = not self._propagate(intervals, state, in_contact)
         shifts = self._pressure.update(wrenches)
-        agrees = self._use_feet(state, in_contact, shifts)
-        self._contact_times = [time + elapsed if touches else 0.0
-                               for time, touches in zip(self._contact_times, in_contact)]
+        agrees = self._use_feet(stamp_ns, elapsed, state, in_contact, shifts)
         if restarted or agrees:
             self._agreed_ns = stamp_ns
-        elif stamp_ns - self._agreed_ns > _LONGEST_SLIP_NS:
+        elif stamp_ns - self._agreed_ns > _LONGEST_SLIDE_NS:
             self._agreed_ns, restarted = stamp_ns, True
             self._go_on(*self._starting_velocity(state, in_contact))
-        self._measure_bias(stamp_ns, state, in_contact)
+        self._check_imu(stamp_ns, state, in_contact)
         if not self.external.is_used:
             return self._place(state, in_contact, restarted)
         if restarted:
@@ -286,6 +297,53 @@ class BaseFilter:
         placed = self._place(state, in_contact, restarted)
         self.external.record(stamp_ns, placed.pose)
         return placed
+
+    def _propagate(self, intervals: Sequence[ImuInterval], state: RobotState,
+                   in_contact: tuple[bool, ...]) -> bool:
+        """Propagate; return False where the velocity does not continue that of before."""
+        before, walks = self.filter.position, self._walks(state)
+        hole = sum([dt for _, dt, _ in intervals if dt > 1e-9 * LONGEST_STEP_NS])
+        if hole:
+            self._start(state, in_contact, hole)
+            return False
+        for reading, dt, unknown in intervals:
+            self.filter.propagate(reading[:3], reading[3:], dt, walks, unknown)
+        self._travel += self.filter.position - before
+        if self._is_lost():
+            self._go_on(np.zeros(3), 0.5 * _LOST)
+            return False
+        return True
+
+    def starting_problem(self, state: RobotState, in_contact: tuple[bool, ...]) -> str:
+        """Return why the filter cannot start from the last sample of the IMU; '' if it can."""
+        sample = StandingMean.of_sample(
+            self._readings.latest, state.placements_in_base(self._frames), in_contact)
+        return starting_problem(sample, self._settings.gravity)
+
+    @property
+    def warning(self) -> str:
+        """That measurements contradict each other, the probable cause and the remedy; or ''."""
+        if self.legs.consistency > _CONTRADICTION:
+            return (f'the feet move by {math.sqrt(self.legs.consistency):.1f} times what IMU and '
+                    'joints allow: their stamps, the frame of the IMU, or joint positions may be '
+                    'wrong, or contacts are those of feet in the air; check clocks and the URDF')
+        if self.slides.is_frequent:
+            return ('feet slide again and again: the floor is slippery, or what carries the robot '
+                    'is not its feet; check contacts and the stamps of joints and IMU')
+        if self._gyro_bias.rejected:
+            return (f'at rest the gyroscope has measured another bias '
+                    f'{self._gyro_bias.rejected} times in turn: the robot turns with its feet, or '
+                    'the bias jumped, which is believed after 5 s')
+        return ''
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """What a user may want to know, with units, by name."""
+        gyro, accelerometer = np.linalg.norm(self.filter.biases, axis=1).tolist()
+        return {'slides': float(self.slides.count),
+                'innovations (1 is right)': self.legs.consistency,
+                'noise of the legs [m sqrt(s)]': max(self.legs.deviations),
+                'gyroscope bias [rad/s]': gyro, 'accelerometer bias [m/s2]': accelerometer}
 
     @property
     def is_started(self) -> bool:
@@ -299,16 +357,30 @@ class BaseFilter:
 
     # -- start
 
-    def _start(self, state: RobotState, in_contact: tuple[bool, ...]) -> None:
-        """Put the mean of the soles in contact at the origin, as leg odometry does."""
+    def _start(self, state: RobotState, in_contact: tuple[bool, ...], hole: float = 0.0) -> None:
+        """
+        Put the mean of the soles in contact at the origin, as leg odometry does.
+
+        After a hole in the samples, s, it is put where it was before, with the heading of then:
+        nothing tells what the robot did meanwhile.
+        """
         R_world_imu, deviation = self._attitude()
+        footprint, known = np.zeros(3), np.full(3, _CERTAIN)  # x, y, heading
+        if hole:
+            heading = yaw_of(self.filter.R_world_imu) - yaw_of(R_world_imu)
+            R_world_imu = pin.exp3(np.array((0.0, 0.0, heading))).dot(R_world_imu)
+            footprint = footprint_position(self.stance.soles_in_world, self.stance.in_contact)
+            known = np.hypot(self.filter.place_deviations,
+                             hole * np.array((_WANDERING, _WANDERING, _TURNING)))
         placed = state.along_world(self._frames, R_world_imu)[1]
-        position = placed[-1, 3] - footprint_position(placed[:-1, 3], in_contact)
+        position = placed[-1, 3] - footprint_position(placed[:-1, 3], in_contact) + footprint
         height = max(self._settings.floor_deviation, _CERTAIN)
         self.filter.R_world_imu = R_world_imu
         velocity, speed = self._starting_velocity(state, in_contact)
+        x, y, heading = known
         self.filter.start(R_world_imu, velocity, position, np.array((
-            (deviation, deviation, _CERTAIN), (speed,) * 3, (_CERTAIN, _CERTAIN, height))))
+            (deviation, deviation, heading), (speed,) * 3, (x, y, height))),
+            footprint if hole else None)
         self._reset_stance()
 
     def _starting_velocity(self, state: RobotState,
@@ -330,15 +402,21 @@ class BaseFilter:
 
     def _attitude(self) -> tuple[Array, float]:
         """Return the attitude by the IMU's orientation, or else by its accelerometer."""
-        quaternion, up = self._readings.orientation, self._readings.values[3:]
+        oriented = self._orientation()
+        if oriented is not None:
+            return oriented, _ORIENTED
+        up = self._readings.values[3:]
+        level = pin.Quaternion.FromTwoVectors(up, np.array((0.0, 0.0, 1.0))).toRotationMatrix()
+        deviation = _LEVELLED + abs(1.0 - float(np.linalg.norm(up)) / self._settings.gravity)
+        return pin.exp3(np.array((0.0, 0.0, -yaw_of(level)))).dot(level), deviation
+
+    def _orientation(self) -> Array | None:
+        """Return the attitude by the IMU itself; None where it has none."""
+        quaternion = self._readings.orientation
         # Drivers without an orientation send zeros, or no rotation.
         if abs(quaternion.dot(quaternion) - 1.0) < 0.05 and quaternion.item(3) != 1.0:
-            return rotation_from_quaternion(quaternion), _ORIENTED
-        gravity = self._settings.gravity
-        if not 0.7 * gravity < math.sqrt(up.dot(up)) < 1.3 * gravity:
-            return np.eye(3), 3.0 * _LEVELLED  # it moves
-        level = pin.Quaternion.FromTwoVectors(up, np.array((0.0, 0.0, 1.0))).toRotationMatrix()
-        return pin.exp3(np.array((0.0, 0.0, -yaw_of(level)))).dot(level), _LEVELLED
+            return rotation_from_quaternion(quaternion)
+        return None
 
     def _is_lost(self) -> bool:
         """Return whether the velocity has become unknown, without any contact for long."""
@@ -349,10 +427,7 @@ class BaseFilter:
 
     def _go_on(self, velocity: Array, deviation: float) -> None:
         """Go on from this place at another velocity with this standard deviation, m/s."""
-        deviations = np.sqrt(np.diag(self.filter.covariance)[:9]).reshape(3, 3)
-        deviations[1] = deviation
-        self.filter.start(
-            self.filter.R_world_imu, velocity, self.filter.position, deviations)
+        self.filter.restart_velocity(velocity, deviation)
         self._reset_stance()
 
     # -- feet
@@ -371,23 +446,21 @@ class BaseFilter:
         # Along the axes of the joint that carries the sole: of a turn only its size matters.
         turns = placements[:, :3].dot(gyro_in_base) + twists[:, 3:]
         variances: list[float] = []  # as Python floats: for a few feet half the time of arrays
-        for share, time, (x, y, z) in zip(
-                self._pressure.shares, self._contact_times, turns.tolist()):
-            slide = min(max((_FULL_GRIP / max(share, 1e-3)) ** 2, 1.0), _LEAST_GRIP)
-            level = (settings.slip * slide) ** 2 + settings.rolling ** 2 * (
-                x * x + y * y + z * z)
-            settling = settings.settling * math.exp(-time / settings.settling_time)
-            variances += (level, level, level + settings.sinking ** 2 + settling ** 2)
+        for share, (x, y, z) in zip(self._pressure.shares, turns.tolist()):
+            grip = min(max((_FULL_GRIP / max(share, 1e-3)) ** 2, 1.0), _LEAST_GRIP)
+            walk = settings.slip ** 2 * grip + settings.rolling ** 2 * (x * x + y * y + z * z)
+            variances += (walk,) * 3
         return np.array(variances)
 
-    def _use_feet(self, state: RobotState, in_contact: tuple[bool, ...], shifts: Array) -> bool:
+    def _use_feet(self, stamp_ns: int, elapsed: float, state: RobotState,
+                  in_contact: tuple[bool, ...], shifts: Array) -> bool:
         """
-        Update with the feet in contact; those that were not before get an anchor.
+        Update with the feet in contact; those that were not before, or slide, get an anchor.
 
         Returns
         -------
         bool
-            False if all feet that have an anchor contradict the filter.
+            False if all feet that are in contact slide.
 
         """
         placed = state.along_world(self._frames, self.filter.R_world_imu)[1]
@@ -395,36 +468,35 @@ class BaseFilter:
         points, moves = np.matmul(shifts, placed[:-1]).transpose(1, 0, 2)
         points -= placed[-1, 3]
         self.filter.move_anchors(moves)
-        held = tuple([foot for foot in self._feet if in_contact[foot] and self._anchored[foot]])
-        slipped: list[int] = []
-        if held and not self._measure(held, points):
-            slipped = [foot for foot in held if not self._measure((foot,), points)]
-            self.slips += len(slipped)
-            for foot in slipped:
-                self._anchored[foot] = False
+        self._shifted += moves
+        slides = self.slides.update(
+            stamp_ns, self._travel.copy(), points - self._shifted, self._pressure.shares,
+            in_contact, math.sqrt(max(np.diag(self.filter.covariance)[VELOCITY][:2])))
+        held = tuple([foot for foot in self._feet
+                      if in_contact[foot] and self._anchored[foot] and not slides[foot]])
+        if held:
+            self._measure(held, points, elapsed)
         for foot, touches in enumerate(in_contact):
             if not touches:
                 self._anchored[foot] = False
-            elif not self._anchored[foot]:
-                self.filter.set_anchor(foot, points[foot], self._settings.leg_deviation ** 2)
+            elif not self._anchored[foot] or slides[foot]:
+                self.filter.set_anchor(foot, points[foot], _PLACED ** 2)
                 self._anchored[foot], self._levelled[foot] = True, False
             elif not self._levelled[foot] and self._pressure.shares[foot] > _STANDS:
                 self._levelled[foot] = True
                 self._measure_height(foot)
-        return not held or len(slipped) < len(held)
+        return bool(held) or not any(in_contact) or not any(slides)
 
-    def _measure(self, feet: tuple[int, ...], points: Array) -> bool:
-        """Update with where feet are; return whether they can be at their anchors."""
+    def _measure(self, feet: tuple[int, ...], points: Array, elapsed: float) -> None:
+        """Update with where feet are: at their anchors."""
         H = self._jacobians.get(feet)
         if H is None:
             H = self._jacobians[feet] = self.filter.anchor_jacobian(feet)
-        innovation = points - self.filter.anchors
-        innovation += self.filter.position
-        if len(feet) < len(innovation):
-            innovation = innovation[list(feet)]
-        return self.filter.update(
-            H, innovation.reshape(-1), self._settings.leg_deviation ** 2,
-            _SLIP_GATE * len(feet))
+        innovation = (points - self.filter.anchors + self.filter.position)[list(feet)]
+        predicted = np.diag(self.filter.predicted(H)).reshape(-1, 3).sum(axis=1).tolist()
+        variances = [self.legs.variance(foot, error, trace, elapsed)
+                     for foot, error, trace in zip(feet, innovation, predicted)]
+        self.filter.update(H, innovation.reshape(-1), np.repeat(variances, 3))
 
     def _measure_height(self, foot: int) -> None:
         """Update with the height of the floor, where it is level, once per step."""
@@ -433,16 +505,29 @@ class BaseFilter:
             self.filter.update(self.filter.height_jacobian(foot), self.filter.anchors[foot, 2:],
                                deviation ** 2, _FLOOR_GATE)
 
-    def _measure_bias(self, stamp_ns: int, state: RobotState,
-                      in_contact: tuple[bool, ...]) -> None:
-        """Update with the bias of the gyroscope while the robot stands still."""
-        measured = self._still.update(
-            stamp_ns, self._readings.values[:3], state.placements_in_base(self._frames),
+    def _check_imu(self, stamp_ns: int, state: RobotState, in_contact: tuple[bool, ...]) -> None:
+        """Compare the IMU with the joints while the robot stands; measure the gyroscope's bias."""
+        mean = self._standing.update(
+            stamp_ns, self._readings.values, state.placements_in_base(self._frames),
             all(in_contact))
+        if mean is None:
+            return
+        oriented = self._orientation()
+        problem = imu_problem(mean, None if oriented is None else oriented[2],
+                              self._settings.gravity)
+        if self.imu_problem and not problem:
+            self.reset()  # what was estimated meanwhile is wrong
+        # One window may have been a motion that joints and contacts do not show.
+        self.imu_problem = problem if self._has_problem else ''
+        self._has_problem = bool(problem)
+        rows, found = self.filter.gyro_bias_rows, self.filter
+        deviation = math.sqrt(max(np.diag(found.covariance)[rows]))
+        measured = self._gyro_bias.measure(mean, found.biases[0], deviation)
         if measured is not None:
-            H = np.zeros((3, self.filter.size))
-            H[:, self.filter.gyro_bias_rows] = np.eye(3)
-            self.filter.update(H, self.filter.biases[0] - measured, StillWindow.DEVIATION ** 2)
+            H, error = np.zeros((3, found.size)), found.biases[0] - measured
+            H[:, rows] = np.eye(3)
+            found.widen_gyro_bias(np.abs(error).max() - 4.0 * deviation)
+            found.update(H, error, GyroBias.DEVIATION ** 2)
 
     # -- result
 
@@ -456,7 +541,7 @@ class BaseFilter:
         self.stance = Stance(self.sole_placements[:, 3], in_contact)
         return FilteredBase(
             Pose(R_world_base, position), -placed[-1, 3], found.R_world_imu, found.velocity,
-            found.covariance, found.gyro_bias_rows, self.gyro,
+            found.covariance, found.gyro_bias_rows, self.gyro, self._readings.gyro_variance,
             self._readings.values[3:] - found.biases[1], restarted)
 
     def twist(self, state: RobotState, base: FilteredBase) -> Twist:

@@ -135,8 +135,8 @@ class InvariantFilter:
         start = _FIRST_ANCHOR + 3 * foot
         return slice(start, start + 3)
 
-    def start(self, R_world_imu: Array, velocity: Array, position: Array,
-              deviations: Array) -> None:
+    def start(self, R_world_imu: Array, velocity: Array, position: Array, deviations: Array,
+              pivot: Array | None = None) -> None:
         """
         Start anew; the biases, which belong to the IMU and not to the place, stay.
 
@@ -146,7 +146,11 @@ class InvariantFilter:
             The estimate.
         deviations
             Standard deviations of the errors of attitude (rad), velocity (m/s) and position (m),
-            along the world's axes, shape (3, 3).
+            along the world's axes, shape (3, 3); of the velocity along the axes of the robot,
+            with which an error of the attitude turns it.
+        pivot
+            Point in the world about which an error of the attitude turns the position, (3,), m,
+            such as the place where the robot stands; by default the position itself.
 
         """
         self.R_world_imu = np.array(R_world_imu)
@@ -156,14 +160,43 @@ class InvariantFilter:
         P[first:, first:] = self.covariance[first:, first:]
         # From errors along the world's axes to those of the group: xi = error + vector x angle.
         J = np.eye(9)
-        J[VELOCITY, ATTITUDE], J[POSITION, ATTITUDE] = skew(velocity), skew(position)
+        J[POSITION, ATTITUDE] = skew(position if pivot is None else pivot)
         P[:9, :9] = (J * deviations.reshape(-1) ** 2).dot(J.T)
         self.covariance = P
+
+    def restart_velocity(self, velocity: Array, deviation: float) -> None:
+        """
+        Use another velocity (3,), m/s, whose components have this standard deviation.
+
+        It is known along the axes of the robot, so that an error of the attitude turns it, too:
+        its error on the group does not depend on that of the attitude.
+        """
+        self.vectors = self.vectors.copy()
+        self.vectors[0] = velocity
+        self.covariance = self.covariance.copy()
+        self.covariance[VELOCITY] = self.covariance[:, VELOCITY] = 0.0
+        self.covariance[VELOCITY, VELOCITY] = deviation ** 2 * self._eye
+
+    @property
+    def place_deviations(self) -> Array:
+        """Standard deviations of x and y, m, and of the heading, rad, along the world's axes."""
+        J = np.zeros((3, 9))
+        J[:2, ATTITUDE], J[:2, POSITION] = -skew(self.position)[:2], self._eye[:2]
+        J[2, 2] = 1.0
+        deviations: Array = np.sqrt(np.diag(J.dot(self.covariance[:9, :9]).dot(J.T)))
+        return deviations
+
+    def widen_gyro_bias(self, deviation: float) -> None:
+        """Add to the uncertainty of the gyroscope's bias, rad/s; nothing below zero."""
+        if deviation > 0.0:
+            self.covariance = self.covariance.copy()
+            self.covariance[self.gyro_bias_rows, self.gyro_bias_rows] += (
+                deviation ** 2 * self._eye)
 
     # -- propagation
 
     def propagate(self, gyro: Array, acceleration: Array, dt: float,
-                  anchor_walks: Array) -> None:
+                  anchor_walks: Array, unknown: tuple[float, float] = (0.0, 0.0)) -> None:
         """
         Propagate over an interval with constant readings.
 
@@ -175,6 +208,8 @@ class InvariantFilter:
             Length of the interval, s.
         anchor_walks
             Variance of the random walk of each anchor along the world's axes, (3 F,), m^2/s.
+        unknown
+            Spectral density of the noise in addition to the IMU's, rad^2/s and m^2/s^3.
 
         """
         half_turn = pin.exp3(0.5 * dt * (gyro - self.biases[0]))
@@ -188,10 +223,10 @@ class InvariantFilter:
         self.vectors[0] += change
         self.vectors[1] += travel
         self.R_world_imu = R_middle.dot(half_turn)
-        self._propagate_covariance(R_middle, middle, dt, anchor_walks)
+        self._propagate_covariance(R_middle, middle, dt, anchor_walks, *unknown)
 
-    def _propagate_covariance(self, R: Array, vectors: Array, dt: float,
-                              anchor_walks: Array) -> None:
+    def _propagate_covariance(self, R: Array, vectors: Array, dt: float, anchor_walks: Array,
+                              unknown_turn: float, unknown_push: float) -> None:
         """Propagate the covariance by the derivative in the middle of the interval."""
         if dt != self._dt:
             self._set_step(dt)
@@ -203,7 +238,8 @@ class InvariantFilter:
         Phi[VELOCITY, self._accelerometer_bias_rows] = -dt * R
         Phi[POSITION, self._accelerometer_bias_rows] = (-0.5 * dt * dt) * R
         P = Phi.dot(self.covariance).dot(Phi.T)
-        P[:biases, :biases] += (dt * self.noise.gyro ** 2) * G.dot(G.T)
+        P[:biases, :biases] += (dt * (self.noise.gyro ** 2 + unknown_turn)) * G.dot(G.T)
+        variances[VELOCITY] = dt * (self.noise.accelerometer ** 2 + unknown_push)
         variances[_FIRST_ANCHOR:biases] = dt * anchor_walks
         P.reshape(-1)[::self.size + 1] += variances
         self.covariance = P
@@ -214,7 +250,6 @@ class InvariantFilter:
         Phi[VELOCITY, ATTITUDE] = dt * skew(self._gravity)
         Phi[POSITION, ATTITUDE] = 0.5 * dt * dt * skew(self._gravity)
         Phi[POSITION, VELOCITY] = dt * self._eye
-        variances[VELOCITY] = dt * noise.accelerometer ** 2
         variances[self.gyro_bias_rows] = dt * noise.gyro_walk ** 2
         variances[self._accelerometer_bias_rows] = dt * noise.accelerometer_walk ** 2
 
@@ -274,6 +309,11 @@ class InvariantFilter:
         return H
 
     # -- measurements
+
+    def predicted(self, H: Array) -> Array:
+        """Return the covariance (k, k) of an innovation without the noise of its measurement."""
+        covariance: Array = H.dot(self.covariance).dot(H.T)
+        return covariance
 
     def update(self, H: Array, innovation: Array, variance: float | Array,
                gate: float = np.inf) -> bool:

@@ -213,7 +213,7 @@ class ComEstimator(RobotNode[ComEstimatorParameters]):
             tuple(self.model.config.feet), () if stance is None else stance.in_contact)
         measured = last is not None and last.located.contacts_measured
         values = {'source': source, 'in contact': in_contact,
-                  'contacts': 'measured' if measured else 'assumed'}
+                  'contacts': 'measured' if measured else 'assumed', **base.figures}
         if missing := self.missing_inputs:
             return ERROR, f'unknown: {waiting_for(missing)}', values
         if base.problem:
@@ -223,6 +223,8 @@ class ComEstimator(RobotNode[ComEstimatorParameters]):
                           'see weight of wrench_aggregator'), values
         if not measured:
             return WARN, self._assumption(in_contact), values
+        if base.warning:
+            return WARN, base.warning, values
         return OK, f'base from {source}; feet in contact: {in_contact}', values
 
     def _assumption(self, in_contact: str) -> str:

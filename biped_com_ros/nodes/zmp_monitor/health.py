@@ -100,13 +100,15 @@ class StabilityHealth:
             return ERROR, f'unknown: {self._base.problem}', values
         if self._monitor.problem:
             return ERROR, self._monitor.problem, values
-        values['level'] = watch.level.name
+        values.update({'level': watch.level.name, **self._base.figures})
         has_contact = last is not None and any(last.located.stance.in_contact)
         if not has_contact and watch.level != Level.FALLEN:
             return WARN, (
                 'no foot on the ground: none carries enough of the weight (contact_engage '
                 f'{self._node.params.contact_engage:g}); if the robot stands, see zmp and weight'
                 ), values
+        if watch.level == Level.STABLE and self._base.warning:
+            return WARN, self._base.warning, values
         reasons = f': {"; ".join(watch.reasons)}' if watch.reasons else ''
         return SEVERITY[watch.level], f'{watch.level.name.lower()}{reasons}', values
 

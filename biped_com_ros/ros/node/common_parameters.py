@@ -64,11 +64,8 @@ class FilterParameters(RobotNodeParameters):
     filter_accelerometer_noise: float = parameter(
         4e-3, 'With base_source filter: spectral density of the noise of the accelerometer',
         'm/s2/sqrt(Hz)', 1e-5, 1.0)
-    filter_leg_deviation: float = parameter(
-        5e-4, "With base_source filter: standard deviation of a foot's position by the joint "
-        'positions', 'm', 1e-5, 0.1)
     filter_slip: float = parameter(
-        3e-3, 'With base_source filter: random walk of a foot that carries the robot',
+        5e-3, 'With base_source filter: random walk of a foot that carries the robot',
         'm/sqrt(s)', 1e-5, 1.0)
     filter_floor_deviation: float = parameter(
         0.005, 'With base_source filter: standard deviation of the height of the floor; 0: it is '

@@ -236,7 +236,7 @@ def test_a_foot_that_slips_does_not_take_the_base_with_it():
     moved = np.linalg.norm(after.base.position - before.base.position)
     sole = after.sole_placements_in_world[1, 3] - before.sole_placements_in_world[1, 3]
     assert np.linalg.norm(sole) > 0.01 > 5.0 * moved
-    assert estimate.base.slips == 1
+    assert estimate.base.filter.slides.count == 1
 
 
 RIGHT_LEG = ('right_hip_roll', 'right_knee', 'right_ankle')
@@ -251,9 +251,7 @@ def displacing(motion, offset, h=1e-6):
     return np.linalg.solve(J, offset)
 
 
-@pytest.mark.parametrize(('settings', 'is_right'), [
-    (NOT_LEVEL, True), (FilterSettings(floor_deviation=0.0, sinking=0.02, settling=0.0), False)])
-def test_a_foot_that_sinks_in_at_its_touch_down_does_not_move_the_base(settings, is_right):
+def test_a_foot_that_sinks_in_at_its_touch_down_does_not_move_the_base():
     """By 6 mm in 20 ms, and it comes up again in the next 100 ms; the other one stands."""
     motion, found = standing(0.6, shares=(1.0, 0.0))
     down = displacing(motion, np.array((0.0, 0.0, -0.006)))
@@ -265,23 +263,33 @@ def test_a_foot_that_sinks_in_at_its_touch_down_does_not_move_the_base(settings,
         return moved_joints(motion, dict(zip(RIGHT_LEG, depth * down)),
                             dict(zip(RIGHT_LEG, speed * down))),
     found = found + changed(standing(0.3, since=0.6)[1], {'joints': sinking})
-    located = feed(estimator(motion.model, settings), found)
+    located = feed(estimator(motion.model), found)
     heights = [state.state.base.position[2] for state in located]
-    moved = np.abs(np.array(heights[300:]) - heights[295]).max()
-    assert moved < 4e-4 if is_right else moved > 1e-3
+    assert np.abs(np.array(heights[300:]) - heights[295]).max() < 4e-4
 
 
-def test_a_wrong_velocity_is_found_out_by_feet_that_never_agree_with_it():
-    """After a shock of the accelerometer; feet that slip for so long would have felled a robot."""
+def test_a_shock_of_the_accelerometer_is_not_believed():
+    """It would change the velocity by 5 m/s; the difference to the samples around it shows it."""
     motion, found = swaying(1.2)
     shock = np.array((300.0, -450.0, 80.0))
     found = changed(found, {'base': lambda ns, q, gyro, acceleration: (
         q, gyro, acceleration + shock)}, 500, 510)
     located = feed(estimator(motion.model), found)
     assert velocity_error(located[249], motion, 0.498) < 0.02
-    assert velocity_error(located[350], motion, 0.7) > 1.0  # not at once: feet may slip
+    assert velocity_error(located[350], motion, 0.7) < 0.05
     assert velocity_error(located[450], motion, 0.9) < 0.05
-    assert [state.restarted for state in located].count(True) == 2  # with the start
+    assert [state.restarted for state in located].count(True) == 1  # the start
+
+
+def test_a_wrong_velocity_is_found_out_by_feet_that_never_agree_with_it():
+    """After a push that no sensor felt: feet that slide for so long would have felled a robot."""
+    motion, found = swaying(1.2)
+    estimate = estimator(motion.model)
+    located = feed(estimate, [sample for sample in found if sample[1] < START + 500 * MS])
+    estimate.base.filter.filter.restart_velocity(np.array((3.0, -2.0, 0.5)), 1e-3)
+    located += feed(estimate, [sample for sample in found if sample[1] >= START + 500 * MS])
+    assert velocity_error(located[252], motion, 0.504) > 1.0
+    assert velocity_error(located[450], motion, 0.9) < 0.05
 
 
 def test_a_swinging_foot_taken_for_one_at_rest_does_not_spoil_the_start():
@@ -307,6 +315,73 @@ def test_without_wrenches_or_contacts_it_goes_on_with_a_growing_covariance():
                    for state in (falling[0], falling[-1]))
     assert last > 2.0 * first and falling[-1].twist is not None
     assert_allclose(falling[-1].twist.linear, motion.base_twist(0.898)[0], atol=5.0 * last ** 0.5)
+
+
+def with_imu(found, change, since_ms=-1, until_ms=10 ** 9):
+    return changed(found, {'base': lambda ns, q, gyro, acceleration: (
+        q, *change(gyro, acceleration))}, since_ms, until_ms)
+
+
+@pytest.mark.parametrize(('change', 'words'), [
+    (lambda gyro, acceleration: (gyro, acceleration / 9.81), 'it is in g'),
+    (lambda gyro, acceleration: (gyro, -acceleration), 'sign is reversed'),
+    (lambda gyro, acceleration: (gyro, 0.01 * acceleration), 'gravity was taken off'),
+])
+def test_nothing_is_estimated_by_an_accelerometer_that_is_wrong(change, words):
+    """And all is well as soon as it is right."""
+    motion, found = standing(1.0)
+    estimate = estimator(motion.model)
+    assert feed(estimate, with_imu(found, change)) == []
+    assert words in estimate.base.problem
+    located = feed(estimate, standing(1.0, since=1.1)[1])
+    assert located and estimate.base.problem == '' and np.isfinite(
+        located[-1].state.base.position).all()
+
+
+def test_a_slow_turn_on_both_feet_does_not_spoil_the_heading():
+    """By 0.1 rad/s for two seconds, which neither joints nor accelerometer show."""
+    motion, found = standing(5.0)
+    found = with_imu(found, lambda gyro, acceleration: (
+        gyro + acceleration / 98.1, acceleration), 2000, 4000)
+    estimate = estimator(motion.model)
+    first, *_, last = feed(estimate, found)
+    turned = Rotation.from_matrix(last.state.base.rotation @ first.state.base.rotation.T)
+    assert turned.as_rotvec() == pytest.approx((0.0, 0.0, 0.2), abs=5e-3)
+    assert np.abs(last.filtered.gyro).max() < 1e-3
+
+
+@pytest.mark.parametrize('keys', [('base',), ()])
+def test_after_a_gap_of_the_joints_it_goes_on_from_where_the_robot_was(keys):
+    """With the IMU it is propagated meanwhile; without, the place is less certain."""
+    motion = SwayingMotion(4)
+    found, _ = steps(motion)
+    state = motion.state(1.6)
+    motion.state = lambda t: state
+    stands = samples(motion, times(1.2, since=1.6), shares=(0.0, 1.0))
+    lost = [sample for sample in stands if sample[0] in keys]
+    gap = START + 1700 * MS, START + 2400 * MS
+    estimate = estimator(motion.model)
+    before = feed(estimate, found + [sample for sample in stands if sample[1] < gap[0]])[-1]
+    after = feed(estimate, [sample for sample in lost if gap[0] <= sample[1] < gap[1]]
+                 + [sample for sample in stands if sample[1] >= gap[1]])[0]
+    moved = after.state.base.position - before.state.base.position
+    turned = after.state.base.rotation @ before.state.base.rotation.T
+    first, last = (np.trace(one.filtered.pose_covariance[:2, :2]) for one in (before, after))
+    assert np.linalg.norm(before.state.base.position) > 0.1 > 5.0 * np.linalg.norm(moved)
+    assert abs(Rotation.from_matrix(turned).as_rotvec()[2]) < 0.02
+    assert after.restarted == (not keys)
+    assert last > first + (0.0 if keys else 0.1 ** 2)
+
+
+def test_the_angular_velocity_is_as_uncertain_as_the_gyroscope_is_noisy():
+    motion, found = standing(2.0)
+    rng = np.random.default_rng(0)
+    found = with_imu(found, lambda gyro, acceleration: (
+        gyro + 0.02 * rng.normal(size=3), acceleration))
+    located = feed(estimator(motion.model), found)[200:]
+    errors = np.array([state.twist.angular for state in located])
+    stated = np.mean([np.diag(state.filtered.twist_covariance)[3:] for state in located], axis=0)
+    assert errors.var(axis=0) == pytest.approx(stated, rel=0.3)
 
 
 def test_the_filter_needs_synchronized_wrenches():

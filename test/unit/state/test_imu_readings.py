@@ -31,7 +31,7 @@ def test_intervals_cover_the_time_once_also_where_a_sample_is_late():
         while arrivals and arrivals[0][0] <= instant:
             ns = arrivals.pop(0)[1]
             readings.add(ns, np.full(6, 1e-9 * ns), LEVEL)  # a rate of t
-        for mean, dt in readings.advance(instant):
+        for mean, dt, _ in readings.advance(instant):
             duration, angle = duration + dt, angle + mean[0] * dt
     assert duration == pytest.approx(0.996, abs=1e-9)
     assert angle == pytest.approx(0.5 * 0.996 ** 2, abs=0.01)
@@ -43,5 +43,5 @@ def test_a_clock_that_is_set_back_begins_anew():
     readings.advance(5000 * MS)
     readings.add(1000 * MS, np.full(6, 2.0), LEVEL)
     assert readings.advance(1000 * MS) == []
-    (mean, dt), = readings.advance(1010 * MS)
+    (mean, dt, _), = readings.advance(1010 * MS)
     assert mean.tolist() == [2.0] * 6 and dt == pytest.approx(0.01)
