@@ -20,11 +20,13 @@ support polygon no torque brings the robot to rest without a step), the tilt of 
 lean: the tilt that it will have soon at its present angular velocity.
 
 While the robot walks by steps that catch it (:mod:`.steps`), both margins vanish all the time and
-mean nothing. Then tilt and lean alone decide.
+mean nothing. Then tilt and lean alone decide. A robot that rocks from foot to foot leans far at
+each step and comes back: its lean counts against how far it leaned at the steps before.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from enum import IntEnum
 import math
@@ -32,6 +34,10 @@ import math
 from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import check_setting
 from biped_com_ros.core.geometry.pose import Array
+
+#: A lean counts as usual after a step, ns, and for about so many seconds; one that is so many times
+#: as far does not come back by itself.
+_STEP_NS, _MEMORY, _FARTHER = nanoseconds(0.5), 4.0, 1.3
 
 
 class Level(IntEnum):
@@ -166,6 +172,27 @@ class Trigger:
         return self.is_set
 
 
+class Rocking:
+    """How far a robot usually leans: its largest lean of the last seconds, until a step ago."""
+
+    def __init__(self) -> None:
+        self._recent: deque[tuple[int, float]] = deque()
+        self._usual = 0.0
+
+    def update(self, ns: int, lean: float) -> float:
+        """Take the lean at a time (ns), rad; return the usual one."""
+        recent = self._recent
+        if recent and ns < recent[-1][0]:
+            recent.clear()
+            self._usual = 0.0
+        recent.append((ns, lean))
+        while recent[0][0] < ns - _STEP_NS:
+            since_ns, before = recent.popleft()
+            faded = self._usual * math.exp(-1e-9 * (recent[0][0] - since_ns) / _MEMORY)
+            self._usual = max(before, faded)
+        return self._usual
+
+
 class FallWatch:
     """
     Determines the level from margins, tilt and lean.
@@ -189,6 +216,7 @@ class FallWatch:
         self._triggers = [Trigger(*values) for values in _trigger_values(thresholds)]
         self._levels = (Level.MARGINAL, Level.MARGINAL, Level.UNSTABLE, Level.UNSTABLE,
                         Level.FALLEN, Level.UNSTABLE)
+        self._rocking = Rocking()
         self.level = Level.STABLE
         self.reasons: tuple[str, ...] = ()
 
@@ -228,6 +256,9 @@ class FallWatch:
             for trigger in self._triggers[:3]:
                 trigger.reset()
         leaning, lean_now = (None if value is None else -value for value in (tilt, lean))
+        if lean is not None:
+            largest, usual = self.thresholds.lean, _FARTHER * self._rocking.update(ns, lean)
+            lean_now = -lean * (largest / usual if usual > largest else 1.0)
         values = (zmp_margin, dcm_margin, dcm_margin, leaning, leaning, lean_now)
         level = Level.STABLE
         for trigger, value, its_level in zip(self._triggers, values, self._levels):

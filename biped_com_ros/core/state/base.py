@@ -190,7 +190,8 @@ class BaseEstimator:
         """Take base_link in a level frame of odometry from elsewhere: (3,), m, and xyzw (4,)."""
 
     def locate(self, stamp_ns: int, state: RobotState, in_contact: tuple[bool, ...] | None,
-               wrenches: Sequence[Sequence[float]] | None = None) -> LocatedState | None:
+               wrenches: Sequence[Sequence[float]] | None = None,
+               loads: Sequence[float] | None = None) -> LocatedState | None:
         """
         Return the state with its base in the world.
 
@@ -204,6 +205,8 @@ class BaseEstimator:
             Measured contacts; None: the lowest soles are assumed to be in contact.
         wrenches
             Environment on each foot in its sole frame, N and N m, where they are measured.
+        loads
+            Normal force on each foot, N, where it is measured.
 
         Returns
         -------
@@ -281,7 +284,8 @@ class ImuBase(BaseEstimator):
         self._quaternion, self._gyro = sample
 
     def locate(self, stamp_ns: int, state: RobotState, in_contact: tuple[bool, ...] | None,
-               wrenches: Sequence[Sequence[float]] | None = None) -> LocatedState | None:
+               wrenches: Sequence[Sequence[float]] | None = None,
+               loads: Sequence[float] | None = None) -> LocatedState | None:
         """Locate by the orientation, propagated by the gyroscope to the time of the state."""
         if not self._check_age(stamp_ns, self._stamp_ns):
             return None
@@ -292,11 +296,11 @@ class ImuBase(BaseEstimator):
             quaternion = turned(quaternion, self._gyro, 1e-9 * ahead_ns)
         R_world_imu = rotation_from_quaternion(quaternion)
         odometry = self._odometry
-        base = odometry.update(state, R_world_imu, in_contact, stamp_ns)
+        base = odometry.update(state, R_world_imu, in_contact, stamp_ns, loads)
         restarted = self._stood_up(base.rotation.item(2, 2))
         if restarted:
             odometry.reset()
-            base = odometry.update(state, R_world_imu, in_contact, stamp_ns)
+            base = odometry.update(state, R_world_imu, in_contact, stamp_ns, loads)
         gyro, weights = self._gyro, odometry.weights
         return LocatedState(
             stamp_ns, state.in_world(base, odometry.sole_placements), odometry.stance,
@@ -374,7 +378,8 @@ class FilterBase(BaseEstimator):
             stamp_ns, Pose.from_quaternion(quaternion, position) @ self._pose_link_base)
 
     def locate(self, stamp_ns: int, state: RobotState, in_contact: tuple[bool, ...] | None,
-               wrenches: Sequence[Sequence[float]] | None = None) -> LocatedState | None:
+               wrenches: Sequence[Sequence[float]] | None = None,
+               loads: Sequence[float] | None = None) -> LocatedState | None:
         """Locate by the filter, which is propagated to the time of the state."""
         if not self._check_age(stamp_ns, self._stamp_ns):
             return None
@@ -415,7 +420,8 @@ class OdometryBase(BaseEstimator):
         self._twist = twist.reshape(2, 3)
 
     def locate(self, stamp_ns: int, state: RobotState, in_contact: tuple[bool, ...] | None,
-               wrenches: Sequence[Sequence[float]] | None = None) -> LocatedState | None:
+               wrenches: Sequence[Sequence[float]] | None = None,
+               loads: Sequence[float] | None = None) -> LocatedState | None:
         """Locate by the odometry, propagated by its twist to the time of the state."""
         if not self._check_age(stamp_ns, self._stamp_ns):
             return None
@@ -457,7 +463,8 @@ class TransformBase(BaseEstimator):
         return self._found is not None
 
     def locate(self, stamp_ns: int, state: RobotState, in_contact: tuple[bool, ...] | None,
-               wrenches: Sequence[Sequence[float]] | None = None) -> LocatedState | None:
+               wrenches: Sequence[Sequence[float]] | None = None,
+               loads: Sequence[float] | None = None) -> LocatedState | None:
         """Locate by the transform at this time."""
         if self._found is None or self._found[0] != stamp_ns:
             self.can_locate(stamp_ns)
@@ -485,7 +492,8 @@ class FixedBase(BaseEstimator):
         self._at_rest = Twist(np.zeros(3), np.zeros(3))
 
     def locate(self, stamp_ns: int, state: RobotState, in_contact: tuple[bool, ...] | None,
-               wrenches: Sequence[Sequence[float]] | None = None) -> LocatedState | None:
+               wrenches: Sequence[Sequence[float]] | None = None,
+               loads: Sequence[float] | None = None) -> LocatedState | None:
         """Locate by the setting."""
         return self._place(stamp_ns, state, self._base, in_contact, lambda _: self._at_rest)
 

@@ -16,7 +16,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 import time
 
 from biped_com_ros.core.constants import nanoseconds
@@ -44,6 +44,8 @@ class ContactHistory:
     revised_ns
         Earliest time, ns, since which :meth:`at` now returns other contacts than before, because
         they arrived late; set it to None once that is taken into account.
+    loads
+        Normal force on each foot as received last, N; None if not measured.
 
     """
 
@@ -55,14 +57,16 @@ class ContactHistory:
         self._valid_until_ns, self._valid_until = 0, 0.0
         self._unstamped: list[tuple[bool, int, float] | None] = [None] * feet
         self.revised_ns: int | None = None
+        self.loads: Sequence[float] | None = None
 
     def set_timeout(self, timeout: float) -> None:
         """Use another timeout, s, from the next contacts on."""
         self._timeout, self._timeout_ns = timeout, nanoseconds(timeout)
 
-    def add(self, stamp_ns: int, in_contact: tuple[bool, ...]) -> None:
-        """Take the contacts of all feet at a time (ns)."""
-        changes = self._changes
+    def add(self, stamp_ns: int, in_contact: tuple[bool, ...],
+            loads: Sequence[float] | None = None) -> None:
+        """Take the contacts of all feet at a time (ns), and their normal forces, N."""
+        changes, self.loads = self._changes, loads
         if changes and stamp_ns < changes[-1][0]:
             changes.clear()  # the clock was set back
         if not changes or in_contact != changes[-1][1]:

@@ -292,7 +292,8 @@ class StateEstimator:
             if contacts.revised_ns is not None:
                 self.base.revise(contacts.revised_ns, contacts.at)
                 contacts.revised_ns = None
-        return self.base.locate(stamp_ns, state, in_contact)
+        return self.base.locate(stamp_ns, state, in_contact,
+                                loads=None if contacts is None else contacts.loads)
 
     def _complete(self, source: int, stamp_ns: int, sample: Any) -> Sequence[LocatedState]:
         """Add a sample and locate the instants that are complete with it."""
@@ -318,7 +319,8 @@ class StateEstimator:
         if not wrenches or None in wrenches:
             return self.base.locate(stamp_ns, state, None)
         in_contact = self._in_contact(samples, wrenches, stamp_ns)
-        located = self.base.locate(stamp_ns, state, in_contact, wrenches)
+        located = self.base.locate(stamp_ns, state, in_contact, wrenches,
+                                   [wrench[2] for wrench in wrenches])
         if located is not None:
             located.wrenches = wrenches
             located.hand_wrenches = samples[self._first_hand:self._probabilities]

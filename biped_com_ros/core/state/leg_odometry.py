@@ -15,12 +15,13 @@
 Leg odometry: the pose of the base from an IMU on any link and the soles on the ground.
 
 The IMU gives ``R_world_imu``, which the joint positions turn into ``R_world_base``. A sole in
-contact does not move, so the position of the base is ``p = anchor - R_world_base p_base_sole``,
-averaged over the soles in contact. When the contacts change, the anchor is set from the
-estimate of that instant: the base never jumps. When a change of contacts arrives late, the
-instants since then are computed again (:meth:`LegOdometry.revise`), so that a foot that was in the
-air has moved nothing. While no sole is in contact the horizontal position is held; the first sole
-to touch the ground is put at the height at which it last stood.
+contact does not move, so the base moves by ``dp = -sum w_i d(R_world_base p_base_sole_i)``. Soles,
+legs and floors give, and a foot rolls while it lands and leaves, so that a sole counts by the
+square of its load, where that is measured; a sole that was in the air an instant before does not
+count yet. When a change of contacts arrives late, the instants since then are computed again
+(:meth:`LegOdometry.revise`), so that a foot that was in the air has moved nothing. While no sole is
+in contact the horizontal position is held; the first sole to touch the ground is put at the height
+at which it last stood.
 """
 
 from __future__ import annotations
@@ -49,10 +50,10 @@ class _Estimate(NamedTuple):
     ----------
     position
         Of the base in the world, (3,), m; None before the first instant.
-    anchor
-        Weighted mean of the soles in contact, in the world, (3,), m.
+    soles_from_base
+        Soles from the base along the axes of the world, (F, 3), m.
     weights
-        Share of each sole in that mean, (F,).
+        Share of each sole in carrying the base, (F,).
     heights
         Height at which each sole last was in contact, (F,), m.
     stance
@@ -61,7 +62,7 @@ class _Estimate(NamedTuple):
     """
 
     position: Array | None
-    anchor: Array
+    soles_from_base: Array
     weights: Array
     heights: Array
     stance: Stance
@@ -73,11 +74,12 @@ class _Estimate(NamedTuple):
 
 
 class _PastInstant(NamedTuple):
-    """A past instant: its stamp, soles from the base, contacts, and the estimate before it."""
+    """A past instant: stamp, soles from the base, contacts, loads, and the estimate before it."""
 
     stamp_ns: int
     soles_from_base: Array
     in_contact: tuple[bool, ...]
+    loads: Sequence[float] | None
     before: _Estimate
 
 
@@ -123,7 +125,7 @@ class LegOdometry:
         self.sole_placements = np.zeros((count, 4, 3))
         stance = Stance(self.sole_placements[:, 3], (False,) * count)
         self._estimate = _Estimate(
-            None, np.zeros(3), np.zeros(count), np.zeros(count), stance)
+            None, np.zeros((count, 3)), np.zeros(count), np.zeros(count), stance)
         self._history: deque[_PastInstant] = deque(maxlen=_HISTORY)
 
     @property
@@ -147,7 +149,8 @@ class LegOdometry:
         self._history.clear()
 
     def update(self, state: RobotState, R_world_imu: Array,
-               in_contact: Sequence[bool] | None = None, stamp_ns: int | None = None) -> Pose:
+               in_contact: Sequence[bool] | None = None, stamp_ns: int | None = None,
+               loads: Sequence[float] | None = None) -> Pose:
         """
         Return the pose of the base in the world.
 
@@ -162,6 +165,9 @@ class LegOdometry:
             if left out.
         stamp_ns
             Time of the state, ns; needed for a later :meth:`revise`.
+        loads
+            Normal force on each sole, (F,), in any unit; all soles in contact count alike if left
+            out.
 
         Raises
         ------
@@ -173,8 +179,9 @@ class LegOdometry:
         soles_from_base = along_world[:-1, 3]
         contacts = self._contacts(soles_from_base, in_contact)
         if stamp_ns is not None:
-            self._history.append(_PastInstant(stamp_ns, soles_from_base, contacts, self._estimate))
-        position = self._advance(soles_from_base, contacts)
+            self._history.append(_PastInstant(
+                stamp_ns, soles_from_base, contacts, loads, self._estimate))
+        position = self._advance(soles_from_base, contacts, loads)
         self.sole_placements = along_world[:-1].copy()
         self.sole_placements[:, 3] += position
         return Pose(R_world_base, position)
@@ -201,7 +208,7 @@ class LegOdometry:
             contacts = contacts_at(instant.stamp_ns) or instant.in_contact
             self._history.append(
                 instant._replace(in_contact=contacts, before=self._estimate))
-            self._advance(instant.soles_from_base, contacts)
+            self._advance(instant.soles_from_base, contacts, instant.loads)
 
     def twist(self, state: RobotState, angular_velocity_in_imu: Array) -> Twist | None:
         """
@@ -272,37 +279,29 @@ class LegOdometry:
                 f'({", ".join(self._feet)}), not {len(measured)}')
         return tuple(measured)
 
-    def _advance(self, soles_from_base: Array, contacts: tuple[bool, ...]) -> Array:
+    def _advance(self, soles_from_base: Array, contacts: tuple[bool, ...],
+                 loads: Sequence[float] | None) -> Array:
         """Use the soles (F, 3) from the base, in axes of the world; return the base's position."""
-        if contacts != self.stance.in_contact or self._estimate.position is None:
-            self._change_stance(soles_from_base, contacts)
         before = self._estimate
-        position = before.position
-        assert position is not None
-        if any(contacts):
-            position = before.anchor - before.weights.dot(soles_from_base)
-        self._estimate = _Estimate(position, before.anchor, before.weights, before.heights,
-                                   Stance(soles_from_base + position, contacts))
-        return position
-
-    def _change_stance(self, soles_from_base: Array, contacts: tuple[bool, ...]) -> None:
-        """Anchor the new stance where the soles that stay in contact put the base."""
-        before, stood = self._estimate, self._estimate.stance.in_contact
-        heights = before.heights
+        weights, heights = _weights(contacts, loads), before.heights
         if before.position is None:
             position = -footprint_position(soles_from_base, contacts)
         elif before.is_airborne:
-            # The posture may have changed in the air, where nothing measures the height.
-            height = _equal_weights(contacts).dot(heights - soles_from_base[:, 2])
-            position = np.array((*before.position[:2], height))
+            position = before.position
+            if any(contacts):
+                # The posture may have changed in the air, where nothing measures the height.
+                height = _equal_weights(contacts).dot(heights - soles_from_base[:, 2])
+                position = np.array((*position[:2], height))
         else:
-            stayed = tuple(was and now for was, now in zip(stood, contacts))
-            weights = _equal_weights(stayed if any(stayed) else stood)
-            position = weights.dot(before.stance.soles_in_world - soles_from_base)
-            heights = np.where(stood, before.stance.soles_in_world[:, 2], heights)
-        weights = _equal_weights(contacts)
-        self._estimate = _Estimate(position, weights.dot(soles_from_base) + position, weights,
-                                   heights, before.stance)
+            stayed = np.sqrt(before.weights * weights)
+            total = float(stayed.sum())
+            shares = stayed / total if total > 0.0 else before.weights
+            position = before.position - shares.dot(soles_from_base - before.soles_from_base)
+            heights = np.where(
+                before.stance.in_contact, before.stance.soles_in_world[:, 2], heights)
+        self._estimate = _Estimate(position, soles_from_base, weights, heights,
+                                   Stance(soles_from_base + position, contacts))
+        return position
 
 
 def _point_velocity(joint: Sequence[Sequence[float]], motion: Sequence[float],
@@ -338,6 +337,17 @@ def twist_from_stance(state: RobotState, in_contact: Sequence[bool]) -> Twist | 
     # The velocity is linear in the sole, so the mean of the soles stands for all of them.
     linear = cross(weights.dot(placements[:, 3]), angular) - weights.dot(twists[:, 0])
     return Twist(linear, angular)
+
+
+def _weights(in_contact: Sequence[bool], loads: Sequence[float] | None) -> Array:
+    """Return shares (F,) of the soles in contact by the squares of their loads."""
+    if loads is not None:
+        squares = np.array([max(load, 0.0) ** 2 if touches else 0.0
+                            for load, touches in zip(loads, in_contact)])
+        total = float(squares.sum())
+        if 0.0 < total < np.inf:
+            return squares / total
+    return _equal_weights(in_contact)
 
 
 def _equal_weights(in_contact: Sequence[bool]) -> Array:

@@ -81,9 +81,14 @@ class StandingMean(NamedTuple):
                    _soles_in_imu(placements)[np.array(in_contact), :, 2].mean(axis=0))
 
     @property
+    def turns(self) -> bool:
+        """Whether the joints turn the IMU."""
+        return bool(np.abs(self.turn).max() > _LARGEST_TURN)
+
+    @property
     def is_at_rest(self) -> bool:
         """Whether the joints neither turn nor move the IMU."""
-        return bool(np.abs(self.turn).max() <= _LARGEST_TURN) and self.moved <= _LARGEST_MOVE
+        return not self.turns and self.moved <= _LARGEST_MOVE
 
 
 class StandingWindow:
@@ -170,7 +175,7 @@ class GyroBias:
         """
         measured: Array = mean.gyro - mean.turn / mean.seconds
         before, self._before = self._before, measured
-        if not mean.is_at_rest or np.abs(mean.gyro).max() > _LARGEST_BIAS:
+        if mean.turns or np.abs(mean.gyro).max() > _LARGEST_BIAS:
             self._before = None
             return None
         if before is None or np.abs(measured - before).max() > _STEADY:

@@ -45,6 +45,7 @@ from biped_com_ros.ros.topics.inputs import (
     BoolInput, ImuInput, Input, JointStateInput, OdometryInput, StampedArrayInput, WrenchInput)
 from biped_com_ros.ros.topics.qos import COMMAND_INPUT
 from biped_com_ros.ros.topics.tf import TransformLookup
+import numpy as np
 from rclpy.node import Node
 
 #: Least thresholds of contact for wrenches from joint torques, as shares of body weight, and s.
@@ -327,8 +328,10 @@ class ContactInputs:
         for source in self.inputs:
             source.timeout = params.contact_timeout
 
-    def _on_contacts(self, stamp_ns: int, values: Array, *_: Array) -> None:
-        self.history.add(stamp_ns, tuple([value > 0.5 for value in values.tolist()]))
+    def _on_contacts(self, stamp_ns: int, values: Array, _: Array, loads: Array) -> None:
+        measured = bool(np.isfinite(loads).all())
+        self.history.add(stamp_ns, tuple([value > 0.5 for value in values.tolist()]),
+                         loads.tolist() if measured else None)
 
     def _on_contact(self, foot: int, stamp_ns: int, value: bool) -> None:
         self.history.add_unstamped(foot, stamp_ns, value)
