@@ -82,7 +82,7 @@ def test_fast_dds_understands_the_profile(tmp_path):
         (file := tmp_path / 'profile.xml').write_text(text)
         return subprocess.run(
             [sys.executable, '-c', PUBLISH], text=True, stdout=subprocess.PIPE, check=True,
-            stderr=subprocess.STDOUT, timeout=60.0,
+            stderr=subprocess.STDOUT, timeout=100.0,
             env={**os.environ, 'FASTRTPS_DEFAULT_PROFILES_FILE': str(file)}).stdout
     assert not output(PROFILE.read_text())
     assert 'XML' in output(PROFILE.read_text().replace('heartbeatPeriod', 'heartBeatPeriod'))

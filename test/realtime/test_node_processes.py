@@ -65,5 +65,5 @@ def test_a_node_with_its_parameter_file_ends_cleanly_on_an_interrupt(name):
     assert call_until_response(watcher, client, request).values[0].string_value == str(YAML)
     watcher.destroy_node()
     process.send_signal(signal.SIGINT)
-    printed, _ = process.communicate(timeout=60.0)
+    printed, _ = process.communicate(timeout=100.0)
     assert process.returncode == 0 and 'Traceback' not in printed, printed

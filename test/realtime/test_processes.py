@@ -63,7 +63,7 @@ class PythonProcess:
 
     def until_printed(self, text):
         while not self._shown or text not in self._shown[-1]:
-            self._shown.append(self.lines.get(timeout=60.0))
+            self._shown.append(self.lines.get(timeout=100.0))
 
     def end(self, number=None):
         """Send a signal, wait; returns (exit code, seconds it took, output)."""

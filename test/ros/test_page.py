@@ -329,6 +329,6 @@ def test_without_viser_it_ends_and_names_the_package(optional, code):
                "import main; sys.exit(main(['--ros-args', '-p', "
                f"'optional:={str(optional).lower()}']))")
     ended = subprocess.run([sys.executable, '-c', program], capture_output=True, text=True,
-                           timeout=60.0, check=False)
+                           timeout=100.0, check=False)
     assert ended.returncode == code, ended.stderr
     assert 'pip install viser' in ended.stderr and 'Traceback' not in ended.stderr

@@ -363,7 +363,7 @@ def test_as_a_process():
         rig.close()
         assert os.getpriority(os.PRIO_PROCESS, process.pid) >= min(os.nice(0) + 10, 19)
         process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=5.0)
+        output, _ = process.communicate(timeout=100.0)
     finally:
         process.kill()
     assert process.returncode == 0, output
@@ -372,7 +372,7 @@ def test_as_a_process():
 
 def test_a_process_that_cannot_start_reports_why():
     process = run_node('-p', 'robot:=bipd')
-    output, _ = process.communicate(timeout=20.0)
+    output, _ = process.communicate(timeout=100.0)
     assert process.returncode == 1
     assert "did you mean 'biped'" in output and 'Traceback' not in output
 

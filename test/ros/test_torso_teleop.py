@@ -181,7 +181,7 @@ def test_a_controller_that_refuses_to_freeze_is_not_shown_as_frozen(terminal):
 def test_what_cannot_work_is_refused_at_once(arguments, text):
     result = subprocess.run(
         [sys.executable, '-m', 'biped_com_ros.nodes.torso_teleop.node', *arguments], text=True,
-        stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=60.0)
+        stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=100.0)
     assert result.returncode == 1
     assert text in result.stderr
     assert 'Traceback' not in result.stderr

@@ -155,7 +155,7 @@ class GravityRig(NodeRig):
     def _now(self):
         return self.peer.get_clock().now().nanoseconds
 
-    def until(self, condition, what='condition', timeout=30.0):
+    def until(self, condition, what='condition', timeout=100.0):
         """Publish and run callbacks until the condition holds."""
         super().until(condition, timeout, what)
 

@@ -46,7 +46,7 @@ def start_node(name, *arguments):
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-def call_until_response(node, client, request, executor=None, timeout=30.0):
+def call_until_response(node, client, request, executor=None, timeout=100.0):
     """
     Call a service of another process and return its response.
 

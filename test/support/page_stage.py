@@ -117,7 +117,7 @@ class BystanderRobot:
         client = self.node.create_client(SetParameters, f'{node}/set_parameters')
         assert client.wait_for_service(20.0), node
         response = self._response(client, SetParameters.Request(
-            parameters=[Parameter(name, value=value).to_parameter_msg()]), timeout=20.0)
+            parameters=[Parameter(name, value=value).to_parameter_msg()]), timeout=100.0)
         assert response and response.results[0].successful, response
         self.node.destroy_client(client)
 

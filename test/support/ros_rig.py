@@ -46,7 +46,7 @@ class ServedNodes:
     time = None
     step_time = STEP
 
-    def until(self, condition, timeout=30.0, what='condition'):
+    def until(self, condition, timeout=100.0, what='condition'):
         """
         Let time pass until the condition holds; fails when it does not.
 

@@ -138,7 +138,7 @@ class Runner:
         """Send a signal; return the exit code and how long the end took, s."""
         start = time.monotonic()
         self.process.send_signal(number)
-        code = self.process.wait(timeout=20)
+        code = self.process.wait(timeout=100)
         return code, time.monotonic() - start
 
     def survivors(self) -> list[str]:

@@ -406,6 +406,6 @@ def test_without_gazebo_the_missing_package_is_named(file):
         pytest.skip('ros_gz_sim is installed')
     result = subprocess.run(
         [sys.executable, '-m', 'biped_com_ros.launch_runner.launch', file], text=True,
-        capture_output=True, check=False, timeout=30.0)
+        capture_output=True, check=False, timeout=100.0)
     assert result.returncode == 2
     assert "package 'ros_gz_sim' was not found; install it" in result.stderr

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.skipif(not shutil.which('make'), reason='there is no ma
 def words(*arguments: str) -> list[str]:
     """Return the words of the last command that make would run."""
     done = subprocess.run(['make', '--dry-run', '--no-print-directory', *arguments], cwd=ROOT,
-                          text=True, capture_output=True, check=True, timeout=30.0)
+                          text=True, capture_output=True, check=True, timeout=100.0)
     return shlex.split(re.sub(r'\\\n', ' ', done.stdout))
 
 

@@ -48,4 +48,4 @@ def start(tmp_path: Path, package: Path) -> Iterator[Start]:
     for runner in runners:
         if runner.process.poll() is None:
             runner.process.terminate()
-            runner.process.wait(timeout=10)
+            runner.process.wait(timeout=100)

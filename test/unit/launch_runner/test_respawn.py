@@ -25,7 +25,7 @@ from support.scripted_launch import node, Start
 
 def test_the_delay_doubles_while_a_process_keeps_failing(start: Start) -> None:
     runner = start(node('fails', 'respawn="true" respawn_delay="0.1" respawn_max_retries="3"'))
-    assert runner.process.wait(timeout=20) == 7
+    assert runner.process.wait(timeout=100) == 7
     assert runner.output.count('process started') == 4
     assert re.findall(r'respawning in (\S+) s', runner.output) == ['0.1', '0.2', '0.4']
 
@@ -36,7 +36,7 @@ def test_the_delay_doubles_while_a_process_keeps_failing(start: Start) -> None:
 def test_what_refuses_its_arguments_is_not_respawned(
         start: Start, script: str, code: int, started: int) -> None:
     runner = start(node(script, 'respawn="true" respawn_delay="0.1" respawn_max_retries="1"'))
-    assert runner.process.wait(timeout=20) == code
+    assert runner.process.wait(timeout=100) == code
     assert runner.output.count('process started') == started
 
 
@@ -44,7 +44,7 @@ def test_a_success_after_respawning_is_a_success(start: Start, tmp_path: Path) -
     mark = tmp_path / 'mark'
     runner = start(f'<executable cmd="test -e {mark} || (touch {mark}; exit 3)" shell="true" '
                    'respawn="true" respawn_max_retries="1"/>')
-    assert runner.process.wait(timeout=20) == 0
+    assert runner.process.wait(timeout=100) == 0
     assert 'exit code 3' in runner.output and 'finished cleanly' in runner.output
 
 

@@ -105,7 +105,7 @@ def serving(**options):
 
 
 def get(port, path='/', **headers):
-    connection = http.client.HTTPConnection('127.0.0.1', port, timeout=20.0)
+    connection = http.client.HTTPConnection('127.0.0.1', port, timeout=100.0)
     connection.putrequest('GET', path, skip_host=True, skip_accept_encoding=True)
     for name, value in ({'Host': f'127.0.0.1:{port}'} | headers).items():
         connection.putheader(name, value)
@@ -171,7 +171,7 @@ def test_messages_and_connections_are_limited():
         with pytest.raises(ConnectionClosed):
             first.send(b'x' * (web.LARGEST_MESSAGE + 1))
             while True:
-                first.recv(timeout=20.0)
+                first.recv(timeout=100.0)
         assert get(port)[0].status == 200
         second.close()
 
@@ -179,7 +179,7 @@ def test_messages_and_connections_are_limited():
 def test_idle_connections_do_not_use_up_the_computer():
     with serving() as (server, _), contextlib.ExitStack() as stack:
         port = server.get_port()
-        idle = [stack.enter_context(socket.create_connection(('127.0.0.1', port), timeout=20.0))
+        idle = [stack.enter_context(socket.create_connection(('127.0.0.1', port), timeout=100.0))
                 for _ in range(web.MOST_CONNECTIONS + 10)]
         closed = 0
         for one in idle[web.MOST_CONNECTIONS:]:
