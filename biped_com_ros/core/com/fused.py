@@ -1,0 +1,638 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+The fused CoM: constants of the robot and its foot sensors by one linear estimate.
+
+The wrenches of the feet and the motion of the model have to balance. About the model's centre of
+mass, along the axes of the base:
+
+    y = (force, moment of the feet) - (rate of the model's momentum, less its weight) = H x + noise
+
+x are errors that stay as they are: mass and first moment of each body, a load on the trunk, and of
+each foot sensor the bias, gains and cross-talk, orientation and place, and the delay of all. With
+their prior deviations the estimate is linear and Gaussian, so that it cannot be worse than the
+URDF in the mean of the robots that these describe. A load is a hypothesis beside the one of none:
+as a prior that is always open it would throw away what the URDF knows.
+
+Rows are means under a triangular window, whose derivative lets the white noise of joint velocities
+cancel: one each 0.2 s while the robot stands, and each 0.1 s while it steps, since steps are what
+tells of heights. The noise of a row comes from second differences of its residuals, in which what
+lasts cancels. While nothing carries the robot, or readings are
+missing, there are no rows: the constants stay, and the place comes from kinematics.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+import math
+
+from biped_com_ros.core.com.carrier import trunk
+from biped_com_ros.core.com.kinematics import com_velocity_along_base
+from biped_com_ros.core.constants import GRAVITY
+from biped_com_ros.core.errors import check_positive
+from biped_com_ros.core.geometry.pose import Array, cross, Pose
+from biped_com_ros.core.geometry.wrench import skew
+from biped_com_ros.core.model.frames import FrameSet
+from biped_com_ros.core.model.robot import RobotModel, RobotState
+from biped_com_ros.core.state.base import LocatedState
+from biped_com_ros.core.state.stance import Twist
+import numpy as np
+import pinocchio as pin
+
+#: Numbers of x that a foot sensor has: bias 6, gains and cross-talk 36, rotation 3, place 3.
+PER_SENSOR = 48
+#: Longest time between two instants, s.
+_LONGEST_STEP = 0.1
+#: Length of a mean, s, and means from one row to the next: while the robot stands, and steps.
+_MEAN, _PER_ROW = 0.02, (10, 5)
+_WINDOWS = tuple(np.array((*range(1, n + 1), *range(n - 1, 0, -1))) / n ** 2 for n in _PER_ROW)
+#: Time after the last step for which it counts as stepping, s.
+_STEPPING = 2.0
+#: Share of the weight that the feet carry at least in a row, and below which a foot is lifted.
+_GROUNDED, _LIFTED = 0.3, 0.05
+#: Factor of the noise while a foot is lifted: errors repeat with the stride.
+_STRIDE = 10.0
+#: Lever of a push from the CoM, m; level force that needs no push, as a share of the weight.
+_PUSH_LEVER, _NO_PUSH = 0.3, 0.007
+#: Spectral density of the acceleration by forces, m^2/s^3: what sensors and pushes leave unknown.
+_UNKNOWN = 1.6e-5
+#: Time over which the noise of the kinematic velocity is measured, s.
+_NOISE_MEMORY = 0.5
+#: Share of its rate of momentum that the model may be wrong.
+_MODEL = 0.01
+#: Level acceleration, m/s^2, and joint speed, rad/s, above which a row is not one of rest.
+_MOVES, _TURNS = 0.03, 0.025
+#: Prior probability of a load, its largest log odds, and random walks of load and bias per root
+#: of a second, as a share.
+_LOADED, _LARGEST_ODDS, _LOAD_DRIFT, _BIAS_DRIFT = 0.5, 12.0, 3e-4, 1e-5
+#: Normalised square of a row beyond which, three times, something was taken or put down.
+_CHANGED = 40.0
+#: Of each of the six numbers of a sensor: where its share of each axis is among its columns.
+_READS = 6 + np.arange(6)[:, np.newaxis] + 6 * np.arange(6)
+#: Levers of moments per force: of biases, and of cross-talk, m.
+_BIAS_LEVER, _TALK_LEVER = 0.03, 0.1
+#: Velocity of a base that no filter states: at rest, m/s, and as a share, since feet and legs give.
+_LEAST_SPEED, _GIVES = 2e-3, 0.1
+#: Share of the robot's mass above which no load is credible.
+_LARGEST_LOAD = 0.5
+#: Least deviations of the seven numbers of a row: moment, vertical and level force; over the weight.
+_LEAST = np.array((1e-5, 1e-5, 1e-5, 1e-4, 5e-3, 5e-3, 5e-3))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FusedComSettings:
+    """
+    Standard deviations of what may be wrong.
+
+    Attributes
+    ----------
+    load_mass, load_moment
+        Of a load, as a share of the robot's mass, and of its first moment about the trunk's CoM
+        over the robot's mass, m.
+    link_mass, link_com
+        Of each link of the URDF: share of its mass, and its centre of mass per axis, m.
+    sensor_bias
+        Of each foot sensor, as a share of the weight (moments: over 0.03 m).
+    sensor_gain, sensor_cross_talk
+        Of each of its axes, and of what an axis has of the others (moments over 0.1 m).
+    sensor_rotation, sensor_frame
+        Of its orientation, rad, and place, m, with the effect of joint offsets.
+    wrench_delay, delay_deviation
+        Delay of the wrenches of the feet, by filters and drivers, and its deviation, s.
+    kinematics
+        Of the CoM by joint offsets and the mounting of the IMU, m: never observable.
+    gravity
+        m/s^2.
+
+    """
+
+    load_mass: float = 0.1
+    load_moment: float = 0.006
+    link_mass: float = 0.08
+    link_com: float = 0.005
+    sensor_bias: float = 0.003
+    sensor_gain: float = 0.02
+    sensor_cross_talk: float = 0.005
+    sensor_rotation: float = 0.003
+    sensor_frame: float = 0.003
+    wrench_delay: float = 0.0045
+    delay_deviation: float = 0.003
+    kinematics: float = 0.0007
+    gravity: float = GRAVITY
+
+    def __post_init__(self) -> None:
+        check_positive('the fused CoM', self, 'gravity')
+        check_positive('the fused CoM', self, *(vars(self).keys() - {'gravity'}), or_zero=True)
+
+
+class _Motion:
+    """
+    Motion of the root from the twist of the base: no IMU is needed.
+
+    Attributes
+    ----------
+    v, rate
+        Pinocchio's velocity with a root that does not move linearly, and acceleration with the
+        proper acceleration of the root, (nv,), of the middle of the last step.
+
+    """
+
+    def __init__(self, model: RobotModel, gravity: float) -> None:
+        root = model.state(np.zeros(len(model.joint_names))).placements_in_base(
+            model.frames(model.frame_names[:1]))[0]
+        self.R_root_base, self.root = root[:3].copy(), root[3].copy()
+        self._up = np.array((0.0, 0.0, gravity))
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the instant before."""
+        self._before: tuple[Array, Array] | None = None
+
+    def update(self, dt: float, state: RobotState, twist: Twist) -> bool:
+        """Update with an instant `dt` after the one before; return whether there is a motion."""
+        v = state.v.copy()
+        v[3:6] = self.R_root_base.dot(twist.angular)
+        before, self._before = self._before, (v, twist.linear)
+        if before is None:
+            return False
+        omega = self.R_root_base.T.dot(0.5 * (v + before[0])[3:6])
+        linear = 0.5 * (twist.linear + before[1])
+        proper = ((twist.linear - before[1]) / dt + cross(omega, linear)
+                  + state.base.rotation.T.dot(self._up))
+        self.v, self.rate = 0.5 * (v + before[0]), (v - before[0]) / dt
+        turning = self.R_root_base.T.dot(self.rate[3:6])
+        proper += cross(turning, self.root) + cross(omega, cross(omega, self.root))
+        self.v[:3], self.rate[:3] = 0.0, self.R_root_base.dot(proper)
+        return True
+
+
+class FusedComEstimator:
+    """
+    Estimates the CoM of a robot that stands or walks.
+
+    Parameters
+    ----------
+    model
+        The robot.
+    settings
+        What may be wrong.
+    carrier
+        Link to which a load is fixed; '' for the trunk.
+
+    Attributes
+    ----------
+    external_force
+        Force on the robot other than at its feet, in the world, (3,), N.
+    is_started
+        Whether there is an estimate.
+
+    """
+
+    def __init__(self, model: RobotModel, settings: FusedComSettings | None = None,
+                 carrier: str = '') -> None:
+        self._model, self.settings = model, settings or FusedComSettings()
+        self._weight = model.mass * self.settings.gravity
+        self._pin = pin.Model(model.pin_model)
+        self._pin.gravity = pin.Motion.Zero()
+        self._data = pin.Data(self._pin)
+        self._motion = _Motion(model, self.settings.gravity)
+        #: The wrenches of virtual feet come from the balance itself: they tell nothing of it.
+        self._is_measured = not any(foot.is_virtual for foot in model.config.feet.values())
+        self._sensors = sensors_in_soles(model)
+        self._set_bodies(carrier or trunk(model))
+        self._prior = self._prior_covariance(carrier or trunk(model))
+        self.reset()
+
+    # -- what is estimated
+
+    def _set_bodies(self, carrier: str) -> None:
+        """Group the links by joint, and by whether foot sensors weigh them; last is the load."""
+        model, config = self._model, self._model.config
+        beyond = {int(i) for foot in config.feet.values() for name in foot.wrench_sensors
+                  for i in model.subtree_links(
+                      config.wrench_sensors[name].link or config.wrench_sensors[name].frame)}
+        groups: dict[tuple[int, bool], list[int]] = {}
+        for i, joint in enumerate(model.frames(model.link_names).joints.tolist()):
+            if model.link_masses[i] > 0.0:
+                groups.setdefault((joint, i not in beyond), []).append(i)
+        self._groups = groups
+        load = int(model.frames((carrier,)).joints[0])
+        self._joints = np.array([joint for joint, _ in groups] + [load])
+        self._weighed = np.repeat([weighed for _, weighed in groups] + [True], 4)
+        self._columns = (10 * (self._joints[:, np.newaxis] - 1) + np.arange(4)).ravel()
+        self._first_sensor = 4 * len(self._joints)
+        self._load = slice(self._first_sensor - 4, self._first_sensor)
+        self._size = self._first_sensor + PER_SENSOR * len(self._sensors) + 1
+        self._bodies = FrameSet([f'body {k}' for k in range(len(self._joints))],
+                                self._joints.tolist(), [Pose.identity()] * len(self._joints))
+
+    def _prior_covariance(self, carrier: str) -> Array:
+        model, s, n = self._model, self.settings, self._size
+        links = model.frames(model.link_names)
+        coms = [pose.apply(com) for pose, com in zip(
+            links.poses_in_joint(), model.link_coms_in_link)]
+        prior = np.zeros((n, n))
+
+        def spread(com: Array, mass: float, moment: float) -> Array:
+            column = np.array((1.0, *com))
+            return (mass ** 2 * np.outer(column, column)
+                    + moment ** 2 * np.diag((0.0, 1.0, 1.0, 1.0)))
+        for k, members in enumerate(self._groups.values()):
+            for i in members:
+                mass = float(model.link_masses[i])
+                prior[4 * k:4 * k + 4, 4 * k:4 * k + 4] += spread(
+                    coms[i], s.link_mass * mass, s.link_com * mass)
+        com = coms[model.link_names.index(carrier)] if carrier in model.link_names else np.zeros(3)
+        self._load_prior = spread(com, s.load_mass * model.mass, s.load_moment * model.mass)
+        units = np.repeat((1.0, _TALK_LEVER), 3)
+        reads = s.sensor_cross_talk * np.outer(units, 1.0 / units) * (1.0 - np.eye(6))
+        reads += s.sensor_gain * np.eye(6)
+        bias = self._weight * np.repeat((1.0, _BIAS_LEVER), 3)
+        of_sensor = np.concatenate((s.sensor_bias * bias, reads.ravel(),
+                                    np.full(3, s.sensor_rotation), np.full(3, s.sensor_frame)))
+        first, count = self._first_sensor, len(self._sensors)
+        prior[range(first, n), range(first, n)] = np.square(
+            (*np.tile(of_sensor, count), s.delay_deviation))
+        self._drift = np.zeros(n)
+        self._drift[self._load] = (_LOAD_DRIFT * model.mass * np.array((1.0, 0.1, 0.1, 0.1))) ** 2
+        for k in range(count):
+            at = first + PER_SENSOR * k
+            self._drift[at:at + 6] = (_BIAS_DRIFT * bias) ** 2
+        return prior
+
+    def reset(self) -> None:
+        """Reset all estimates."""
+        n = self._size
+        #: Of both hypotheses: without a load, and with one.
+        self._x, self._P = np.zeros((2, n)), np.array((self._prior, self._prior))
+        self._P[1][self._load, self._load] = self._load_prior
+        self._log_odds = math.log(_LOADED / (1.0 - _LOADED))
+        self._changes, self._learnt = 0, [0, 0]
+        self._variances: list[Array | None] = [None, None]
+        self._rests: deque[tuple[Array, Array]] = deque(maxlen=3)
+        self._noise = 0.0
+        self.is_started, self._mass = False, float(self._model.mass)
+        self._restart()
+
+    def _restart(self) -> None:
+        """Begin anew after a gap; what has been estimated is kept."""
+        self._motion.reset()
+        self._time = self._mean_time = 0.0
+        self._rows_of_model: deque[tuple[float, Array]] = deque()
+        self._sum: Array | None = None
+        self._count = self._fresh = 0
+        self._calm, self._stepping = _STEPPING, False
+        self._means: deque[tuple[Array, Array, float, float, float]] = deque(
+            maxlen=len(_WINDOWS[0]))
+        self._rests.clear()
+        self._measured: Array | None = None
+        self.external_force, self._correction = np.zeros(3), np.zeros(3)
+        self._late: Array | None = None
+        self._accelerated = np.zeros(3)
+        self._differences: deque[Array] = deque(maxlen=3)
+
+    # -- instants
+
+    def update(self, dt: float, located: LocatedState) -> None:
+        """
+        Update with one instant.
+
+        Parameters
+        ----------
+        dt
+            Time since the one before, s; not positive, or infinite, after a gap.
+        located
+            The robot, with wrenches of the feet where they are measured.
+
+        """
+        state, twist = located.state, located.twist
+        self._located, is_first, self.is_started = located, not self.is_started, True
+        if is_first:
+            self._update_output()
+        self._now = self._by_kinematics()
+        if located.wrenches is None or twist is None or not self._is_measured:
+            self._restart()
+            return
+        if not 0.0 < dt < _LONGEST_STEP or located.restarted:
+            self._restart()
+            dt = 1e-6
+        if not self._motion.update(dt, state, twist):
+            return
+        self._time += dt
+        wrenches = np.array(located.wrenches)
+        self._integrate(dt, self._add(dt, state, wrenches))
+        if self._mean_time - 0.5 * dt <= 0.5 * _MEAN:
+            self._middle = state
+        if self._mean_time >= _MEAN - 1e-6:
+            self._end_mean(len(wrenches))
+
+    def _add(self, dt: float, state: RobotState, wrenches: Array) -> Array:
+        """Add an instant to the mean, and the motion of when its wrenches are of; return their force."""
+        motion, soles, com = self._motion, state.placements_in_base(
+            self._model.soles), state.com_in_base
+        wrench = pin.rnea(self._pin, self._data, state.q, motion.v, motion.rate)[:6]
+        R, p = motion.R_root_base.T, motion.root - com
+        force = R.dot(wrench[:3])
+        # Differences of one step belong to its middle.
+        self._rows_of_model.append((self._time - 0.5 * dt, np.concatenate(
+            (force, R.dot(wrench[3:]) + cross(p, force)))))
+        of_model = self._of_model(self._time - self.settings.wrench_delay)
+        forces, moments = np.matmul(wrenches.reshape(-1, 2, 3), soles[:, :3]).transpose(1, 0, 2)
+        moments += np.matmul(skew(soles[:, 3] - com), forces[:, :, np.newaxis])[:, :, 0]
+        measured = np.concatenate((forces.sum(axis=0), moments.sum(axis=0)))
+        sample = np.concatenate((measured - of_model, measured, wrenches.ravel(), motion.rate,
+                                 motion.v))
+        self._sum = sample if self._sum is None else self._sum + sample
+        self._count += 1
+        self._mean_time += dt
+        force_in_world: Array = state.base.rotation.dot(measured[:3])
+        return force_in_world
+
+    def _integrate(self, dt: float, force: Array) -> None:
+        """Update the velocity with the force of the feet, (3,), N, in the world."""
+        position, velocity = self._now
+        acceleration = (force + self._correction) / self._mass - np.array(
+            (0.0, 0.0, self.settings.gravity))
+        before, self._accelerated = self._accelerated, acceleration
+        delay = self.settings.wrench_delay
+        if self._late is None:
+            self._late, before = velocity, acceleration
+        late = self._late + 0.5 * dt * (before + acceleration)
+        # What forces explain is as late as they are.
+        error = velocity - delay * acceleration - late
+        self._differences.append(error)
+        if len(self._differences) == 3:
+            first, second, third = self._differences
+            bend = first - 2.0 * second + third
+            self._noise += min(dt / _NOISE_MEMORY, 1.0) * (bend.dot(bend) / 18.0 - self._noise)
+        share = dt / max(math.sqrt(self._noise * dt / _UNKNOWN), dt)
+        self._late = late + share * error
+        self._now = position, self._late + delay * acceleration
+
+    def _of_model(self, time: float) -> Array:
+        """Return what the model needs at a time, s, interpolated."""
+        rows = self._rows_of_model
+        while len(rows) > 2 and rows[1][0] <= time:
+            rows.popleft()
+        (begin, first), (end, last) = rows[0], rows[min(1, len(rows) - 1)]
+        share = min(max((time - begin) / (end - begin), 0.0), 1.0) if end > begin else 0.0
+        return first + share * (last - first)
+
+    def _end_mean(self, feet: int) -> None:
+        """Add a mean over 20 ms with its columns, and learn where a row is complete."""
+        assert self._sum is not None
+        mean, state, nv = self._sum / self._count, self._middle, self._pin.nv
+        self._sum, self._count, self._mean_time = None, 0, 0.0
+        y, measured = mean[:6], mean[6:12]
+        wrenches, rate, v = mean[12:12 + 6 * feet].reshape(feet, 6), mean[-2 * nv:-nv], mean[-nv:]
+        up = state.base.rotation[2]
+        H = self._balance_columns(state, wrenches, rate, v, up)
+        if self._measured is not None:
+            H[:, -1] = (self._measured - measured) / _MEAN
+        self._measured = measured
+        self._update_output()
+        push = y - H.dot(self.x)
+        self.external_force = self.external_force + 0.5 * (
+            -state.base.rotation.dot(push[:3]) - self.external_force)
+        first = self._first_sensor
+        self._correction = self.external_force - state.base.rotation.dot(
+            H[:3, first:].dot(self.x[first:]))
+        self._means.append((y, H, float(np.linalg.norm((measured - y)[3:5])),
+                            float(up.dot(measured[:3])), float(wrenches[:, 2].min())))
+        self._fresh += 1
+        self._calm = 0.0 if self._means[-1][4] < _LIFTED * self._weight else self._calm + _MEAN
+        if self._stepping != (self._calm < _STEPPING):
+            self._stepping = not self._stepping
+            self._rests.clear()
+        window = _WINDOWS[self._stepping]
+        if len(self._means) >= len(window) and self._fresh >= _PER_ROW[self._stepping]:
+            self._fresh = 0
+            self._learn(up, window, list(self._means)[-len(window):])
+
+    def _balance_columns(self, state: RobotState, wrenches: Array, rate: Array, v: Array,
+                         up: Array) -> Array:
+        """Return what each number of x adds to the balance, (6, n)."""
+        motion, com = self._motion, state.com_in_base
+        R, p = motion.R_root_base.T, motion.root - com
+        level = R.dot(rate[:3]) - up * up.dot(R.dot(rate[:3]))
+        if math.sqrt(level.dot(level)) < _MOVES and np.abs(v[6:]).max() < _TURNS:
+            # At rest noise must not look like a motion, which tells of heights.
+            v, rate = np.zeros_like(v), np.zeros_like(rate)
+            rate[:3] = self.settings.gravity * R.T.dot(up)
+        Y = pin.computeJointTorqueRegressor(
+            self._pin, self._data, state.q, v, rate)[:6, self._columns] * self._weighed
+        H, first = np.zeros((6, self._size)), self._first_sensor
+        H[:3, :first] = R.dot(Y[:3])
+        H[3:, :first] = R.dot(Y[3:]) + skew(p).dot(H[:3, :first])
+        soles = state.placements_in_base(self._model.soles)
+        for k, pose in enumerate(self._sensors):
+            R_sole = soles[k, :3].T
+            at = soles[k, 3] + R_sole.dot(pose.position) - com
+            force = pose.rotation.T.dot(wrenches[k, :3])
+            moment = pose.rotation.T.dot(
+                wrenches[k, 3:] - cross(pose.position, wrenches[k, :3]))
+            columns = np.zeros((6, PER_SENSOR))
+            columns[:, :6] = np.eye(6)
+            columns[range(6), _READS] = np.concatenate((force, moment))[:, np.newaxis]
+            columns[:3, 42:45] = columns[3:, 45:] = -skew(force)
+            columns[3:, 42:45] = -skew(moment)
+            R_sensor = R_sole.dot(pose.rotation)
+            forces = R_sensor.dot(columns[:3])
+            block = slice(first + PER_SENSOR * k, first + PER_SENSOR * (k + 1))
+            H[:3, block] = forces
+            H[3:, block] = R_sensor.dot(columns[3:]) + skew(at).dot(forces)
+        return H
+
+    # -- estimation
+
+    def _learn(self, up: Array, window: Array,
+               means: list[tuple[Array, Array, float, float, float]]) -> None:
+        """Update both hypotheses with a row."""
+        n = self._size
+        self._P[:, range(n), range(n)] += self._drift * _MEAN * _PER_ROW[self._stepping]
+        if min([mean[3] for mean in means]) < _GROUNDED * self._weight:
+            return
+        T = np.zeros((7, 6))
+        T[:3, 3:], T[3, :3], T[4:, :3] = np.eye(3), up, np.eye(3) - np.outer(up, up)
+        y = T.dot(sum([k * mean[0] for k, mean in zip(window, means)]))
+        H = T.dot(sum([k * mean[1] for k, mean in zip(window, means)]))
+        self._rests.append((y, H))
+        white = self._white_noise()
+        if white is None:
+            return
+        # A level force that nothing explains acts at an unknown height.
+        rest = (y - H.dot(self.x))[4:]
+        known = 9.0 * (np.trace(white[4:, 4:]) + (_NO_PUSH * self._weight) ** 2)
+        push = max(float(rest.dot(rest)) - known, 0.0)
+        spin = max([mean[2] for mean in means])
+        is_lifted = min([mean[4] for mean in means]) < _LIFTED * self._weight
+        noise = np.array((1.0, 1.0, 1.0, 0.3, 10.0, 10.0, 10.0)) ** 2 * (
+            _PUSH_LEVER ** 2 * push + (_MODEL * spin) ** 2) + (_LEAST * self._weight) ** 2
+        S = np.diag(noise) + white * (1.0 + _STRIDE * is_lifted)
+        scores = []
+        for hypothesis in range(2):
+            P, x = self._P[hypothesis], self._x[hypothesis]
+            PHt = P.dot(H.T)
+            total = H.dot(PHt) + S
+            innovation = y - H.dot(x)
+            gain = np.linalg.solve(total, PHt.T).T
+            nis = float(innovation.dot(np.linalg.solve(total, innovation)))
+            self._x[hypothesis] = x + gain.dot(innovation)
+            self._P[hypothesis] = P - gain.dot(PHt.T)
+            scores.append((nis, -0.5 * (nis + float(np.linalg.slogdet(total)[1]))))
+        self._log_odds = min(max(
+            self._log_odds + scores[1][1] - scores[0][1], -_LARGEST_ODDS), _LARGEST_ODDS)
+        changed = not push and min(scores[0][0], scores[1][0]) > _CHANGED
+        self._changes = self._changes + 1 if changed else 0
+        if self._changes >= 3:
+            self._open_load()
+
+    def _white_noise(self) -> Array | None:
+        """Return the covariance (7, 7) of the noise of a row, by second differences."""
+        if len(self._rests) == 3:
+            difference = sum([k * (y - H.dot(self.x)) for k, (y, H) in zip(
+                (1.0, -2.0, 1.0), self._rests)])
+            found = np.outer(difference, difference) / 4.0  # rows overlap by half
+            kind = self._stepping
+            self._learnt[kind] += 1
+            before = self._variances[kind]
+            if before is None:
+                before = np.diag(np.diag(found) + (_LEAST * self._weight) ** 2)
+            self._variances[kind] = before + (found - before) / min(self._learnt[kind] + 1, 50)
+        return self._variances[self._stepping]
+
+    def _open_load(self) -> None:
+        """Forget the load: something was taken or put down."""
+        for P in self._P:
+            P[self._load] = P[:, self._load] = 0.0
+            P[self._load, self._load] = self._load_prior
+        self._changes = 0
+
+    @property
+    def load_probability(self) -> float:
+        """Probability that the robot carries a load."""
+        return 1.0 / (1.0 + math.exp(-self._log_odds))
+
+    @property
+    def x(self) -> Array:
+        """Mean of both hypotheses, (n,)."""
+        p = self.load_probability
+        mean: Array = (1.0 - p) * self._x[0] + p * self._x[1]
+        return mean
+
+    # -- what follows
+
+    @property
+    def mass(self) -> float:
+        """Estimated mass of robot and load, kg."""
+        return self._mass
+
+    @property
+    def is_credible(self) -> bool:
+        """Whether the estimate is finite, and its mass that of the robot with a load."""
+        return (abs(self.mass - self._model.mass) < _LARGEST_LOAD * self._model.mass
+                and math.isfinite(float(self._x.sum())))
+
+    def _update_output(self) -> None:
+        """Compute the error of the CoM in this posture, along the axes of the base."""
+        state, twist = self._located.state, self._located.twist
+        com, n = state.com_in_base, self._first_sensor
+        placements = state.placements_in_base(self._bodies)
+        C = np.zeros((3, n))
+        C.reshape(3, -1, 4)[:, :, 0] = (placements[:, 3] - com).T
+        C.reshape(3, -1, 4)[:, :, 1:] = placements[:, :3].transpose(2, 0, 1)
+        p, errors, covariances = self.load_probability, [], []
+        for x, P in zip(self._x, self._P):
+            total = self._model.mass + x[0:n:4].sum()
+            error = C.dot(x[:n]) / total
+            J = C / total
+            J[:, ::4] -= (error / total)[:, np.newaxis]
+            errors.append(error)
+            covariances.append(J.dot(P[:n, :n]).dot(J.T))
+        between = errors[1] - errors[0]
+        self._covariance = ((1.0 - p) * covariances[0] + p * covariances[1]
+                            + p * (1.0 - p) * np.outer(between, between)
+                            + self.settings.kinematics ** 2 * np.eye(3))
+        x = self.x[:n].reshape(-1, 4)
+        self._mass = float(self._model.mass + x[:, 0].sum())
+        self._error, self._rate = (1.0 - p) * errors[0] + p * errors[1], np.zeros(3)
+        if twist is not None:  # how the joints change it
+            still = np.array(com_velocity_along_base(state, twist)) - twist.linear - cross(
+                twist.angular, com)
+            moments = np.matmul(x[:, np.newaxis, 1:], placements[:, :3])[:, 0]
+            linear, angular = state.twists_in_base(self._bodies, placements).transpose(1, 0, 2)
+            self._rate = (x[:, 0].dot(linear - still)
+                          + np.matmul(skew(angular), moments[:, :, np.newaxis]).sum(axis=0)[:, 0]) / self._mass
+
+    def _by_kinematics(self) -> tuple[Array, Array]:
+        """Return the CoM and its velocity in the world, by kinematics and x."""
+        state, twist = self._located.state, self._located.twist
+        R, velocity = state.base.rotation, np.zeros(3)
+        if twist is not None:
+            velocity = (np.array(com_velocity_along_base(state, twist)) + self._rate
+                        + cross(twist.angular, self._error))
+        return state.base.position + R.dot(state.com_in_base + self._error), R.dot(velocity)
+
+    def now(self) -> tuple[Array, Array]:
+        """Return centre of mass, m, and its velocity, m/s, in the world, (3,) each."""
+        return self._now
+
+    @property
+    def bias(self) -> Array:
+        """Error of the kinematic CoM, along the axes of the world, (3,), m."""
+        bias: Array = self._located.state.com_in_world - self._now[0]
+        return bias
+
+    @property
+    def com_covariance(self) -> Array:
+        """Covariance of the centre of mass, relative to the base, (3, 3), m^2."""
+        R = self._located.state.base.rotation
+        covariance: Array = R.dot(self._covariance).dot(R.T)
+        return covariance
+
+    @property
+    def velocity_covariance(self) -> Array:
+        """Covariance of its velocity, (3, 3), m^2/s^2."""
+        located = self._located
+        R, twist = located.state.base.rotation, located.twist
+        if twist is None:
+            return np.full((3, 3), np.inf)
+        turn = skew(twist.angular)
+        found = turn.dot(self._covariance).dot(turn.T)
+        if located.filtered is not None:
+            found += located.filtered.twist_covariance[:3, :3]
+        else:
+            found += (_LEAST_SPEED ** 2 + (_GIVES * np.linalg.norm(twist.linear)) ** 2) * np.eye(3)
+        covariance: Array = R.dot(found).dot(R.T)
+        return covariance
+
+
+def sensors_in_soles(model: RobotModel) -> list[Pose]:
+    """
+    Return the pose of the sensor of each foot in its sole.
+
+    A foot with several sensors, or one that moves relative to its sole, counts as one with a
+    sensor at the sole.
+    """
+    config, found = model.config, []
+    for sole, joint, foot in zip(
+            model.soles.poses_in_joint(), model.soles.joints, config.feet.values()):
+        pose = Pose.identity()
+        if len(foot.wrench_sensors) == 1:
+            sensor = model.frames((config.wrench_sensors[foot.wrench_sensors[0]].frame,))
+            if sensor.joints[0] == joint:
+                pose = sole.inverse() @ sensor.poses_in_joint()[0]
+        found.append(pose)
+    return found
