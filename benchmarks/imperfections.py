@@ -36,13 +36,13 @@ import math
 from typing import Any
 
 from benchmarks.common import print_table
-from biped_com_ros.core.com.com_filter import ComFilterSettings
-from biped_com_ros.core.com.standing import StandingComEstimator
+from biped_com_ros.core.com.fused import FusedComEstimator, FusedComSettings
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import rotation_from_quaternion
 from biped_com_ros.core.legs.keyframes import HipShift
 from biped_com_ros.core.model.resources import package_share
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.state.base import LocatedState
 from biped_com_ros.core.state.leg_odometry import LegOdometry
 from biped_com_ros.core.wrench.aggregation import WrenchAggregation
 from biped_com_ros.nodes.com_estimator.parameters import ComEstimatorParameters
@@ -139,9 +139,9 @@ class Live:
         self._aggregation = WrenchAggregation(
             model, WrenchAggregatorParameters().aggregation_settings())
         estimator = ComEstimatorParameters()
-        self._fusion = StandingComEstimator(
-            model, settings_from(estimator, ComFilterSettings, 'fusion_'), estimator.load_link,
-            estimator.gravity)
+        self._fusion = FusedComEstimator(model, settings_from(
+            estimator, FusedComSettings, 'fusion_', gravity=estimator.gravity),
+            estimator.load_link)
         self._imu = list(model.config.imus.values()).index(model.config.imu)
         self._motors = model.joint_index(self.plant.actuated_joint_names)
         self.found = ImperfectRun([], [], [], [], [], [])
@@ -180,7 +180,8 @@ class Live:
         base = self._odometry.update(state, R_world_imu, [True] * len(model.config.feet))
         twist = self._odometry.twist(state, observed.angular_velocities[self._imu])
         state = state.in_world(base, self._odometry.sole_placements)
-        self._fusion.update(self.plant.dt, state, twist, wrenches)
+        self._fusion.update(self.plant.dt, LocatedState(
+            ns, state, self._odometry.stance, True, lambda _: twist, wrenches=wrenches.tolist()))
         if t >= BEGIN:
             self._note(state, wrenches)
 
@@ -190,7 +191,7 @@ class Live:
         true_soles, soles = np.mean(sites, axis=0), state.soles_in_world.mean(axis=0)
         true_com = truth.com - true_soles
         error = np.array(self._fusion.now()[0]) - soles - true_com
-        covariance = self._fusion.filter.com_covariance[:2, :2]
+        covariance = self._fusion.com_covariance[:2, :2]
         found.com.append(state.com_in_world - soles - true_com)
         found.fused.append(error)
         found.is_covered.append(

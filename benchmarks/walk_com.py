@@ -27,7 +27,7 @@ import xml.etree.ElementTree as ElementTree
 from benchmarks.common import print_table
 from benchmarks.recorded_walk import RecordedWalk
 from benchmarks.walk_states import locate
-from biped_com_ros.core.com.walking import WalkingComEstimator, WalkingComSettings
+from biped_com_ros.core.com.fused import FusedComEstimator, FusedComSettings
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
@@ -84,7 +84,7 @@ def without_load(walk: RecordedWalk, mass: float = HIDDEN) -> RecordedWalk:
 def com_errors(walk: RecordedWalk, seed: int = 0, delay: float = 0.002) -> ComErrors:
     """Return the errors of a walk with a hidden load."""
     light, truth, rows = without_load(walk), walk.truth, []
-    estimator = WalkingComEstimator(light.model, WalkingComSettings(wrench_delay=delay))
+    estimator = FusedComEstimator(light.model, FusedComSettings(wrench_delay=delay))
     rotations = walk.true_rotations
     found, _ = locate(light, 'filter', seed=seed)
     last_ns = found[0][1].stamp_ns
@@ -103,7 +103,7 @@ def com_errors(walk: RecordedWalk, seed: int = 0, delay: float = 0.002) -> ComEr
     return _errors(walk, estimator, np.array(rows))
 
 
-def _errors(walk: RecordedWalk, estimator: WalkingComEstimator, table: Array) -> ComErrors:
+def _errors(walk: RecordedWalk, estimator: FusedComEstimator, table: Array) -> ComErrors:
     instants, table = table[:, 0].astype(int), table[:, 1:]
     settled, push = table[_SETTLED:], walk.truth['push'][instants]
     pushed = np.any(push != 0.0, axis=1)

@@ -36,7 +36,7 @@ from typing import Any
 
 from benchmarks.common import (
     alternate, console, machine, microseconds, print_table, print_targets, ratio, Target)
-from biped_com_ros.core.com.standing import StandingComEstimator
+from biped_com_ros.core.com.fused import FusedComEstimator
 from biped_com_ros.core.geometry.plane import Plane
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.model.robot import RobotModel
@@ -94,12 +94,11 @@ class Instants:
 def core_calls(robot: str) -> dict[str, Call]:
     """Return what is timed without ROS."""
     model = RobotModel.load(robot)
-    monitor, fusion = StabilityMonitor(model, MonitorSettings()), StandingComEstimator(model)
+    monitor, fusion = StabilityMonitor(model, MonitorSettings()), FusedComEstimator(model)
     alone, watched, fused = (Instants(robot) for _ in range(3))
 
     def fuse() -> None:
-        located = fused.following()
-        fusion.update(1e-9 * STEP_NS, located.state, located.twist, np.array(located.wrenches))
+        fusion.update(1e-9 * STEP_NS, fused.following())
     return {
         'kinematics, base and twist': alone.with_twist,
         'and stability': lambda: monitor.update(watched.following()),

@@ -19,14 +19,14 @@ How good the fused CoM is where the model is wrong, in the simulator.
     python -m examples.com_filter --robot g1 --rate 250
     python -m examples.com_filter --world real
 
-The robots are not what their URDF says, in one of these worlds, and the filter is told which:
+The robots are not what their URDF says, in one of these worlds; the filter has its defaults in all:
 
 load   8 % of the mass on the torso, somewhere else for every seed
 links  each link is wrong, by 8 % of its mass and 5 mm
 real   the same, and so are the instruments: 3 ms of delay, 0.1 deg of rotation, 2 % of gain per
        axis, 3 mm of place of each foot sensor, each a standard deviation
-all    the same, and what the filter is not told of: biases of foot sensors of 0.5 % of the weight,
-       1 % of cross-talk, joints 0.1 deg and the direction of gravity 3 mrad off
+all    the same, and biases of foot sensors of 0.5 % of the weight, 1 % of cross-talk, joints
+       0.1 deg and the direction of gravity 3 mrad off
 
 They sway at 1 Hz, step in place, are pushed after they have swayed, or without, and stand; Talos
 bends its trunk; biped sways with its tendon-driven torso bent, whose virtual joints are 0.1 deg
@@ -45,14 +45,13 @@ import math
 import sys
 from typing import Any
 
-from biped_com_ros.core.com.carrier import trunk
+from biped_com_ros.core.com.fused import FusedComEstimator, FusedComSettings, trunk
 from biped_com_ros.core.com.kinematics import com_velocity_in_world
-from biped_com_ros.core.com.settings import ComFilterSettings
-from biped_com_ros.core.com.standing import StandingComEstimator
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.legs.keyframes import HipShift
 from biped_com_ros.core.model.robot import RobotModel, RobotState
-from biped_com_ros.core.state.stance import Twist
+from biped_com_ros.core.state.base import LocatedState
+from biped_com_ros.core.state.stance import Stance, Twist
 from biped_com_ros.core.wrench.aggregation import AggregationSettings, WrenchAggregation
 from biped_com_ros.sim.hidden import LinkError
 from biped_com_ros.sim.interface import Command, Observation, PlantOptions, SensorOptions
@@ -79,13 +78,8 @@ OTHER_INSTRUMENTS = {'bias': 0.005, 'cross_talk': 0.01, 'joint_offset': 0.00175,
 0.03 m), their cross-talk (over 0.1 m), joint offsets and the direction of gravity, rad."""
 WRONG_INSTRUMENTS: dict[str, Mapping[str, float]] = {
     'real': INSTRUMENTS, 'all': {**INSTRUMENTS, **OTHER_INSTRUMENTS}}
-EXACT_LINKS = {'link_mass': 0.0, 'link_com': 0.0}
-EXACT_SENSORS = {'delay_deviation': 0.0, 'sensor_rotation': 0.0, 'sensor_frame': 0.0,
-                 'sensor_gain': 0.0}
-WORLDS = {'load': ComFilterSettings(**EXACT_LINKS, **EXACT_SENSORS),
-          'links': ComFilterSettings(**EXACT_SENSORS), 'real': ComFilterSettings(),
-          'all': ComFilterSettings()}
-"""What is wrong with the robots, and what the filter is told of it."""
+WORLDS = ('load', 'links', 'real', 'all')
+"""What is wrong with the robots; the filter is not told."""
 LOW_PASS = 50.0
 """Of wrench_aggregator, Hz."""
 BENDING = {'talos': 'torso_2_joint'}
@@ -185,7 +179,7 @@ class Instruments:
 class Rig:
     """A simulated robot with a hidden load, and the fusion."""
 
-    def __init__(self, settings: ComFilterSettings | None = None,
+    def __init__(self, settings: FusedComSettings | None = None,
                  sensors: SensorOptions | None = None, robot: str = 'biped',
                  errors: Mapping[str, LinkError] | None = None, carrier: str = '',
                  seed: int = 0, dt: float = 0.002, world: str = 'load',
@@ -210,7 +204,7 @@ class Rig:
             (*rng.standard_normal(2), 0.0)))
         instruments['bias'] = instruments.get('bias', 0.0) * 9.81 * model.mass
         self.instruments = Instruments(len(self.model.config.wrench_sensors), seed, **instruments)
-        self.fusion = StandingComEstimator(model, settings or WORLDS[world], loaded)
+        self.fusion = FusedComEstimator(model, settings, loaded)
         self.result = FilterResult()
         self._hips = HipShift(model, model.posture())
         self._half_stance = 0.5 * float(np.ptp(model.state(model.posture()).soles_in_world[:, 1]))
@@ -264,7 +258,11 @@ class Rig:
             observed.joint_positions + self._offsets, observed.joint_velocities).in_world(base)
         dt = observed.time - self._time if self._time >= 0.0 else 0.0
         self._time = observed.time
-        self.fusion.update(dt, state, twist, self._measure(observed, state, base))
+        wrenches = self._measure(observed, state, base)
+        self.fusion.update(dt, LocatedState(
+            round(1e9 * observed.time), state,
+            Stance(state.soles_in_world, (True,) * len(wrenches)), True, lambda _: twist,
+            wrenches=wrenches.tolist()))
         velocity = com_velocity_in_world(state, twist)
         self._note(observed.time, np.concatenate((state.com_in_world, velocity)),
                    np.concatenate((truth.com, truth.com_velocity)))
@@ -280,7 +278,7 @@ class Rig:
                          if body.detector is not None])
 
     def _note(self, time: float, kinematic: np.ndarray, truth: np.ndarray) -> None:
-        result, found = self.result, self.fusion.filter
+        result, found = self.result, self.fusion
         result.times.append(time)
         result.kinematic.append(kinematic)
         result.truth.append(truth)

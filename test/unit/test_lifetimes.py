@@ -20,9 +20,8 @@ objects whenever masses or settings change, and grew by tens of megabytes.
 
 import gc
 
+from biped_com_ros.core.com.fused import FusedComEstimator
 from biped_com_ros.core.com.momentum import METHODS, Momentum
-from biped_com_ros.core.com.standing import StandingComEstimator
-from biped_com_ros.core.com.walking import WalkingComEstimator
 from biped_com_ros.core.gravity.compensation import GravityCompensator
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.payload.estimator import PayloadEstimator
@@ -36,7 +35,7 @@ MODEL = RobotModel.load('biped')
 MAKERS = {
     **{f'momentum, {method}': lambda method=method: Momentum(MODEL, method)
        for method in METHODS},
-    'dynamic': lambda: WalkingComEstimator(MODEL), 'fused': lambda: StandingComEstimator(MODEL),
+    'fused': lambda: FusedComEstimator(MODEL),
     'gravity': lambda: GravityCompensator(MODEL), 'payload': lambda: PayloadEstimator(MODEL),
     'model': lambda: RobotModel(MODEL.config, MODEL.urdf),
     'stability': lambda: StabilityMonitor(MODEL, MonitorSettings()),

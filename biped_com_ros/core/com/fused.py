@@ -38,13 +38,12 @@ from collections import deque
 from dataclasses import dataclass
 import math
 
-from biped_com_ros.core.com.carrier import trunk
 from biped_com_ros.core.com.kinematics import com_velocity_along_base
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import check_positive
 from biped_com_ros.core.geometry.pose import Array, cross, Pose
 from biped_com_ros.core.geometry.wrench import skew
-from biped_com_ros.core.model.frames import FrameSet
+from biped_com_ros.core.model.frames import FrameSet, ROOT
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.state.base import LocatedState
 from biped_com_ros.core.state.stance import Twist
@@ -75,10 +74,10 @@ _MODEL = 0.01
 #: Level acceleration, m/s^2, and joint speed, rad/s, above which a row is not one of rest.
 _MOVES, _TURNS = 0.03, 0.025
 #: Prior probability of a load, its largest log odds, and random walks of load and bias per root
-#: of a second, as a share.
-_LOADED, _LARGEST_ODDS, _LOAD_DRIFT, _BIAS_DRIFT = 0.5, 12.0, 3e-4, 1e-5
-#: Normalised square of a row beyond which, three times, something was taken or put down.
-_CHANGED = 40.0
+#: of a second, as a share of their deviations.
+_LOADED, _LARGEST_ODDS, _LOAD_DRIFT, _BIAS_DRIFT = 0.5, 12.0, 3e-3, 3e-3
+#: Normalised square of a row beyond which, so many times in turn, something was taken or put down.
+_CHANGED, _SURE_CHANGES = 60.0, 3
 #: Of each of the six numbers of a sensor: where its share of each axis is among its columns.
 _READS = 6 + np.arange(6)[:, np.newaxis] + 6 * np.arange(6)
 #: Levers of moments per force: of biases, and of cross-talk, m.
@@ -122,9 +121,9 @@ class FusedComSettings:
     load_moment: float = 0.006
     link_mass: float = 0.08
     link_com: float = 0.005
-    sensor_bias: float = 0.003
+    sensor_bias: float = 0.005
     sensor_gain: float = 0.02
-    sensor_cross_talk: float = 0.005
+    sensor_cross_talk: float = 0.01
     sensor_rotation: float = 0.003
     sensor_frame: float = 0.003
     wrench_delay: float = 0.0045
@@ -266,10 +265,10 @@ class FusedComEstimator:
         prior[range(first, n), range(first, n)] = np.square(
             (*np.tile(of_sensor, count), s.delay_deviation))
         self._drift = np.zeros(n)
-        self._drift[self._load] = (_LOAD_DRIFT * model.mass * np.array((1.0, 0.1, 0.1, 0.1))) ** 2
+        self._drift[self._load] = _LOAD_DRIFT ** 2 * np.diag(self._load_prior)
         for k in range(count):
             at = first + PER_SENSOR * k
-            self._drift[at:at + 6] = (_BIAS_DRIFT * bias) ** 2
+            self._drift[at:at + 6] = (_BIAS_DRIFT * s.sensor_bias * bias) ** 2
         return prior
 
     def reset(self) -> None:
@@ -481,23 +480,31 @@ class FusedComEstimator:
         noise = np.array((1.0, 1.0, 1.0, 0.3, 10.0, 10.0, 10.0)) ** 2 * (
             _PUSH_LEVER ** 2 * push + (_MODEL * spin) ** 2) + (_LEAST * self._weight) ** 2
         S = np.diag(noise) + white * (1.0 + _STRIDE * is_lifted)
-        scores = []
-        for hypothesis in range(2):
-            P, x = self._P[hypothesis], self._x[hypothesis]
-            PHt = P.dot(H.T)
-            total = H.dot(PHt) + S
-            innovation = y - H.dot(x)
-            gain = np.linalg.solve(total, PHt.T).T
-            nis = float(innovation.dot(np.linalg.solve(total, innovation)))
-            self._x[hypothesis] = x + gain.dot(innovation)
-            self._P[hypothesis] = P - gain.dot(PHt.T)
-            scores.append((nis, -0.5 * (nis + float(np.linalg.slogdet(total)[1]))))
-        self._log_odds = min(max(
-            self._log_odds + scores[1][1] - scores[0][1], -_LARGEST_ODDS), _LARGEST_ODDS)
-        changed = not push and min(scores[0][0], scores[1][0]) > _CHANGED
-        self._changes = self._changes + 1 if changed else 0
-        if self._changes >= 3:
+        innovations = [self._innovation(k, y, H, S) for k in range(2)]
+        if not push and min([nis for nis, *_ in innovations]) > _CHANGED:
+            # Something was taken up, or this is an outlier: the next rows tell.
+            self._changes += 1
+            if self._changes < _SURE_CHANGES:
+                return
             self._open_load()
+            innovations = [self._innovation(k, y, H, S) for k in range(2)]
+        self._changes = 0
+        for k, (nis, _, innovation, gain, PHt) in enumerate(innovations):
+            if push or nis < _CHANGED:  # else its constants would take what it cannot explain
+                self._x[k] += gain.dot(innovation)
+                self._P[k] -= gain.dot(PHt.T)
+        odds = self._log_odds + innovations[1][1] - innovations[0][1]
+        self._log_odds = min(max(odds, -_LARGEST_ODDS), _LARGEST_ODDS)
+        self._update_output()
+
+    def _innovation(self, hypothesis: int, y: Array, H: Array, S: Array,
+                    ) -> tuple[float, float, Array, Array, Array]:
+        """Return normalised square, log likelihood, innovation, gain and P H' of a row."""
+        PHt = self._P[hypothesis].dot(H.T)
+        total, innovation = H.dot(PHt) + S, y - H.dot(self._x[hypothesis])
+        gain = np.linalg.solve(total, PHt.T).T
+        nis = float(innovation.dot(np.linalg.solve(total, innovation)))
+        return nis, -0.5 * (nis + float(np.linalg.slogdet(total)[1])), innovation, gain, PHt
 
     def _white_noise(self) -> Array | None:
         """Return the covariance (7, 7) of the noise of a row, by second differences."""
@@ -514,11 +521,16 @@ class FusedComEstimator:
         return self._variances[self._stepping]
 
     def _open_load(self) -> None:
-        """Forget the load: something was taken or put down."""
+        """Forget the load: something was taken or put down, so that there may be one again."""
         for P in self._P:
             P[self._load] = P[:, self._load] = 0.0
-            P[self._load, self._load] = self._load_prior
-        self._changes = 0
+        self._P[1][self._load, self._load] = self._load_prior
+        self._x[0][self._load], self._log_odds = 0.0, 0.0
+
+    @property
+    def uses_wrenches(self) -> bool:
+        """Whether the feet have sensors, not wrenches that come from the model itself."""
+        return self._is_measured
 
     @property
     def load_probability(self) -> float:
@@ -636,3 +648,15 @@ def sensors_in_soles(model: RobotModel) -> list[Pose]:
                 pose = sole.inverse() @ sensor.poses_in_joint()[0]
         found.append(pose)
     return found
+
+
+def trunk(model: RobotModel) -> str:
+    """Return the heaviest link that is not part of a leg, beyond the base if there is one."""
+    leg_joints = {joint for sole in model.soles.joints.tolist()
+                  for joint in model.pin_model.supports[sole].tolist() if joint > ROOT}
+    joints = model.frames(model.link_names).joints.tolist()
+    candidates = [
+        (joint != ROOT, mass, name) for name, joint, mass in zip(
+            model.link_names, joints, model.link_masses.tolist())
+        if not leg_joints & set(model.pin_model.supports[joint].tolist())]
+    return max(candidates)[2]

@@ -14,8 +14,7 @@
 """
 The fused CoM of `com_estimator`: kinematics and foot wrenches of the same instants.
 
-With ``base_source: filter`` it is :mod:`biped_com_ros.core.com.walking`, for walking robots, else
-:mod:`biped_com_ros.core.com.standing`.
+See :mod:`biped_com_ros.core.com.fused`.
 Samples are synchronized by their stamps, as in `zmp_monitor`: a replayed recording gives bitwise
 identical results, independently of subscribers.
 """
@@ -27,10 +26,7 @@ from dataclasses import fields
 import math
 from typing import Any
 
-from biped_com_ros.core.com.com_filter import ComFilter
-from biped_com_ros.core.com.settings import ComFilterSettings
-from biped_com_ros.core.com.standing import StandingComEstimator
-from biped_com_ros.core.com.walking import WalkingComEstimator, WalkingComSettings
+from biped_com_ros.core.com.fused import FusedComEstimator, FusedComSettings
 from biped_com_ros.core.constants import NEVER_NS
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel
@@ -71,10 +67,8 @@ class FusedComOutput:
 
     Attributes
     ----------
-    standing
-        The estimator of a standing robot.
-    walking
-        That of a walking one, with ``base_source: filter``; else None.
+    estimate
+        What estimates.
 
     """
 
@@ -90,7 +84,7 @@ class FusedComOutput:
         self._node = node
         self.restart()
         self._last_ns = NEVER_NS
-        self._published_updates = self._instants = 0
+        self._instants = 0
         self._last: LocatedState | None = None
         self._inputs = inputs
         inputs.estimate_synchronized(
@@ -101,44 +95,27 @@ class FusedComOutput:
     def restart(self) -> None:
         """Reset the estimate, with the present masses and parameters."""
         model, params = self._node.model, self._node.params
-        self.standing = make_standing_estimator(model, params)
-        self.walking = None if params.base_source != 'filter' else WalkingComEstimator(
-            model, settings_from(
-                params, WalkingComSettings, 'fusion_', gravity=params.gravity))
-        self._published_updates = 0
-
-    @property
-    def _estimate(self) -> ComFilter | WalkingComEstimator:
-        return self.standing.filter if self.walking is None else self.walking
+        self.estimate = make_fused_estimator(model, params)
 
     @property
     def bias(self) -> Array | None:
         """Error of the kinematic CoM in the world, shape (3,), m; None before the estimate."""
-        estimate = self._estimate
-        return estimate.bias if estimate.is_started else None
+        return self.estimate.bias if self.estimate.is_started else None
 
     def _on_state(self, located: LocatedState) -> None:
         step_ns, self._last_ns = located.stamp_ns - self._last_ns, located.stamp_ns
         self._last = located = self._without_payload(located)
         self._instants += 1
         if step_ns < 0:  # the clock was set back
-            self.standing.reset()
-            if self.walking is not None:
-                self.walking.reset()
-        # After a restart of the base position and velocity are initialized, the load is kept.
-        dt = math.inf if located.restarted else 1e-9 * step_ns
-        if self.walking is not None:
-            self.walking.update(dt, located)
-        else:
-            self.standing.update(dt, located.state, located.twist, (
-                None if located.wrenches is None else np.array(located.wrenches)),
-                located.wrench_covariance)
-        if not (self.standing if self.walking is None else self.walking).is_credible:
+            self.estimate.reset()
+        # After a restart of the base the constants are kept.
+        self.estimate.update(math.inf if located.restarted else 1e-9 * step_ns, located)
+        if not self.estimate.is_credible:
             self._node.get_logger().error(
                 'the fused CoM or its mass became implausible: the filter is restarted; check the '
                 'masses of the URDF and the units of the inputs')
             self.restart()
-        elif self._estimate.is_started and (self.walking is None or located.twist is not None):
+        elif located.twist is not None:
             self._publish(located.stamp_ns)
 
     def _without_payload(self, located: LocatedState) -> LocatedState:
@@ -158,19 +135,16 @@ class FusedComOutput:
         load, last = self._load, self._last
         if load is None or last is None or last.twist is None:
             return com, velocity
-        return load.joined_with(self._estimate.mass, com, velocity, last.state, last.twist)
+        return load.joined_with(self.estimate.mass, com, velocity, last.state, last.twist)
 
     def _publish(self, stamp_ns: int) -> None:
         """Publish the estimate; messages without subscribers are not built."""
-        estimate, walking = self._estimate, self.walking
+        estimate = self.estimate
         if self._fused.has_subscribers:
             fields = self._fused.fields
-            fields['position'][...], fields['velocity'][...] = self._with_payload(
-                *(walking or self.standing).now())
-            if walking is not None or self._published_updates != self.standing.updates:
-                self._published_updates = self.standing.updates
-                fields['position_covariance'][LINEAR] = estimate.com_covariance.reshape(-1)
-                fields['velocity_covariance'][LINEAR] = estimate.velocity_covariance.reshape(-1)
+            fields['position'][...], fields['velocity'][...] = self._with_payload(*estimate.now())
+            fields['position_covariance'][LINEAR] = estimate.com_covariance.reshape(-1)
+            fields['velocity_covariance'][LINEAR] = estimate.velocity_covariance.reshape(-1)
             self._fused.publish(stamp_ns)
         if self._bias.has_subscribers:
             self._bias.fields['vector'][...] = estimate.bias
@@ -180,7 +154,7 @@ class FusedComOutput:
             self._force.publish(stamp_ns)
 
     def _report(self) -> Report:
-        estimate, inputs, last = self._estimate, self._inputs, self._last
+        estimate, inputs, last = self.estimate, self._inputs, self._last
         instants, self._instants = self._instants, 0
         if last is not None and instants and last.twist is None:
             if last.state.uprightness < UPRIGHT:
@@ -193,6 +167,7 @@ class FusedComOutput:
             return WARN, f'waiting: {missing or _UNMATCHED}', {}
         values = {'estimated mass [kg]': estimate.mass,
                   'bias of the model [m]': ', '.join(f'{b:.4f}' for b in estimate.bias),
+                  'probability of a load': estimate.load_probability,
                   'standard deviation [m]': float(np.sqrt(np.trace(estimate.com_covariance)))}
         if not instants:
             missing = _stale(*(source for source in inputs.inputs.values() if source.required))
@@ -201,14 +176,17 @@ class FusedComOutput:
             missing = _stale(*inputs.wrenches)
             return WARN, ('from kinematics and the load estimated so far; no foot wrenches'
                           + (f': {missing}' if missing else '')), values
+        if not estimate.uses_wrenches:
+            return OK, ('that of the URDF: the wrenches of virtual feet come from the same masses'
+                        ), values
         return OK, 'from kinematics and foot wrenches', values
 
 
-def make_standing_estimator(model: RobotModel,
-                            params: ComEstimatorParameters) -> StandingComEstimator:
+def make_fused_estimator(model: RobotModel,
+                         params: ComEstimatorParameters) -> FusedComEstimator:
     """Return the estimator that the parameters describe; a BipedComError if there is none."""
-    settings = settings_from(params, ComFilterSettings, 'fusion_')
-    return StandingComEstimator(model, settings, params.load_link, params.gravity)
+    return FusedComEstimator(model, settings_from(
+        params, FusedComSettings, 'fusion_', gravity=params.gravity), params.load_link)
 
 
 def fusion_values(params: ComEstimatorParameters) -> list[Any]:

@@ -58,7 +58,7 @@ from biped_com_ros.core.signals.synchronizer import StampThrottle
 from biped_com_ros.core.state.base import LocatedState
 from biped_com_ros.core.state.estimator import StateEstimator
 from biped_com_ros.nodes.com_estimator.fused_com import (
-    FusedComOutput, fusion_values, make_standing_estimator)
+    FusedComOutput, fusion_values, make_fused_estimator)
 from biped_com_ros.nodes.com_estimator.model_check import ModelCheck
 from biped_com_ros.nodes.com_estimator.outputs import BaseOutput, ComOutputs, FrameOutput
 from biped_com_ros.nodes.com_estimator.parameters import ComEstimatorParameters
@@ -170,7 +170,7 @@ class ComEstimator(RobotNode[ComEstimatorParameters]):
         """Refuse contradictory thresholds, and a link that the robot does not have."""
         params.contact_thresholds()
         if params.fused_com:
-            make_standing_estimator(self.model, params)
+            make_fused_estimator(self.model, params)
 
     def apply_parameters(self, params: ComEstimatorParameters) -> None:
         """Use other rates, limits and noise; other noise of the fused CoM resets it."""

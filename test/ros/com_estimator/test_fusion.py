@@ -13,7 +13,7 @@
 # limitations under the License.
 """com_estimator's fused CoM over DDS: a swaying robot that carries what its URDF does not know."""
 
-from biped_com_ros.core.com.settings import ComFilterSettings
+from biped_com_ros.core.com.fused import FusedComSettings
 from biped_com_ros.nodes.com_estimator.parameters import FusionParameters
 from biped_com_ros.ros.node.parameters import settings_from
 from examples.com_filter import HIDDEN
@@ -55,14 +55,14 @@ def test_the_fused_com_is_right_where_the_kinematic_one_is_not(recording, record
     assert (np.linalg.eigvalsh(covariance) > 0.0).all()
     assert np.sqrt(covariance[0, 0]) < 5e-3
     assert np.linalg.norm(vector(rig.got['external_force'][-1].wrench.force)) < 0.5
-    assert rig.node.fusion.standing.filter.mass == pytest.approx(model.mass + 0.288, rel=0.02)
+    assert rig.node.fusion.estimate.mass == pytest.approx(model.mass + 0.288, rel=0.02)
 
 
 def test_what_is_not_finite_is_not_published_and_thresholds_are_followed(recording, recorded):
     _, samples = recording
     rig = recorded(OUTPUTS)
     rig.play(samples[:60])
-    rig.node.fusion.standing.filter.state[:3] = np.nan
+    rig.node.fusion.estimate._x[:] = np.nan
     rig.got['com_fused'].clear()
     rig.play(samples[60:160])
     assert len(rig.got['com_fused']) > 50
@@ -145,6 +145,6 @@ def test_forces_of_the_wrong_sign_are_reported(recording, recorded):
 
 
 def test_the_parameters_are_those_of_the_filter():
-    assert settings_from(FusionParameters(), ComFilterSettings, 'fusion_') == ComFilterSettings()
-    changed = FusionParameters(fusion_moment=0.01)
-    assert settings_from(changed, ComFilterSettings, 'fusion_').moment == 0.01
+    assert settings_from(FusionParameters(), FusedComSettings, 'fusion_') == FusedComSettings()
+    changed = FusionParameters(fusion_link_com=0.01)
+    assert settings_from(changed, FusedComSettings, 'fusion_').link_com == 0.01

@@ -15,7 +15,6 @@
 
 from dataclasses import replace
 
-from biped_com_ros.core.com.settings import ComFilterSettings
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.wrench import wrench_adjoint
 from biped_com_ros.core.model.config import DrivesConfig, ImuConfig
@@ -234,10 +233,3 @@ def test_the_prior_is_that_of_independent_forces_and_moments_about_a_point_of_th
 def test_settings_have_to_be_positive(setting):
     with pytest.raises(ConfigurationError, match=setting):
         VirtualWrenchSettings(**{setting: 0.0})
-
-
-def test_the_fused_com_trusts_virtual_feet_less(model):
-    feet = {name: replace(foot, source='virtual') for name, foot in model.config.feet.items()}
-    virtual = RobotModel(replace(model.config, feet=feet), model.urdf)
-    plain, wider = (ComFilterSettings().sensor_errors(m).variances for m in (model, virtual))
-    assert_allclose(wider, 9.0 * plain)

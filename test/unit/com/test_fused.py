@@ -1,0 +1,153 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The fused CoM, against a simulator whose robots differ from the URDF, and laws of its equation."""
+
+import math
+
+from biped_com_ros.core.com.fused import FusedComEstimator, FusedComSettings, trunk
+from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
+from biped_com_ros.core.geometry.pose import Pose
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.state.base import LocatedState
+from biped_com_ros.core.state.stance import Stance, Twist
+from examples.com_filter import NOISE, PUSH, PUSH_AT, Rig
+import numpy as np
+import pytest
+from support.small_robot import small_robot
+
+LEVEL, UP, C, V = slice(0, 2), slice(2, 3), slice(0, 3), slice(3, 6)
+
+
+def ran(world, motion='sway', seconds=4.0, **options):
+    return Rig(sensors=NOISE, world=world, dt=0.005, **options).run(motion, seconds)
+
+
+def test_a_hidden_load_is_found_by_a_robot_that_sways():
+    """Of 8 % of the mass, 20 mm off the middle of the torso, though links and sensors may err."""
+    rig = Rig(sensors=NOISE, world='load', dt=0.005)
+    found = rig.run('sway', 5.0)
+    assert found.rms('kinematic', LEVEL) > 4e-3 and found.rms('kinematic', UP) > 0.02
+    assert found.rms('fused', LEVEL) < 0.3 * found.rms('kinematic', LEVEL)
+    assert found.rms('fused', UP) < 0.4 * found.rms('kinematic', UP)
+    assert rig.fusion.load_probability > 0.7
+    assert rig.fusion.mass == pytest.approx(rig.model.mass + 0.288, rel=0.02)
+    assert found.mean_nees()[0] < 5.0
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(('world', 'level', 'height'), [
+    ('links', 0.8, 0.95), ('real', 1.1, 0.8), ('all', 1.2, 1.2)])
+def test_it_is_no_worse_than_the_urdf_where_sensors_are_wrong_too(world, level, height):
+    """Pooled over four robots, with the same defaults in each world; standard errors are 15 %."""
+    runs = [ran(world, seed=seed, seconds=4.5) for seed in range(4)]
+    for axes, largest in ((LEVEL, level), (UP, height)):
+        fused, kinematic = (math.sqrt(np.mean([run.rms(which, axes) ** 2 for run in runs]))
+                            for which in ('fused', 'kinematic'))
+        assert fused < largest * kinematic
+    nees = np.mean([run.mean_nees()[0] for run in runs])
+    assert 0.2 < nees < 4.0
+    assert np.mean([run.covered()[:3] for run in runs], axis=0).min() > 0.88
+
+
+def test_the_velocity_is_better_than_by_kinematics_alone():
+    found = ran('real')
+    assert found.rms('fused', V) < 0.6 * found.rms('kinematic', V) and found.rms('fused', V) < 3e-3
+
+
+def test_a_push_is_an_external_force_and_no_load():
+    rig = Rig(sensors=NOISE, world='load', dt=0.005)
+    found = rig.run('push', 5.5)
+    forces, times = np.array(found.forces), np.array(found.times)
+    pushed = forces[(times > PUSH_AT + 0.15) & (times < PUSH_AT + 0.45)].mean(axis=0)
+    before = forces[(times > 3.0) & (times < PUSH_AT)].mean(axis=0)
+    np.testing.assert_allclose(pushed, PUSH, atol=0.25)
+    assert np.linalg.norm(before) < 0.25
+    assert found.rms('fused', LEVEL) < 0.4 * found.rms('kinematic', LEVEL)
+
+
+def still(model, seconds, loads=None, since=0.0, dt=0.01, twist=True, seed=0):
+    """Return instants of a robot at rest; `loads` are masses on its trunk at a time, kg."""
+    rng, state = np.random.default_rng(seed), model.state(model.posture())
+    soles = state.placements_in_base(model.soles)
+    state = state.in_world(Pose(np.eye(3), np.array((0.0, 0.0, -soles[:, 3, 2].min()))))
+    soles, weight = state.sole_placements_in_world, 9.81 * model.mass
+    com = state.com_in_world
+    at = state.in_world(state.base).pose_in_base(trunk(model)).position + state.base.position
+    rest = Twist(np.zeros(3), np.zeros(3))
+    for k in range(round(seconds / dt)):
+        t = since + k * dt
+        load = 9.81 * (loads(t) if loads else 0.0)
+        zmp = (weight * com[:2] + load * at[:2]) / (weight + load)
+        share = (zmp[1] - soles[1, 3, 1]) / (soles[0, 3, 1] - soles[1, 3, 1])
+        wrenches = []
+        for sole, part in zip(soles, (share, 1.0 - share)):
+            force = part * (weight + load)
+            moment = np.cross(
+                np.array((*zmp, 0.0)) * (1.0, 0.0, 0.0) - sole[3] * (1.0, 0.0, 1.0),
+                (0.0, 0.0, force))
+            wrench = np.concatenate(((0.0, 0.0, force), sole[:3] @ moment))
+            wrenches.append((wrench + rng.normal(size=6) * np.repeat((0.05, 0.002), 3)).tolist())
+        yield LocatedState(round(1e9 * t), state, Stance(soles[:, 3], (True, True)), True,
+                           lambda _: rest if twist else None, wrenches=wrenches)
+
+
+def follow(estimator, instants, dt=0.01):
+    for located in instants:
+        estimator.update(dt, located)
+    return estimator
+
+
+def test_three_kilograms_taken_up_and_put_down_are_found_within_three_seconds():
+    model = RobotModel.load('talos')
+    estimator = FusedComEstimator(model)
+    follow(estimator, still(model, 4.0))
+    assert abs(estimator.mass - model.mass) < 1.0
+    follow(estimator, still(model, 3.0, lambda t: 9.0, since=4.0))
+    assert estimator.mass - model.mass == pytest.approx(9.0, abs=2.0)
+    follow(estimator, still(model, 3.0, since=7.0))
+    assert abs(estimator.mass - model.mass) < 2.0
+
+
+def test_without_wrenches_or_contacts_it_goes_on_by_kinematics_and_keeps_what_it_knows():
+    model = small_robot()
+    estimator = follow(FusedComEstimator(model), still(model, 2.0))
+    mass, before = estimator.mass, estimator.now()[0]
+    for located in still(model, 1.0, since=2.0):
+        located.wrenches = None
+        estimator.update(0.01, located)
+    assert estimator.mass == mass
+    np.testing.assert_allclose(estimator.now()[0], before, atol=1e-6)
+    # A gap, and a hoisted robot whose feet carry nothing.
+    for located in still(model, 1.0, since=60.0):
+        located.wrenches = [[0.0] * 6] * 2
+        estimator.update(0.01 if located.stamp_ns > 60_000_000_000 else 57.0, located)
+    assert estimator.mass == mass and estimator.is_credible
+    np.testing.assert_allclose(estimator.now()[0], before, atol=1e-6)
+
+
+def test_where_nothing_may_be_wrong_it_is_the_urdf():
+    zero = {name: 0.0 for name in vars(FusedComSettings()) if name not in (
+        'gravity', 'wrench_delay')}
+    model = small_robot()
+    estimator = follow(FusedComEstimator(model, FusedComSettings(**zero)),
+                       still(model, 2.0, lambda t: 5.0))
+    assert estimator.mass == pytest.approx(model.mass)
+    np.testing.assert_allclose(estimator.bias, np.zeros(3), atol=1e-9)
+
+
+def test_wrong_settings_are_named():
+    with pytest.raises(ConfigurationError, match='link_mass'):
+        FusedComSettings(link_mass=-0.1)
+    with pytest.raises(UnknownNameError, match='tors'):
+        FusedComEstimator(RobotModel.load('biped'), carrier='tors')
