@@ -80,6 +80,8 @@ _LOADED, _LARGEST_ODDS, _LOAD_DRIFT, _BIAS_DRIFT = 0.5, 12.0, 3e-3, 3e-3
 _CHANGED, _SURE_CHANGES = 60.0, 3
 #: Of each of the six numbers of a sensor: where its share of each axis is among its columns.
 _READS = 6 + np.arange(6)[:, np.newaxis] + 6 * np.arange(6)
+#: How many times as far a load may be up or down the robot as it is to a side.
+_TALL = 3.0
 #: Levers of moments per force: of biases, and of cross-talk, m.
 _BIAS_LEVER, _TALK_LEVER = 0.03, 0.1
 #: Velocity of a base that no filter states: at rest, m/s, and as a share, since feet and legs give.
@@ -254,7 +256,11 @@ class FusedComEstimator:
                 prior[4 * k:4 * k + 4, 4 * k:4 * k + 4] += spread(
                     coms[i], s.link_mass * mass, s.link_com * mass)
         com = coms[model.link_names.index(carrier)] if carrier in model.link_names else np.zeros(3)
-        self._load_prior = spread(com, s.load_mass * model.mass, s.load_moment * model.mass)
+        moment = s.load_moment * model.mass
+        self._load_prior = spread(com, s.load_mass * model.mass, moment)
+        up = model.state(model.usual_posture()).placements_in_base(model.frames((carrier,)))[0, :3, 2]
+        up = model.frames((carrier,)).poses_in_joint()[0].rotation.dot(up)
+        self._load_prior[1:, 1:] += (_TALL ** 2 - 1.0) * moment ** 2 * np.outer(up, up)
         units = np.repeat((1.0, _TALK_LEVER), 3)
         reads = s.sensor_cross_talk * np.outer(units, 1.0 / units) * (1.0 - np.eye(6))
         reads += s.sensor_gain * np.eye(6)
