@@ -44,6 +44,7 @@ INSTRUMENTS = (
     ('moment_bias', 'NEWTON_METRE', 'the bias of moments'),
     ('force_drift', 'NEWTON', 'the change of the bias of forces over the recording'),
     ('moment_drift', 'NEWTON_METRE', 'the change of the bias of moments'),
+    ('recording_gain', 'SHARE', 'the gain of all wrenches and torques of one recording'),
     ('wrench_gain', 'SHARE', 'the gains of wrench sensors'),
     ('cross_talk', 'SHARE', 'the cross-talk of wrench sensors'),
     ('sensor_shift', 'METRE', "the places of wrench sensors' frames"),

@@ -64,7 +64,7 @@ def measured(true, count, seed, kinds=None):
             for e in parameters.estimates(values, values)]
     values = np.where(keep, values, 0.0)
     errors = parameters.errors(values)
-    return [measure(c, errors, t) for c, t in zip(exact, times_of(count))], values
+    return [measure(c, errors, t) for c, t in zip(exact, times_of(exact))], values
 
 
 @pytest.mark.parametrize('name', ('sabian', pytest.param('talos', marks=pytest.mark.thorough)))
