@@ -69,16 +69,16 @@ def shapes(lengths: Array, bends: Sequence[complex], yaw: float, turned: float,
     for row, bend in zip(lengths, bends):
         tip = STATICS.backbone.tip(np.array((bend.real, bend.imag, 0.0, 0.0))).rotation
         about = [pin.exp3(np.array((0.0, 0.0, angle))) for angle in (yaw, turned)]
-        seen = pin.Quaternion(about[1].T @ about[0] @ tip @ about[1]).coeffs()
+        reading = pin.Quaternion(about[1].T @ about[0] @ tip @ about[1]).coeffs()
         for _ in range(20):  # at rest in this shape for a while
             controller.update(0.02, Measurement(imus.read(
-                UPRIGHT, np.concatenate((seen, np.zeros(3))), controller.yaw_offset.value),
+                UPRIGHT, np.concatenate((reading, np.zeros(3))), controller.yaw_offset.value),
                 row.tolist()))
         found.append(controller.arc.bend)
         by_lengths.append(controller.bend_by_tendons)
         deviations.append(controller.length_errors.deviation)
         used.append(not controller.find_imu_problem(imus.read(
-            UPRIGHT, np.concatenate((seen, np.zeros(3))), controller.yaw_offset.value).bend))
+            UPRIGHT, np.concatenate((reading, np.zeros(3))), controller.yaw_offset.value).bend))
     return found, by_lengths, deviations, used
 
 

@@ -269,8 +269,8 @@ class CaptureWindow:
             about = f' +- {uncertain:.0f}' if uncertain else ''
             raise InputError(
                 f"foot '{foot}' carries {load:.1f}{about} N of {weight:.0f} N: it hardly touches "
-                'the ground; put it down or lift it, and tare the sensors if it is clear (calibrate '
-                '--hanging: no foot touches in the whole recording)')
+                'the ground; put it down or lift it, and tare the sensors if it is clear '
+                '(calibrate --hanging: no foot touches in the whole recording)')
         return False
 
 

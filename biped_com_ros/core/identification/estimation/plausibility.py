@@ -176,4 +176,5 @@ def _contradiction(n: NoiseEstimate) -> str:
     }[n.kind]
     axis = f' ({n.axis}, the worst axis)' if n.axis else ''
     return (f'{what} contradict the other sensors: they scatter by {n.estimated:.2g} {n.unit}'
-            f'{axis}, {n.scale:.1f} times the assumed noise, and their weight is reduced; {remedy}')
+            f'{axis}, {n.scale:.1f} times the assumed noise, and their weight is reduced; '
+            f'{remedy}')
