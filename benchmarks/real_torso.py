@@ -97,7 +97,7 @@ def main() -> int:
     path = directory(parser.parse_args().data)
     if path is None or not (path / 'spring_backbone').is_dir():
         print(f'no recording of a backbone: name its directory by --data or {VARIABLE}; see '
-              'doc/appendix/results.rst')
+              'doc/torso.rst')
         return 0
     console.print(machine())
     lengths, true = read(path)
