@@ -241,7 +241,7 @@ def with_wrenches(samples, change):
 def test_wrong_sign_is_named_and_nothing_bogus_is_published(rig, samples):
     pulled = with_wrenches(samples, np.negative)
     rig.diagnosis('weight', WARN, pulled, words=(
-        'flip wrench_sensors.left_foot.sign, wrench_sensors.right_foot.sign'))
+        'negate wrench_sensors.left_foot.scale, wrench_sensors.right_foot.scale'))
     assert not rig.got['zmp'] and not rig.got['margin'] and not rig.got['zmp_difference']
     rig.diagnosis('zmp', ERROR, pulled, words='no ground reaction force')
 

@@ -35,6 +35,7 @@ from biped_com_ros.core.gravity.measured import MeasuredWrenches
 from biped_com_ros.core.gravity.model import (
     ContactSolution, Distribution, GravityLoad, GravityModel, minimum_norm)
 from biped_com_ros.core.gravity.support_qp import BoundedNorm, SupportLimits
+from biped_com_ros.core.model.config import only_force_z
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.wrench.sensor_faults import WeightBalance, WeightBalanceSettings
 import numpy as np
@@ -166,6 +167,11 @@ class GravityCompensator:
             raise ConfigurationError(
                 f"distribution '{MEASURED}' needs support '{AUTO}', which measures the contacts, "
                 f"not '{settings.support}'")
+        feet = self.model.config.feet_with_force_z
+        if settings.distribution == MEASURED and feet:
+            raise ConfigurationError(
+                f"distribution '{MEASURED}' needs whole wrenches, but {only_force_z(feet)}: use "
+                f"'{CLOSED_FORM}'")
         self._measured = MeasuredWrenches(
             len(self.gravity_model.contacts), settings.wrench_cutoff)
         self._given_shares, self._distribution, self.settings = shares, distribution, settings

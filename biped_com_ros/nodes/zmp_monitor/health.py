@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import Any
 
 from biped_com_ros.core.constants import CERTAIN
+from biped_com_ros.core.model.config import only_force_z
 from biped_com_ros.core.signals.synchronizer import StampThrottle
 from biped_com_ros.core.stability.levels import Level
 from biped_com_ros.core.stability.monitor import StabilityMonitor, StabilityReport
@@ -125,6 +126,8 @@ class StabilityHealth:
         if not self._inputs.wrenches:
             return WARN, ('not measured: the feet have no wrench sensors; set wrench_topics to '
                           'the topics of their wrenches'), values
+        if feet := self._node.model.config.feet_with_force_z:
+            return OK, f'not measured: {only_force_z(feet)}', values
         if not rate:
             return ERROR, f'not measured: {self._why_no_zmp(instants)}', values
         if difference > np.hypot(params.difference_warning, CERTAIN * deviation):
@@ -169,6 +172,8 @@ class StabilityHealth:
     def _report_weight(self) -> Report:
         if not self._inputs.wrenches:
             return OK, 'not measured: the feet have no wrench sensors', {}
+        if self._node.model.config.feet_with_force_z:
+            return OK, 'see weight of wrench_aggregator: the wrenches here are not whole', {}
         result = self._weight.result()
         if result is None:
             return WARN, 'not measured: no wrenches of all feet with the same stamp; see zmp', {}

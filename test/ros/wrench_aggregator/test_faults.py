@@ -50,7 +50,7 @@ class Watched:
         self.foot_forces = list(forces)
         for _ in range(instants):
             self.stamp_ns += STEP_NS
-            self.channels[0].signed = forces[0] + self.rng.standard_normal(6)
+            self.channels[0].scaled = forces[0] + self.rng.standard_normal(6)
             for sensor in range(2):
                 self.faults.add_reading(sensor, self.stamp_ns, self.stamp_ns)
             self.faults.add_forces(sum(forces), self.stamp_ns)
@@ -92,7 +92,7 @@ def test_zeros_that_repeat_are_true_while_the_other_foot_carries_all(carried, is
     feet = Watched.standing(0.05)
     feet.carry(60, carried, 0.0)
     assert feet.faulty()[1] == is_frozen
-    feet.channels[1].signed = np.full(6, 7.0)  # what froze is no zero
+    feet.channels[1].scaled = np.full(6, 7.0)  # what froze is no zero
     feet.carry(30, carried, 0.0)
     assert feet.faulty()[1]
 

@@ -73,7 +73,7 @@ def test_known_forces_come_out_without_offsets_and_what_hangs_on_sensors(aggrega
         channel.set_offset(offsets[channel.name])
     place(aggregation, robot, heading_error=0.3 * seed)
     for channel, expected in zip(aggregation.channels, aggregation.expected):
-        hanging = channel.config.sign * robot.reading(channel.name, {})
+        hanging = np.array(channel.config.factors) * robot.reading(channel.name, {})
         assert_allclose(expected, hanging, atol=1e-12)
     total, done = feed(aggregation, robot, contacts, offsets)
     for foot in ('left', 'right'):
