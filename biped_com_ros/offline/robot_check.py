@@ -31,7 +31,6 @@ from biped_com_ros.core.gravity.model import GravityModel
 from biped_com_ros.core.identification.captures.virtual_contacts import with_virtual_sensors
 from biped_com_ros.core.identification.estimation.prior import missing_inertials
 from biped_com_ros.core.legs.robot_legs import legs_of
-from biped_com_ros.core.model.config import only_force_z
 from biped_com_ros.core.model.robot import effort_limits, RobotModel
 from biped_com_ros.core.model.sole_geometry import sole_height, sole_polygon
 from biped_com_ros.core.payload.estimator import PayloadEstimator
@@ -282,12 +281,11 @@ def _nodes(model: RobotModel, posture: Array) -> Iterator[Entry]:
     config = model.config
     feet = '' if config.has_foot_wrenches else 'no foot has wrench_sensors or source: virtual'
     yield _node('wrench_aggregator', feet)
-    loads = only_force_z(config.feet_with_force_z) if config.feet_with_force_z else ''
-    yield _node('com_estimator', '', (
-        feet and 'without foot forces there is no fused CoM')
-        or loads and f'the fused CoM is by kinematics alone: {loads}')
-    yield _node('zmp_monitor', '', (feet and 'without foot forces, the ZMP by the model only')
-                or loads and f'the ZMP by the model only: {loads}')
+    loads = config.force_z_restriction
+    yield _node('com_estimator', '', 'without foot forces there is no fused CoM' if feet else
+                loads and f'the fused CoM is by kinematics alone: {loads}')
+    yield _node('zmp_monitor', '', 'without foot forces, the ZMP by the model only' if feet else
+                loads and f'the ZMP by the model only: {loads}')
     yield _node('com_calibrator', _failure(lambda: with_virtual_sensors(model))
                 if config.wrench_sensors else feet)
     yield _node('gravity_compensation', _failure(lambda: GravityModel(model)))

@@ -35,7 +35,6 @@ from biped_com_ros.core.gravity.measured import MeasuredWrenches
 from biped_com_ros.core.gravity.model import (
     ContactSolution, Distribution, GravityLoad, GravityModel, minimum_norm)
 from biped_com_ros.core.gravity.support_qp import BoundedNorm, SupportLimits
-from biped_com_ros.core.model.config import only_force_z
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.wrench.sensor_faults import WeightBalance, WeightBalanceSettings
 import numpy as np
@@ -167,10 +166,10 @@ class GravityCompensator:
             raise ConfigurationError(
                 f"distribution '{MEASURED}' needs support '{AUTO}', which measures the contacts, "
                 f"not '{settings.support}'")
-        feet = self.model.config.feet_with_force_z
-        if settings.distribution == MEASURED and feet:
+        restriction = self.model.config.force_z_restriction
+        if settings.distribution == MEASURED and restriction:
             raise ConfigurationError(
-                f"distribution '{MEASURED}' needs whole wrenches, but {only_force_z(feet)}: use "
+                f"distribution '{MEASURED}' needs whole wrenches, but {restriction}: use "
                 f"'{CLOSED_FORM}'")
         self._measured = MeasuredWrenches(
             len(self.gravity_model.contacts), settings.wrench_cutoff)

@@ -20,7 +20,7 @@ names the place and what would be valid.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 import math
 from pathlib import Path
@@ -421,16 +421,18 @@ class RobotConfig:
         return tuple(name for name, foot in self.feet.items() if any(
             self.wrench_sensors[sensor].measures_force_z for sensor in foot.used_sensors))
 
+    @property
+    def force_z_restriction(self) -> str:
+        """Return, for messages, of which feet too little is measured; empty if of none."""
+        feet = self.feet_with_force_z
+        return '' if not feet else (
+            f'the sensors of {" and ".join(feet)} measure the vertical force alone (measures: '
+            'force_z), not where it acts')
+
 
 def sole_frame_name(foot: str) -> str:
     """Return the name that the sole frame of a foot has beside that of its link."""
     return f'{foot}_sole_frame'
-
-
-def only_force_z(feet: Sequence[str]) -> str:
-    """Describe, for messages, what is not measured of these feet."""
-    return (f'the sensors of {" and ".join(feet)} measure the vertical force alone (measures: '
-            'force_z), not where it acts')
 
 
 def robot_names() -> tuple[str, ...]:

@@ -65,7 +65,7 @@ class TiltFilter:
         stamp_ns
             Its time, ns; a step back or a long one begins anew.
         gyro, acceleration
-            Along the axes of the IMU, (3,), rad/s and m/s^2; at rest the latter is gravity, upward.
+            Along the axes of the IMU, (3,), rad/s and m/s^2; at rest the latter is g, upward.
 
         Returns
         -------

@@ -321,7 +321,8 @@ def _offset_from(values: Any, name: str, config: RobotConfig, path: Path) -> Sen
         offset = SensorOffset(**fields)
     except (AttributeError, TypeError, ValueError) as error:
         raise ConfigurationError(
-            f"offsets file '{path}': sensor '{name}' is not readable ({error}); tare again") from None
+            f"offsets file '{path}': sensor '{name}' is not readable ({error}); tare again"
+        ) from None
     if len(offset.offset) != 6 or not np.isfinite(offset.offset).all():
         raise ConfigurationError(
             f"offsets file '{path}': the offset of '{name}' must be six finite numbers, not "

@@ -45,9 +45,10 @@ class UnitCheck:
         self._sensors_of = sensors_of
         self._start()
 
-    def add(self, wrenches: Sequence[Sequence[float]]) -> None:
-        """Add the wrenches on all soles at one instant, (F, 6), in their frames."""
+    def add(self, wrenches: Sequence[Sequence[float]], vertical_force: float) -> None:
+        """Add the wrenches on all soles at one instant, (F, 6), and their vertical force."""
         self._sum += wrenches
+        self._vertical += vertical_force
         self._count += 1
 
     def problem(self, body_weight: float) -> str:
@@ -60,14 +61,14 @@ class UnitCheck:
             By the model, N.
 
         """
-        wrenches = self._sum / max(self._count, 1)
+        count = max(self._count, 1)
+        wrenches, total = self._sum / count, self._vertical / count
         self._start()
-        total = float(wrenches[:, 2].sum())
         return self._unit_of_forces(total, body_weight) or (
             self._unit_of_moments(wrenches, total) if total > _LEAST_TOTAL * body_weight else '')
 
     def _start(self) -> None:
-        self._sum, self._count = np.zeros((len(self._sensors_of), 6)), 0
+        self._sum, self._vertical, self._count = np.zeros((len(self._sensors_of), 6)), 0.0, 0
 
     def _unit_of_forces(self, total: float, body_weight: float) -> str:
         for unit, newtons in FORCE_UNITS.items():

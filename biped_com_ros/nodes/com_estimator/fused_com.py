@@ -33,7 +33,6 @@ from biped_com_ros.core.com.standing import StandingComEstimator
 from biped_com_ros.core.com.walking import WalkingComEstimator, WalkingComSettings
 from biped_com_ros.core.constants import NEVER_NS
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.model.config import only_force_z
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.payload.carried import CarriedPayload, LoadMotion, without_load
 from biped_com_ros.core.state.base import LocatedState
@@ -201,8 +200,8 @@ class FusedComOutput:
         if not instants:
             missing = _stale(*(source for source in inputs.inputs.values() if source.required))
             return WARN, f'stopped: {missing or _UNMATCHED}', values
-        if feet := self._node.model.config.feet_with_force_z:
-            return OK, f'from kinematics alone: {only_force_z(feet)}', values
+        if restriction := self._node.model.config.force_z_restriction:
+            return OK, f'from kinematics alone: {restriction}', values
         if last is not None and last.wrenches is None:
             missing = _stale(*inputs.wrenches)
             return WARN, ('from kinematics and the load estimated so far; no foot wrenches'

@@ -39,7 +39,6 @@ from typing import Any
 from biped_com_ros.core.constants import nanoseconds, NEVER_NS
 from biped_com_ros.core.geometry.pose import Array, rotation_from_quaternion
 from biped_com_ros.core.geometry.wrench import largest_credible_load
-from biped_com_ros.core.model.config import only_force_z
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.signals.filters import LowPass
 from biped_com_ros.core.signals.synchronizer import StampThrottle
@@ -288,7 +287,7 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         self._check_orientations(stamp_ns)
         self._weight.add(total_force, aggregation.foot_forces, aggregation.any_foot_in_contact,
                          aggregation.uprightness)
-        self._units.add([foot.wrench_values for foot in self._feet])
+        self._units.add([foot.wrench_values for foot in self._feet], total_force)
 
     def _check_orientations(self, stamp_ns: int) -> None:
         """Look for sensors that are mounted in another orientation than in the URDF."""
@@ -340,8 +339,7 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
                            'instant, their stamps differ by more than half a period; check the '
                            'clocks of the drivers'), values
         if not self._has_total:
-            feet = self.aggregation.model.config.feet_with_force_z
-            return OK, f'not published, nor a CoP: {only_force_z(feet)}', values
+            return OK, f'not published, nor a CoP: {self.model.config.force_z_restriction}', values
         return OK, 'published' if self.imu.has_orientation else (
             'published; the vertical is that of accelerometer and gyroscope, since '
             f"'{self.imu.topic}' has no orientation"), values

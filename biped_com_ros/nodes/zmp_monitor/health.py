@@ -18,7 +18,6 @@ from __future__ import annotations
 from typing import Any
 
 from biped_com_ros.core.constants import CERTAIN
-from biped_com_ros.core.model.config import only_force_z
 from biped_com_ros.core.signals.synchronizer import StampThrottle
 from biped_com_ros.core.stability.levels import Level
 from biped_com_ros.core.stability.monitor import StabilityMonitor, StabilityReport
@@ -126,8 +125,8 @@ class StabilityHealth:
         if not self._inputs.wrenches:
             return WARN, ('not measured: the feet have no wrench sensors; set wrench_topics to '
                           'the topics of their wrenches'), values
-        if feet := self._node.model.config.feet_with_force_z:
-            return OK, f'not measured: {only_force_z(feet)}', values
+        if restriction := self._node.model.config.force_z_restriction:
+            return OK, f'not measured: {restriction}', values
         if not rate:
             return ERROR, f'not measured: {self._why_no_zmp(instants)}', values
         if difference > np.hypot(params.difference_warning, CERTAIN * deviation):

@@ -144,7 +144,7 @@ class WrenchInput(SensorInput):
     """
     WrenchStamped; calls back with (stamp in ns, wrench (6,)), force first, in its frame.
 
-    With `force_z` only the vertical force is read, the rest is zero; a pad in the air has no noise.
+    With `force_z` the vertical force alone is read, the rest is 0; a pad has no noise in the air.
     `factors` are what the values will be multiplied by to be N and N m.
     """
 
@@ -189,9 +189,10 @@ class ImuInput(SensorInput):
     Imu; calls back with the stamp in ns and three arrays.
 
     These are the quaternion xyzw (4,), angular velocity (3,) and acceleration (3,). Unless
-    `need_orientation` is False, messages without an orientation (first covariance -1 as in REP-145,
-    or a quaternion of zeros) are refused, and so are quaternions whose length is not 1 within 1 %. With a `tilt`, a rotation
-    vector, the sensor is turned by it about the axes of its link; all values are turned back.
+    `need_orientation` is False, messages without an orientation (first covariance -1, REP-145, or
+    a quaternion of zeros) are refused, and so are quaternions whose length is not 1 within 1 %.
+    With a `tilt`, a rotation vector, the sensor is turned by it about the axes of its link; all
+    values are turned back.
     """
 
     def __init__(self, node: Node, topic: str, frame_id: str, callback: ThreeArrays,

@@ -274,7 +274,7 @@ class StateInputs:
     def _on_force_z(self, foot: int, stamp_ns: int, wrench: Array) -> None:
         """Add a load of which it is not known where it acts."""
         config, name = self._model.config, self._model.soles.names[foot]
-        at_middle = wrench[2] * _force_at_middle(config.feet[name].polygon)
+        at_middle = wrench[2] * force_at_middle(config.feet[name].polygon)
         for estimator, callbacks in self._wrench_consumers:
             _call(callbacks, estimator.add_wrench(
                 foot, stamp_ns, at_middle, config.sole_frame(name)))
@@ -350,7 +350,7 @@ class ContactInputs:
         self.history.add_unstamped(foot, stamp_ns, value)
 
 
-def _force_at_middle(polygon: Sequence[Point]) -> Array:
+def force_at_middle(polygon: Sequence[Point]) -> Array:
     """
     Return the wrench (6,) of a unit force in the middle of a sole.
 

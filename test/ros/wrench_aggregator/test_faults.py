@@ -32,7 +32,7 @@ class Watched:
         self.model, self.body_weight, self.sole_heights = model, weight, heights
         self.bodies = [SimpleNamespace(name=name, index=i, sensors=(i,), detector=True)
                        for i, name in enumerate(model.config.feet)]
-        self.channels = [SimpleNamespace(name=name, config=config, signed=np.zeros(6))
+        self.channels = [SimpleNamespace(name=name, config=config, scaled=np.zeros(6))
                          for name, config in sensors.items()]
         self.foot_forces, self.stamp_ns, self.moved_ns = [0.0, 0.0], 0, 0
         self.rng, self.faults = np.random.default_rng(1), SensorFaults(self, 0.25)
@@ -42,7 +42,8 @@ class Watched:
         """Return feet of which the right one is so much higher."""
         sensor = SimpleNamespace(topic='wrench')
         feet = {'left': None, 'right': None}
-        return cls(SimpleNamespace(config=SimpleNamespace(feet=feet)),
+        return cls(SimpleNamespace(config=SimpleNamespace(
+            feet=feet, feet_with_force_z=())),
                    {'left_ft': sensor, 'right_ft': sensor}, WEIGHT, [-0.8, -0.8 + lift])
 
     def carry(self, instants, *forces):

@@ -143,9 +143,9 @@ def _topics_of(bag):
 
 _recordings = _paths | st.sampled_from(('.csv', '.db3', '.mcap')).flatmap(
     lambda suffix: (_bytes | _texts).map(_named(suffix)))
-_offsets = ('robot: wrench_robot\nsensors:\n  left_toe: {frame: l_toe, scale: [1, 1, 1, 1, 1, 1], offset: [0.0, '
-            '1.0, 2.0, 3.0, 4.0, 5.0], standard_deviation: [0.0, 0.1, 0.2, 0.3, 0.4, 0.5], '
-            'samples: 10, stamp: x}\n')
+_offsets = ('robot: wrench_robot\nsensors:\n  left_toe: {frame: l_toe, scale: [1, 1, 1, 1, 1, 1], '
+            'offset: [0.0, 1.0, 2.0, 3.0, 4.0, 5.0], '
+            'standard_deviation: [0.0, 0.1, 0.2, 0.3, 0.4, 0.5], samples: 10, stamp: x}\n')
 
 TABLES = {
     'files': {

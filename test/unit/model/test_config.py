@@ -109,6 +109,9 @@ def hands(**left):
     (hands(source='virtuel'), "hands.left.source is 'virtuel'; use sensor or virtual"),
     (hands(source='both', wrench_sensors=['ft']), "hands.left.source is 'both'"),
     (hands(source='sensor'), 'has no wrench_sensors; name them, or use virtual'),
+    ({**sensors(measures='force_z'), 'hands': {'left': {
+        'frame': 'left_foot', 'wrench_sensors': ['ft']}}},
+     r'wrench_sensors\.ft .* measures force_z, .* but hands\.left uses it: a hand needs'),
     (hands(source='virtual', wrench_sensors=['ft']),
      r"is 'virtual', but the hand has wrench_sensors \(ft\)"),
 ])

@@ -139,8 +139,8 @@ def config():
 
 
 GOOD = SensorOffset(
-    frame='l_ft', scale=(-1.0,) * 6, offset=tuple(OFFSET), standard_deviation=(0.1,) * 6, samples=500,
-    stamp='2026-01-01T00:00:00+00:00')
+    frame='l_ft', scale=(-1.0,) * 6, offset=tuple(OFFSET), standard_deviation=(0.1,) * 6,
+    samples=500, stamp='2026-01-01T00:00:00+00:00')
 
 
 def test_the_file_keeps_everything_in_plain_yaml(tmp_path, config):
