@@ -80,7 +80,7 @@ def test_accelerations_of_steps_average_out():
     assert tilt_error(tilt.R_world_imu, R_true) < np.radians(1.5)
 
 
-def test_a_wrong_beginning_is_forgotten():
+def test_a_wrong_start_decays_with_the_time_constant():
     start = TiltFilter(9.81)
     start.update(10**9 - STEP_NS, np.zeros(3), pin.rpy.rpyToMatrix(0.0, 0.2, 0.0).T @ G)
     tilt, R_true = run(lambda t: np.eye(3), lambda t: np.zeros(3), 3.0 * TIME_CONSTANT,
