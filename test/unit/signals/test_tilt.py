@@ -13,6 +13,9 @@
 # limitations under the License.
 """The direction of gravity from gyroscope and accelerometer, against rotations in closed form."""
 
+import os
+from pathlib import Path
+
 from biped_com_ros.core.signals.tilt import TiltFilter, TIME_CONSTANT
 import numpy as np
 from numpy.testing import assert_allclose
@@ -103,3 +106,24 @@ def test_after_a_gap_it_begins_anew(step_ns):
     R_true = pin.rpy.rpyToMatrix(0.3, 0.0, 0.0)
     R = tilt.update(10**10 + step_ns, np.zeros(3), R_true.T @ G)
     assert_allclose(R[2], R_true[2], atol=1e-12)
+
+
+DATA = Path(os.environ.get('BIPED_COM_REAL_DATA', '')) / 'icub_genova04'
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason='BIPED_COM_REAL_DATA has no icub_genova04')
+@pytest.mark.parametrize(('name', 'mean', 'largest'), [('sway', 1.5, 3.0), ('walk_1m', 1.5, 6.0)])
+def test_on_a_measured_robot_it_is_within_degrees_of_the_cameras(name, mean, largest):
+    """The accelerometer alone is 7.4 deg off in the mean of the walk, 47 deg at most."""
+    model = pin.buildModelFromUrdf(str(DATA / 'model.urdf'))
+    data, recording = model.createData(), np.load(DATA / f'{name}.npz')
+    pin.framesForwardKinematics(model, data, pin.neutral(model))
+    root, imu = (data.oMf[model.getFrameId(frame)].rotation
+                 for frame in ('root_link', 'root_link_imu_frame'))
+    tilt, errors = TiltFilter(), []
+    for t, gyro, acceleration, rpy in zip(*(recording[key] for key in (
+            'time', 'gyroscope', 'accelerometer', 'vicon_rpy'))):
+        R = tilt.update(round(1e9 * t), gyro, acceleration)
+        if R is not None and t > recording['time'][0] + 0.5:
+            errors.append(np.degrees(tilt_error(R, pin.rpy.rpyToMatrix(*rpy) @ root.T @ imu)))
+    assert np.mean(errors) < mean and np.max(errors) < largest
