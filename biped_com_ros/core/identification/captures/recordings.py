@@ -147,7 +147,7 @@ class CaptureFinder:
             i = self._sensor_index[event.kind]
             correction = self._corrections[i]
             self._wrenches[i] = correction.corrected(
-                correction.sign * event.values, correction.bias)
+                correction.scale * event.values, correction.bias)
 
     def require_captures(self) -> list[Capture]:
         """Return the captures; InputError with the reason if there are none."""

@@ -257,10 +257,10 @@ class CaptureWindow:
             raise InputError(f"the wrench sensor of foot '{foot}' has no readings: check its "
                              'driver and topic')
         if load < -hanging - 0.2 * weight:
-            sensors = ', '.join(f'wrench_sensors.{name}.sign' for name in
+            sensors = ', '.join(f'wrench_sensors.{name}.scale' for name in
                                 self.model.config.feet[foot].wrench_sensors)
             raise InputError(
-                f"the vertical force on foot '{foot}' is negative, {load:.1f} N: flip {sensors} "
+                f"the vertical force on foot '{foot}' is negative, {load:.1f} N: negate {sensors} "
                 f'in the YAML of robot {self.model.config.name}')
         if load > 0.04 * weight + uncertain:
             return True
