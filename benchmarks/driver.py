@@ -197,7 +197,7 @@ def _sensors(node: Node, namespace: str, robot: RobotModel) -> list[TemplatePubl
                                 {'force': 'wrench.force'})
         share = GRAVITY * robot.mass / len(in_feet) if name in in_feet else 0.0
         out.fields['force'][...] = (
-            state.pose_in_base(sensor.frame).rotation.T @ [0.0, 0.0, sensor.sign * share])
+            state.pose_in_base(sensor.frame).rotation.T @ [0.0, 0.0, share / sensor.factors[2]])
         outs.append(out)
     return outs
 

@@ -136,6 +136,10 @@ def sensor_joints(model: RobotModel) -> dict[str, tuple[str, Pose]]:
     found: dict[str, tuple[str, Pose]] = {}
     for name, sensor in model.config.wrench_sensors.items():
         link = sensor.link or sensor.frame
+        if set(sensor.factors) not in ({1.0}, {-1.0}):
+            raise ConfigurationError(
+                f'wrench_sensors.{name}: scale is {sensor.scale}, but Gazebo measures in N and '
+                'N m along right-handed axes: use 1 or -1')
         if link not in above:
             raise ConfigurationError(
                 f"wrench_sensors.{name}: link '{link}' is the root of the URDF, so no joint has "
@@ -348,7 +352,7 @@ def _write_force_torque(element: ElementTree.Element, sensor: WrenchSensorConfig
     SubElement(element, 'frame').text = 'sensor'
     # What the foot does to the leg is upwards where the robot stands.
     SubElement(element, 'measure_direction').text = (
-        'child_to_parent' if sensor.sign > 0.0 else 'parent_to_child')
+        'child_to_parent' if sensor.factors[2] > 0.0 else 'parent_to_child')
 
 
 def _sensor(parent: ElementTree.Element, name: str, kind: str, topic: str, frame: str,

@@ -50,6 +50,12 @@ the robot's file. A CSV has a header line and one instant per line, with the col
   effort/<joint>                where known, N m; or A, with --current
   <sensor>/fx fy fz tx ty tz    every wrench sensor of the robot's file, N and N m
   imu/qx qy qz qw               orientation of the IMU
+A CSV of averaged captures, one at rest per line, has position/, effort/ and <sensor>/ as above and
+  name                          of the capture
+  time                          s; sensors drift by it
+  up/x y z                      unit vector against gravity in the frame of the robot's IMU, in
+                                the base without one
+Which feet stand follows from the sensors' forces, unless --hanging is given.
 """
 
 
@@ -60,8 +66,8 @@ def parser() -> argparse.ArgumentParser:
         description='Estimate masses and centres of mass from a recording.', epilog=COLUMNS)
     source = result.add_mutually_exclusive_group(required=True)
     source.add_argument('recording', type=Path, nargs='?',
-                        help='rosbag2 directory, .mcap, .db3, .csv, or captures.json of a '
-                        'calibration')
+                        help='rosbag2 directory, .mcap, .db3, .csv of instants or of averaged '
+                        'captures, or captures.json of a calibration')
     source.add_argument('--fleet', type=Path, metavar='DIR',
                         help='directory with a recording of each of many units, or with a '
                         'directory for each that holds one; an interrupted run is continued')
@@ -120,6 +126,9 @@ def _add_captures(result: argparse.ArgumentParser) -> None:
     group.add_argument('--still-force', type=float, default=StillnessOptions.force_deviation,
                        metavar='NEWTON', help='largest standard deviation of a force in this '
                        'time (default: %(default)g)')
+    group.add_argument('--hanging', action='store_true',
+                       help='the robot hangs all the time, no foot touches anything, whatever '
+                       'its sensors read; the base may be tilted')
     group.add_argument('--current', action='append', default=[], metavar='JOINT=K',
                        help="the joint's efforts are currents; K is its torque per current, N m/A")
 

@@ -17,10 +17,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.identification.captures.averages import is_averages, read_averages
 from biped_com_ros.core.identification.captures.capture import (
     Capture, MotorConstants, noise_scale, SensorNoise)
 from biped_com_ros.core.identification.captures.capture_log import CaptureLog
@@ -36,6 +38,7 @@ from biped_com_ros.core.identification.output.results import solve_and_write
 from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.urdf import load_urdf
+import numpy as np
 from rich.console import Console
 from rich.progress import Progress
 
@@ -44,6 +47,7 @@ INSTRUMENTS = (
     ('moment_bias', 'NEWTON_METRE', 'the bias of moments'),
     ('force_drift', 'NEWTON', 'the change of the bias of forces over the recording'),
     ('moment_drift', 'NEWTON_METRE', 'the change of the bias of moments'),
+    ('recording_gain', 'SHARE', 'the gain of all wrenches and torques of one recording'),
     ('wrench_gain', 'SHARE', 'the gains of wrench sensors'),
     ('cross_talk', 'SHARE', 'the cross-talk of wrench sensors'),
     ('sensor_shift', 'METRE', "the places of wrench sensors' frames"),
@@ -113,13 +117,18 @@ def find_captures(options: argparse.Namespace, model: RobotModel,
     if options.recording.suffix == '.json':
         if not options.recording.exists():
             raise ConfigurationError(f"file of captures '{options.recording}' does not exist")
-        return CaptureLog(options.recording, model).captures
+        captures = CaptureLog(options.recording, model).captures
+        nothing = np.zeros(len(model.config.feet), dtype=bool)
+        return [replace(capture, in_contact=nothing) for capture in captures
+                ] if options.hanging else captures
+    motors = MotorConstants(dict(map(_constant, options.current)))
+    if is_averages(options.recording):
+        return read_averages(options.recording, model, motors, options.hanging)
     finder = CaptureFinder(
         model, StillnessOptions(
             duration=options.still, joint_range=options.still_range,
             force_deviation=options.still_force * noise_scale(
-                model.mass, options.noise_at_mass)),
-        MotorConstants(dict(map(_constant, options.current))))
+                model.mass, options.noise_at_mass)), motors, options.hanging)
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task('reading', total=1.0)
         for event in read_recording(options.recording, model, options.namespace):

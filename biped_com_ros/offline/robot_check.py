@@ -28,6 +28,7 @@ from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.core.geometry.polygon import area, distances_inside, half_planes, Point
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.gravity.model import GravityModel
+from biped_com_ros.core.identification.captures.virtual_contacts import with_virtual_sensors
 from biped_com_ros.core.identification.estimation.prior import missing_inertials
 from biped_com_ros.core.legs.robot_legs import legs_of
 from biped_com_ros.core.model.robot import effort_limits, RobotModel
@@ -238,7 +239,8 @@ def _sensors(model: RobotModel, posture: Array) -> Iterator[Entry]:
     for name, sensor in config.wrench_sensors.items():
         carried = model.subtree_links(sensor.link or sensor.frame)
         mass = float(np.asarray(model.link_masses)[carried].sum())
-        yield Entry(f'sensor {name}', f"frame '{sensor.frame}', topic {sensor.topic}; "
+        what = 'the vertical force alone' if sensor.measures_force_z else 'the wrench'
+        yield Entry(f'sensor {name}', f"{what} in frame '{sensor.frame}', topic {sensor.topic}; "
                     f'{mass:.2f} kg are beyond it')
     for foot, its in config.feet.items():
         if not its.has_wrench:
@@ -279,9 +281,13 @@ def _nodes(model: RobotModel, posture: Array) -> Iterator[Entry]:
     config = model.config
     feet = '' if config.has_foot_wrenches else 'no foot has wrench_sensors or source: virtual'
     yield _node('wrench_aggregator', feet)
-    yield _node('com_estimator', '', feet and 'without foot forces there is no fused CoM')
-    yield _node('zmp_monitor', '', feet and 'without foot forces, the ZMP by the model only')
-    yield _node('com_calibrator', '' if config.wrench_sensors else feet)
+    loads = config.force_z_restriction
+    yield _node('com_estimator', '', 'without foot forces there is no fused CoM' if feet else
+                loads and f'the fused CoM is by kinematics alone: {loads}')
+    yield _node('zmp_monitor', '', 'without foot forces, the ZMP by the model only' if feet else
+                loads and f'the ZMP by the model only: {loads}')
+    yield _node('com_calibrator', _failure(lambda: with_virtual_sensors(model))
+                if config.wrench_sensors else feet)
     yield _node('gravity_compensation', _failure(lambda: GravityModel(model)))
     yield _node('payload_estimator', _failure(lambda: PayloadEstimator(model)))
     yield _node('gait_player', _failure(lambda: legs_of(model)))

@@ -153,8 +153,8 @@ class Readings:
             f'imu/{n}/{k}' for n in config.imus
             for k in ('quaternion', 'gyro', 'accelerometer'))).reshape(-1, 10)
         self._imu_slots = np.concatenate((slots[:, WXYZ_TO_XYZW], slots[:, 4:]), axis=1)
-        self._wrench_signs = WRENCH_SENSOR_SIGN * np.array(
-            [[sensor.sign] for sensor in config.wrench_sensors.values()]).reshape(-1, 1)
+        self._wrench_signs = WRENCH_SENSOR_SIGN / np.array(
+            [sensor.factors for sensor in config.wrench_sensors.values()]).reshape(-1, 6)
 
     def _draw_errors(self, s: SensorOptions, generator: np.random.Generator,
                      source: ErrorSource, config: RobotConfig, joints: tuple[str, ...]) -> None:

@@ -115,7 +115,7 @@ def make(tmp_path):
 @pytest.fixture
 def robot(make):
     """Return a robot with good foot sensors, and a calibrator that a person drives."""
-    return make(automatic=False, wrench_gain=0.005, cross_talk=0.005)
+    return make(automatic=False, recording_gain=0.0, wrench_gain=0.005, cross_talk=0.005)
 
 
 def test_by_hand_from_captures_to_results_below_the_directory_only(robot, tmp_path):
@@ -277,7 +277,8 @@ def test_noise_grows_with_the_mass_where_it_is_given_for_another_robot(tmp_path)
         assert heavier > 10.0 and noise.force == pytest.approx(0.05 * heavier)
         for name in ('moment_bias', 'torque_bias', 'force_drift', 'moment_drift'):
             assert getattr(noise, name) == pytest.approx(getattr(defaults, name) * heavier)
-        for name in ('wrench_gain', 'cross_talk', 'sensor_shift', 'torque_gain', 'friction'):
+        for name in ('recording_gain', 'wrench_gain', 'cross_talk', 'sensor_shift', 'torque_gain',
+                     'friction'):
             assert getattr(noise, name) == getattr(defaults, name)
         still = node.session.window.options.force_deviation
         assert still == pytest.approx(defaults.still_force_deviation * heavier)

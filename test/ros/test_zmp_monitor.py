@@ -38,6 +38,7 @@ from support.closing import maker
 from support.messages import nanoseconds, parameters as parameters_of, vector
 from support.monitored_robot import (
     FEET_ONLY, MonitoredRobot, OUTPUTS, record, shifted, swaying, vectors)
+from support.pads import pads_file, vertical
 from visualization_msgs.msg import Marker, MarkerArray
 
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
@@ -241,7 +242,7 @@ def with_wrenches(samples, change):
 def test_wrong_sign_is_named_and_nothing_bogus_is_published(rig, samples):
     pulled = with_wrenches(samples, np.negative)
     rig.diagnosis('weight', WARN, pulled, words=(
-        'flip wrench_sensors.left_foot.sign, wrench_sensors.right_foot.sign'))
+        'negate wrench_sensors.left_foot.scale, wrench_sensors.right_foot.scale'))
     assert not rig.got['zmp'] and not rig.got['margin'] and not rig.got['zmp_difference']
     rig.diagnosis('zmp', ERROR, pulled, words='no ground reaction force')
 
@@ -336,3 +337,33 @@ def test_on_stairs_support_is_between_the_soles_and_reported(rig, samples):
 def test_a_start_that_makes_no_sense_is_one_clear_error(parameters, message):
     with pytest.raises(ConfigurationError, match=message):
         ZmpMonitor(parameter_overrides=parameters_of(**parameters))
+
+
+def test_of_vertical_forces_there_are_contacts_and_no_zmp(robot, tmp_path, samples):
+    rig = robot(robot=pads_file(tmp_path, 'biped'))
+    rig.play(with_wrenches(samples, vertical))
+    for topic in ('zmp', 'zmp_difference', 'margin', 'time_to_edge'):
+        assert not rig.got[topic], topic
+    # But for the base, which moves a little by where the forces act.
+    np.testing.assert_allclose(
+        vectors(rig.got['dcm'], 'point'), expected(samples, 'dcm_in_world'), atol=1e-4)
+    np.testing.assert_allclose(
+        [m.data for m in rig.got['dcm_margin']], expected(samples, 'dcm_margin'), atol=1e-4)
+    np.testing.assert_allclose(
+        rig.corners(), samples[-1].report.support.corners_in_world, atol=1e-4)
+    assert len(rig.got['zmp_model']) == len(expected(samples, 'zmp_model'))
+    assert not any(ns in ('cop', 'zmp', 'com_line') and marker.action == Marker.ADD
+                   for (ns, _), marker in rig.markers().items())
+    again = with_wrenches(samples, vertical)
+    assert rig.diagnosis('zmp', OK, again, words='not measured') == (
+        'not measured: the sensors of left and right measure the vertical force alone '
+        '(measures: force_z), not where it acts')
+    rig.diagnosis('weight', OK, again, words='see weight of wrench_aggregator')
+    rig.diagnosis('stability', OK, again, words='stable')
+
+
+def test_a_monitor_of_whole_wrenches_refuses_what_is_not_measured(rig, samples):
+    rig.play(with_wrenches(samples, vertical))
+    assert not rig.got['zmp'] and not rig.got['dcm']
+    source = rig.node.inputs.wrenches[0]
+    assert 'wrench.force.x = nan' in source.last_error and not source.count

@@ -214,7 +214,8 @@ class RecordedEstimator(RecordedRobot):
     """
 
     def __init__(self, outputs, **values):
-        super().__init__(make_node('biped', next(_NAMESPACES), **{'contact_topics': [], **values}))
+        super().__init__(make_node(values.pop('robot', 'biped'), next(_NAMESPACES), **{
+            'contact_topics': [], **values}))
         self.record_statuses('diagnostics')
         self.got = {topic: self.collect(kind, f'com_estimator/{topic}')
                     for topic, kind in {'com': PointStamped, **outputs}.items()}

@@ -75,7 +75,7 @@ class SimulatedRobot:
         wrenches = np.mean(
             [self.plant.step().wrenches.copy() for _ in range(readings)], axis=0)
         observation = self.plant.observation
-        signs = np.array([[sensor.sign] for sensor in config.wrench_sensors.values()])
+        signs = np.array([sensor.factors for sensor in config.wrench_sensors.values()])
         return Capture(
             positions=observation.joint_positions.copy(), wrenches=wrenches * signs,
             in_contact=np.ones(len(config.feet), dtype=bool),

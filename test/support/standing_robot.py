@@ -63,7 +63,7 @@ class StandingRobot:
                 return self._imu(stamp, part.frame)
         for sensor, part in config.wrench_sensors.items():
             if topic == part.topic:
-                return self._wrench(stamp, part.frame, ReadingCorrection(config, sensor).sign)
+                return self._wrench(stamp, part.frame, ReadingCorrection(config, sensor).scale)
         for foot, part in config.feet.items():
             if topic == f'wrench_aggregator/{foot}/wrench':
                 return self._wrench(stamp, part.sole)

@@ -55,6 +55,8 @@ class WrenchAggregatorRig(NodeRig):
         The robot, the forces on it, and the errors of its sensors.
     silent, late
         Names of the sensors that send nothing, and delays (s) by name of others.
+    orientation, acceleration_scale
+        What the IMU has: an orientation, 'none' (covariance -1) or 'zeros'; and its unit.
     got
         Messages by topic.
 
@@ -82,6 +84,7 @@ class WrenchAggregatorRig(NodeRig):
         """Let the robot hang at rest, with sensors that have no errors."""
         self.contacts, self.offsets, self.noise = {}, {}, 0.0
         self.silent, self.late, self.joint_speed = set(), {}, 0.0
+        self.orientation, self.acceleration_scale = 'measured', 1.0
 
     def _connect(self):
         """Wait until both sides know each other."""
@@ -110,8 +113,18 @@ class WrenchAggregatorRig(NodeRig):
         self._joints.publish(joint_state(
             stamp, [*robot.joint_names[::-1], 'unknown'], [*robot.joints[::-1], 9.0],
             [self.joint_speed] * (len(robot.joint_names) + 1)))
-        self._imu.publish(imu(stamp, 'imu_link', robot.imu_quaternion(heading_error=0.8)))
+        if 'imu' not in self.silent:
+            self._imu.publish(self._imu_message(stamp))
         run_ready(self.executor)
+
+    def _imu_message(self, stamp):
+        robot, has_orientation = self.robot, self.orientation == 'measured'
+        message = imu(
+            stamp, 'imu_link', robot.imu_quaternion(0.8) if has_orientation else np.zeros(4),
+            acceleration=self.acceleration_scale * robot.imu_acceleration())
+        if self.orientation == 'none':
+            message.orientation_covariance[0] = -1.0
+        return message
 
     def publish_wrench(self, name, stamp, frame=None, values=None):
         """Publish the reading of a sensor, or other `values` of it."""

@@ -90,6 +90,10 @@ class TiltedRobot:
         drift = pin.rpy.rpyToMatrix(0.0, 0.0, heading_error)
         return pin.Quaternion(drift @ self.frames['imu_link'].rotation).coeffs()
 
+    def imu_acceleration(self):
+        """Specific force that an IMU at rest measures along its axes, (3,), m/s^2."""
+        return -self.frames['imu_link'].rotation.T @ GRAVITY
+
     def forces_on(self, sensor, contacts):
         """All forces on what hangs on a sensor: contacts and weights."""
         weights = [OracleContact(self.links[link][0] * GRAVITY, self.frames[link].act(

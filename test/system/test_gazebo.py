@@ -200,7 +200,7 @@ def test_sensors_are_where_the_robot_has_them(robot):
         settings = joint.find('sensor/force_torque')
         assert settings.find('frame').text == 'sensor'
         assert settings.find('measure_direction').text == 'child_to_parent'
-        assert sensor.sign == 1.0
+        assert sensor.scale == 1.0
         place = root_in_base @ poses[link] @ pose_of(joint.find('sensor'))
         assert_same(place, state.pose_in_base(sensor.frame), name)
     for name, imu in model.config.imus.items():

@@ -166,6 +166,11 @@ class GravityCompensator:
             raise ConfigurationError(
                 f"distribution '{MEASURED}' needs support '{AUTO}', which measures the contacts, "
                 f"not '{settings.support}'")
+        restriction = self.model.config.force_z_restriction
+        if settings.distribution == MEASURED and restriction:
+            raise ConfigurationError(
+                f"distribution '{MEASURED}' needs whole wrenches, but {restriction}: use "
+                f"'{CLOSED_FORM}'")
         self._measured = MeasuredWrenches(
             len(self.gravity_model.contacts), settings.wrench_cutoff)
         self._given_shares, self._distribution, self.settings = shares, distribution, settings

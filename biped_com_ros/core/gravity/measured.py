@@ -97,7 +97,7 @@ class MeasuredWrenches:
         if not total_force > 0.0:
             raise InputError(
                 'no contact measures a normal force above 0 N; check the wrench topics and '
-                'wrench_sensors.<sensor>.sign')
+                'wrench_sensors.<sensor>.scale')
         shares = [force / total_force for force in forces]
         measured = [self._along_base(*each) for each in zip(
             load.gravity_model.contacts, self._wrenches, load.placement_values)]

@@ -36,6 +36,7 @@ from biped_com_ros.core.model.strict_yaml import convert, read_yaml
 
 Vector3 = tuple[float, float, float]
 ZERO: Vector3 = (0.0, 0.0, 0.0)
+Six = tuple[float, float, float, float, float, float]
 _ROUNDING = 1e-9
 #: How far a corner of a sole may be from its frame, along either axis, m.
 LONGEST_SOLE = 1.0
@@ -146,19 +147,23 @@ class HandConfig:
 @dataclass(frozen=True)
 class WrenchSensorConfig:
     """
-    A force-torque sensor.
+    A force-torque sensor, or one that measures the vertical force alone.
 
     Attributes
     ----------
     frame
-        URDF link in whose frame, and about whose origin, readings are expressed.
+        URDF link in whose frame, and about whose origin, readings are expressed; or
+        ``<foot>_sole_frame`` for wrenches that are given at the sole, which nothing is beyond.
     topic
         Relative name of its ``geometry_msgs/WrenchStamped`` topic.
     link
         First URDF link beyond the sensor: the sensor carries it and all below it.
         Empty means `frame` itself.
-    sign
-        +1 where readings are environment on robot, -1 where robot on environment.
+    scale
+        What readings are multiplied by to be environment on robot along right-handed axes, N and
+        N m: one number, such as -1 where they are robot on environment, or six, force first.
+    measures
+        ``wrench``, or ``force_z``: the force along z of `frame`, and nothing else.
     deviation
         By how much its forces may differ from the truth besides noise, N, and its moments, over
         0.1 m; for sources that a calibration must not trust.
@@ -171,9 +176,21 @@ class WrenchSensorConfig:
     frame: str
     topic: str
     link: str = ''
-    sign: float = 1.0
+    scale: float | Six = 1.0
+    measures: str = 'wrench'
     deviation: float = 0.0
     temperature_topic: str = ''
+
+    @property
+    def factors(self) -> Six:
+        """Return `scale` as six numbers."""
+        scale = self.scale
+        return scale if isinstance(scale, tuple) else (scale,) * 6
+
+    @property
+    def measures_force_z(self) -> bool:
+        """Whether it measures the vertical force alone."""
+        return self.measures == 'force_z'
 
 
 @dataclass(frozen=True)
@@ -396,7 +413,26 @@ class RobotConfig:
     def sole_frame(self, foot: str) -> str:
         """Return the name of a foot's sole frame: of its link, or one that the URDF lacks."""
         config = self.feet[foot]
-        return config.sole if config.sole_is_link else f'{foot}_sole_frame'
+        return config.sole if config.sole_is_link else sole_frame_name(foot)
+
+    @property
+    def feet_with_force_z(self) -> tuple[str, ...]:
+        """Return the feet of which the vertical force alone is measured, not where it acts."""
+        return tuple(name for name, foot in self.feet.items() if any(
+            self.wrench_sensors[sensor].measures_force_z for sensor in foot.used_sensors))
+
+    @property
+    def force_z_restriction(self) -> str:
+        """Return, for messages, of which feet too little is measured; empty if of none."""
+        feet = self.feet_with_force_z
+        return '' if not feet else (
+            f'the sensors of {" and ".join(feet)} measure the vertical force alone (measures: '
+            'force_z), not where it acts')
+
+
+def sole_frame_name(foot: str) -> str:
+    """Return the name that the sole frame of a foot has beside that of its link."""
+    return f'{foot}_sole_frame'
 
 
 def robot_names() -> tuple[str, ...]:
@@ -510,6 +546,11 @@ def _check_feet(config: RobotConfig) -> None:
         if hand.contact not in ('lean', 'grip'):
             raise ConfigurationError(f"hands.{name}.contact is '{hand.contact}'; use lean or grip")
         _check_hand_source(name, hand)
+        for sensor in hand.wrench_sensors:
+            if config.wrench_sensors[sensor].measures_force_z:
+                raise ConfigurationError(
+                    f"wrench_sensors.{sensor} of '{config.name}' measures force_z, which is for "
+                    f'soles, but hands.{name} uses it: a hand needs a wrench, or source: virtual')
     _check_owners(config)
 
 
@@ -618,10 +659,14 @@ def _check_owners(config: RobotConfig) -> None:
 
 def _check_sensors(config: RobotConfig) -> None:
     for name, sensor in config.wrench_sensors.items():
-        if sensor.sign not in (1.0, -1.0):
+        if not all(sensor.factors):
             raise ConfigurationError(
-                f"wrench_sensors.{name}.sign of '{config.name}' is {sensor.sign}; use 1 for "
-                'environment on robot or -1 for robot on environment')
+                f"wrench_sensors.{name}.scale of '{config.name}' is {sensor.scale}: a zero would "
+                'remove what is measured; use 1, -1 for robot on environment, or six factors')
+        if sensor.measures not in ('wrench', 'force_z'):
+            raise ConfigurationError(
+                f"wrench_sensors.{name}.measures of '{config.name}' is '{sensor.measures}'; use "
+                'wrench or force_z')
         _check_topic(config, f'wrench_sensors.{name}.topic', sensor.topic)
         if sensor.temperature_topic:
             _check_topic(config, f'wrench_sensors.{name}.temperature_topic',

@@ -21,7 +21,7 @@ where a reading enters the package:
   because a drive controls what its encoder measures;
 - joint efforts: ``true = (measured - offset) / (1 + gain)``, after currents were multiplied by
   their torque constants;
-- wrenches: ``true = correction @ (sign * measured - bias)``, in the sensor's frame in the URDF;
+- wrenches: ``true = correction @ (scale * measured - bias)``, in the sensor's frame in the URDF;
 - IMUs: ``R_true = R_measured exp(tilt)``.
 """
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from biped_com_ros.core.errors import ConfigurationError, RobotDescriptionError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Pose
-from biped_com_ros.core.model.config import RobotConfig
+from biped_com_ros.core.model.config import RobotConfig, sole_frame_name
 import numpy as np
 import pinocchio as pin
 
@@ -60,6 +60,17 @@ def parent_joint(frame: Any) -> int:
 def pose_of(placement: Any) -> Pose:
     """Return a copy of one of Pinocchio's placements."""
     return Pose(placement.rotation.copy(), placement.translation.copy())
+
+
+def add_sole_frames(config: RobotConfig, model: Any) -> None:
+    """Add the frame ``<foot>_sole_frame`` of each foot, which nothing is beyond."""
+    for name, foot in config.feet.items():
+        if model.existFrame(foot.sole, pin.FrameType.BODY):  # else it is an error of the names
+            link = model.getFrameId(foot.sole, pin.FrameType.BODY)
+            placement = model.frames[link].placement * pin.SE3(
+                pin.rpy.rpyToMatrix(*foot.sole_rpy), np.array(foot.sole_origin))
+            model.addFrame(pin.Frame(sole_frame_name(name), parent_joint(model.frames[link]), link,
+                                     placement, pin.FrameType.BODY))
 
 
 def check_names(config: RobotConfig, model: Any) -> None:

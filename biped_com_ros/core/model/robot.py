@@ -34,7 +34,7 @@ from biped_com_ros.core.model.description_check import (
 from biped_com_ros.core.model.frames import RobotFrames, ROOT
 from biped_com_ros.core.model.kinematics import Kinematics
 from biped_com_ros.core.model.pinocchio_model import (
-    build_model, check_names, check_postures, range_of, unbound)
+    add_sole_frames, build_model, check_names, check_postures, range_of, unbound)
 from biped_com_ros.core.model.robot_state import RobotState as RobotState
 import numpy as np
 import pinocchio as pin
@@ -111,6 +111,7 @@ class RobotModel(RobotFrames):
         # Before Pinocchio, whose parser reports wrong numbers only on stderr.
         inertials, mimics = urdf_tools.link_inertials(robot), urdf_tools.mimic_joints(robot)
         pin_model = build_model(urdf_tools.for_kinematics(robot))
+        add_sole_frames(config, pin_model)
         check_names(config, pin_model)
         unbound(pin_model, urdf_tools.continuous_joints(robot))
         check_postures(config, pin_model)

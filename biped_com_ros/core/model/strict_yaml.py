@@ -128,7 +128,10 @@ def convert(kind: Any, value: Any, where: str) -> Any:
         return _convert_dataclass(kind, value, where)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (Union, types.UnionType):
-        return None if value is None else convert(arguments[0], value, where)
+        if value is None and types.NoneType in arguments:
+            return None
+        is_list = isinstance(value, (list, tuple))  # of a number or a list of them
+        return convert(arguments[is_list and types.NoneType not in arguments], value, where)
     if origin is tuple:
         return _convert_tuple(arguments, value, where)
     if origin is not None and issubclass(origin, Mapping):

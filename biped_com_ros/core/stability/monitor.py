@@ -246,11 +246,13 @@ class StabilityReport:
 
     @property
     def cops_in_world(self) -> Array:
-        """Centre of pressure of each foot, (F, 3), m; NaN for a foot without one."""
+        """Centre of pressure of each foot, (F, 3), m; NaN for a foot where it is not measured."""
+        config = self.located.state.model.config
+        unknown = [name in config.feet_with_force_z for name in config.feet]
         soles = self.located.state.sole_placements_in_world
         cops = np.full((len(soles), 3), np.nan)
         for foot, wrench in enumerate(self.located.wrenches or ()):
-            touches = self.located.stance.in_contact[foot]
+            touches = self.located.stance.in_contact[foot] and not unknown[foot]
             point = centre_of_pressure(
                 wrench, minimum_force=self.least_force) if touches else None
             if point is not None:
@@ -343,8 +345,9 @@ class StabilityMonitor:
         soles = located.state.sole_placements_in_world.tolist()
         hands, hand_contacts = self._touching_hands(located)
         support, contacts = self._support(located, soles, hand_contacts)
-        wrench = None if located.wrenches is None else measured_wrench(
-            located.wrenches, soles, located.hand_wrenches, hands)
+        wrenches = self._whole_wrenches(located)
+        wrench = None if wrenches is None else measured_wrench(
+            wrenches, soles, located.hand_wrenches, hands)
         zmp, dcm, omega_0 = None, None, 0.0
         if support is not None:
             if wrench is not None:
@@ -360,6 +363,10 @@ class StabilityMonitor:
             wrench=wrench, zmp_in_world=zmp, dcm_in_world=dcm, zmp_margin=zmp_margin,
             dcm_margin=dcm_margin, omega_0=omega_0, filtered=filtered, change=change,
             least_force=self._least_force, weight=self._weight, load=self._load)
+
+    def _whole_wrenches(self, located: LocatedState) -> Sequence[Sequence[float]] | None:
+        """Return the wrenches of the feet; None if of one the vertical force alone is measured."""
+        return None if self.model.config.feet_with_force_z else located.wrenches
 
     def _with_all_hands(self, located: LocatedState) -> LocatedState:
         """Complete the wrenches of hands of which a message is late or lost."""
@@ -410,7 +417,7 @@ class StabilityMonitor:
         """Return the support, and all contacts where it depends on more than soles."""
         in_contact, settings = located.stance.in_contact, self.settings
         self.parts = parts = self.rolling.update(
-            located.stamp_ns, soles, in_contact, located.wrenches)
+            located.stamp_ns, soles, in_contact, self._whole_wrenches(located))
         try:
             plane = self._soles.plane(soles, in_contact, parts, self.rolling.normal)
             if plane is None:

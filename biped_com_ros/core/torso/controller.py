@@ -20,9 +20,12 @@ integral on the bend measured by the IMUs. A disturbance observer adds the momen
 shape and tensions do not explain (an unknown load, a wrong stiffness) to the feedforward. While a
 measured tension is below its minimum, all tensions are raised (see :mod:`.slack`).
 
-Feedback is used while the IMUs are fresh and agree with the tendon lengths. Otherwise the torso
-is moved in open loop, with its last correction. Commands are always within the limits of bend and
-tension.
+Feedback is used while the IMUs are fresh and the tendon lengths do not rule them out. Otherwise
+the torso is moved in open loop, with its last correction. Commands are always within the limits of
+bend and tension.
+
+Lengths give the bend as far as tendons are taut and do not stretch, see :class:`LengthErrors`:
+IMUs are judged by what slack and elasticity allow.
 
 An update consists of steps, each of which can be made as soon as its inputs are known:
 :meth:`~TendonController.set_tendons`, :meth:`~TendonController.plan`,
@@ -94,6 +97,30 @@ class Measurement(NamedTuple):
     load: Load = no_load
     inertia: float = 0.0
     tendons_age: float = 0.0
+
+
+class LengthErrors(NamedTuple):
+    """
+    Largest errors of the bend by tendon lengths, rad.
+
+    Attributes
+    ----------
+    stretch
+        By the elasticity of drives and tendons under the measured tensions, if the lengths are
+        those of the drives: along the pull, so that the direction of a bend hardly changes.
+    slack
+        The whole bend by lengths, where a tendon is loose or tensions are unknown: what the drives
+        have wound up may then have compressed the backbone or slackened tendons instead.
+
+    """
+
+    stretch: float
+    slack: float
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation, rad: each error is anything from none to the largest."""
+        return math.hypot(*self) / math.sqrt(3.0)
 
 
 class TorsoCommand(NamedTuple):
@@ -352,8 +379,9 @@ class TendonController:
         """Set the measurement of the IMUs; :attr:`arc` and :attr:`rates` follow from it."""
         self._orientation, self._is_imu_missing = orientation, orientation.bend is None
         self._measured_arc, self.arc, self.rates = None, self.reference_arc, AT_REST
-        self._imu_problem = self._find_imu_problem(orientation.bend)
-        if self._imu_problem or orientation.bend is None:
+        problem = self.find_imu_problem(orientation.bend)
+        self._imu_problem = f'open loop: {problem}' if problem else ''
+        if problem or orientation.bend is None:
             return
         arc = Arc(orientation.bend, orientation.torsion, self._stretch, self.backbone.length)
         bend_rate, torsion_rate = rates = orientation.rates(arc)
@@ -390,24 +418,55 @@ class TendonController:
             lengths, self._tensions, self.reference_arc, self.arc, self.rates,
             self._measured_arc is not None, self._problems())
 
-    # -- inside
+    # -- bend by lengths
 
-    def _find_imu_problem(self, bend: complex | None) -> str:
+    @property
+    def bend_by_tendons(self) -> complex:
+        """Bend by the measured lengths, else that of the reference, rad."""
+        bend = self._bend_by_lengths
+        return self.reference.motion[0] if bend is None else bend
+
+    @property
+    def length_errors(self) -> LengthErrors:
+        """Largest errors of :attr:`bend_by_tendons`."""
+        tensions, drive = self._measured_tensions, self.options.drive
+        if tensions is None:
+            return LengthErrors(0.0, abs(self.bend_by_tendons))
+        stretch = sum((bend * (tension - drive.pretension)
+                       for bend, tension in zip(self._bend_of_lengths, tensions)), 0j)
+        is_loose = min(tensions) < self.options.slack_tension
+        return LengthErrors(abs(stretch) / drive.stiffness,
+                            abs(self.bend_by_tendons) if is_loose else 0.0)
+
+    def find_imu_problem(self, bend: complex | None) -> str:
+        """Describe why a bend by the IMUs cannot be used; '' if it can."""
         if bend is None:
-            return 'open loop: no recent data of the torso IMU'
-        expected = self._bend_by_lengths
-        if expected is None:
-            expected = self.reference.motion[0]
-        if abs(bend - expected) <= self.options.disagreement:
+            return 'no recent data of the torso IMU'
+        expected, least = self.bend_by_tendons, self.options.disagreement
+        difference = abs(bend - expected)
+        if difference <= least:
             return ''
-        return (f'open loop: bend {_describe(bend)} by the torso IMU, {_describe(expected)} by '
-                'the tendons: check whether the IMU is flipped, and its mounting in the URDF')
+        errors = self.length_errors
+        if difference <= math.hypot(least, *errors):
+            return ''
+        return (f'bend {_describe(bend)} by the torso IMU, {_describe(expected)} with a deviation '
+                f'of {math.degrees(errors.deviation):.0f} deg by the tendons: check whether the '
+                'IMU is flipped, and its mounting in the URDF')
+
+    def estimate_yaw_offset(self, dt: float, orientation: TorsoOrientation,
+                            bend_by_lengths: complex | None = None) -> None:
+        """Update :attr:`yaw_offset`; with the last bend by lengths unless one is given."""
+        if bend_by_lengths is None:
+            bend_by_lengths = self._bend_by_lengths
+        self.yaw_offset.update(dt, orientation, bend_by_lengths, self.length_errors.slack)
+
+    # -- inside
 
     def _estimate(self, load: Load, inertia: float, bend_by_lengths: complex | None,
                   tensions: Sequence[float] | None) -> None:
         """Update the estimates that change slowly."""
         dt, self._estimation_time = self._estimation_time, 0.0
-        self.yaw_offset.update(dt, self._orientation, bend_by_lengths)
+        self.estimate_yaw_offset(dt, self._orientation, bend_by_lengths)
         if tensions is None:
             return
         if not self.slack.broken:

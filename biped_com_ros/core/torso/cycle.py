@@ -34,6 +34,7 @@ from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.torso.arc import Arc, Vector
 from biped_com_ros.core.torso.body import TorsoBody
+from biped_com_ros.core.torso.constant_curvature import ELONGATION
 from biped_com_ros.core.torso.controller import TendonController, TorsoCommand
 from biped_com_ros.core.torso.orientation import TipReading, TorsoOrientation, UPRIGHT
 from biped_com_ros.core.torso.statics import Weight
@@ -364,6 +365,9 @@ class ControlCycle:
 
     def _publish_shape(self) -> None:
         """Publish the measured shape while the controller is inactive."""
+        if not self._are_tendons_fresh:
+            self.controller.set_tendons(0.0)
+        self.controller.estimate_yaw_offset(self._dt, self._orientation())
         orientation = self._orientation()
         arc = self._arc(orientation)
         self._on_shape(self._ns, arc, orientation.rates(arc))
@@ -387,12 +391,15 @@ class ControlCycle:
             self._base, self._tip if is_fresh else None, self.controller.yaw_offset.value)
 
     def _arc(self, orientation: TorsoOrientation) -> Arc:
-        """Return the backbone by tendon lengths, else by IMUs, else straight."""
-        backbone = self.controller.backbone
+        """Return the backbone: bend by IMUs unless ruled out, else by lengths, else straight."""
+        backbone, bend, elongation = self.controller.backbone, orientation.bend, 0.0
         if self._are_tendons_fresh:
             with contextlib.suppress(InputError):
-                return backbone.arc_of(backbone.shape_from_lengths(np.array(self._lengths)).shape)
-        return backbone.arc(orientation.bend or 0j, orientation.torsion)
+                by_lengths = backbone.shape_from_lengths(np.array(self._lengths)).shape
+                if self.controller.find_imu_problem(bend):
+                    return backbone.arc_of(by_lengths)
+                elongation = float(by_lengths[ELONGATION])
+        return backbone.arc(bend or 0j, orientation.torsion, elongation)
 
 
 class TargetInput:

@@ -75,7 +75,8 @@ class ControllerOptions:
     observer_time
         Time constant of the disturbance observer, s; 0 turns it off.
     disagreement
-        Difference of the bends by IMU and by tendon lengths above which the IMU is ignored, rad.
+        Error of the bend by IMUs, rad: above this and the errors of the bend by tendon lengths
+        (root of the sum of squares) the IMU is ignored.
     yaw_offset_time
         Time constant of the estimate of the relative yaw of the IMUs, s; 0: no offset.
     slack_tension, slack_time, broken_time

@@ -162,7 +162,7 @@ def _mounting_matrix(R_link_imu: Array) -> Array:
 TORSION_SIGMA, BEND_SIGMA = 0.05, 0.002
 """Standard deviations of torsion, and of the bend by IMUs against the bend by lengths, rad."""
 
-MAX_BEND = 1.0
+MAX_BEND = 0.5 * math.pi
 """Larger bends by IMU are a wrong mounting rather than a yaw offset, rad."""
 
 
@@ -174,7 +174,8 @@ class YawOffsetEstimator:
     rotates the tip about the vertical: it turns the direction of the bend and adds to torsion.
     The tendon lengths, evaluated without torsion, give the bend turned back by half the torsion,
     so that yaw offset and torsion can be separated the better the more the torso bends or leans.
-    In addition torsion is small. The two are combined by weighted least squares.
+    In addition torsion is small. The two are combined by weighted least squares; lengths of
+    tendons that may be slack hardly count.
 
     Parameters
     ----------
@@ -193,7 +194,7 @@ class YawOffsetEstimator:
         self.time, self.value, self._is_known = time, 0.0, False
 
     def update(self, dt: float, orientation: TorsoOrientation,
-               bend_by_lengths: complex | None) -> None:
+               bend_by_lengths: complex | None, largest_error: float = 0.0) -> None:
         """
         Update the estimate.
 
@@ -205,6 +206,8 @@ class YawOffsetEstimator:
             Measurement of the IMUs, corrected by `value`.
         bend_by_lengths
             Bend by the tendon lengths, torsion neglected; None if unknown.
+        largest_error
+            Of the bend by lengths, where tendons may be slack, rad.
 
         """
         if not self.time:
@@ -212,15 +215,15 @@ class YawOffsetEstimator:
             return
         if orientation.bend is None or abs(orientation.bend) > MAX_BEND:
             return
-        error = self._error(
-            orientation.bend, orientation.torsion, bend_by_lengths, orientation.up)
+        error = self._error(orientation.bend, orientation.torsion, bend_by_lengths,
+                            BEND_SIGMA ** 2 + largest_error ** 2 / 3.0, orientation.up)
         share = min(1.0, dt / self.time) if self._is_known else 1.0
         self.value = math.remainder(self.value + share * error, 2.0 * math.pi)
         self._is_known = True
 
     @staticmethod
     def _error(bend: complex, torsion: float, bend_by_lengths: complex | None,
-               up: Vector) -> float:
+               variance: float, up: Vector) -> float:
         """Return the remaining yaw offset by weighted least squares of bend and torsion."""
         across, z = up
         weight = 1.0 / TORSION_SIGMA ** 2
@@ -228,7 +231,7 @@ class YawOffsetEstimator:
         if bend_by_lengths is not None:
             back = rect(1.0, -0.5 * torsion)
             slope = back * (0.5j * z * bend - 1j * across)
-            weight = 1.0 / BEND_SIGMA ** 2
+            weight = 1.0 / variance
             information += weight * abs(slope) ** 2
             evidence += weight * (slope.conjugate() * (back * bend - bend_by_lengths)).real
         return evidence / information if information > 0.0 else 0.0

@@ -14,7 +14,7 @@
 """
 From the readings of all force-torque sensors to foot wrenches, contacts and the total.
 
-Each reading is processed linearly: sign, minus the offset, matrix of the sensor's known errors,
+Each reading is processed linearly: scale, minus the offset, matrix of the sensor's known errors,
 low-pass, minus the weight of what the sensor carries, moved to the sole (or hand) and added to the
 foot's other sensors. The feet and hands are summed in ``base_footprint``.
 
@@ -42,6 +42,12 @@ from biped_com_ros.core.wrench.correction import ReadingCorrection
 import numpy as np
 
 
+FORCE_Z = np.array([0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
+"""Which numbers of a wrench a sensor of the vertical force measures."""
+
+_ALONG_NORMAL = 0.99  # cosine of 8 deg, which 1 % of the force is lost by
+
+
 @dataclass(frozen=True, kw_only=True)
 class AggregationSettings:
     """
@@ -66,19 +72,19 @@ class AggregationSettings:
 
 class SensorChannel:
     """
-    One sensor: sign, offset, known errors and low-pass.
+    One sensor: scale, offset, known errors and low-pass.
 
     Attributes
     ----------
     offset
         Bias of the sensor, shape (6,): the configured one until it is tared; subtracted from the
-        signed reading.
+        scaled reading.
     correction
         Known errors of the sensor.
-    signed
-        The last reading after the sign, before the offset, shape (6,).
+    scaled
+        The last reading after the scale, before the offset, shape (6,).
     filtered
-        The last reading after sign, offset, known errors and low-pass, shape (6,).
+        The last reading after scale, offset, known errors and low-pass, shape (6,).
     low_pass
         May be replaced at any time.
 
@@ -87,20 +93,20 @@ class SensorChannel:
     def __init__(self, name: str, robot: RobotConfig, settings: AggregationSettings) -> None:
         self.name, self.config = name, robot.wrench_sensors[name]
         self.correction = ReadingCorrection(robot, name)
-        self._sign, self._corrected = self.correction.sign, self.correction.corrected
+        self._scale, self._corrected = self.correction.scale, self.correction.corrected
         self.offset = self.correction.bias.copy()
-        self.signed = self.filtered = np.zeros(6)
+        self.scaled = self.filtered = np.zeros(6)
         self.low_pass = LowPass(settings.low_pass_cutoff, 6, settings.low_pass_order)
         self._stamp_ns = 0
 
     def update(self, reading: Array, stamp_ns: int) -> None:
         """Process a reading (6,) as it came from the sensor."""
-        self.signed = reading * self._sign
+        self.scaled = reading * self._scale
         step_ns, self._stamp_ns = stamp_ns - self._stamp_ns, stamp_ns
         if not 0 < step_ns < LONGEST_STEP_NS:
             self.low_pass.reset()
         self.filtered = self.low_pass.update(
-            self._corrected(self.signed, self.offset), 1e-9 * step_ns)
+            self._corrected(self.scaled, self.offset), 1e-9 * step_ns)
 
     def set_offset(self, offset: Sequence[float] | Array) -> None:
         """Use another offset from the next reading on, without a step of the low-pass."""
@@ -126,6 +132,9 @@ class ContactBody:
         Contact detector of a foot with sensors; None for a hand, or a virtual foot.
     in_contact
         Whether the foot is in contact; always False for a hand.
+    has_force_z_only
+        Whether only its normal force is measured; the rest of :attr:`wrench` is zero then, and
+        unknown.
     index
         Index of it among the bodies.
     stamp_ns
@@ -139,9 +148,10 @@ class ContactBody:
     """
 
     def __init__(self, name: str, sensors: tuple[int, ...],
-                 detector: ContactDetector | None, is_foot: bool) -> None:
+                 detector: ContactDetector | None, is_foot: bool,
+                 has_force_z_only: bool = False) -> None:
         self.name, self.sensors, self.detector = name, sensors, detector
-        self.is_foot = is_foot
+        self.is_foot, self.has_force_z_only = is_foot, has_force_z_only
         self.wrench = np.zeros(6)
         self.wrench_values: list[float] = self.wrench.tolist()
         self.in_contact, self.index, self.stamp_ns = False, 0, NEVER_NS
@@ -150,6 +160,8 @@ class ContactBody:
 
     def update(self, stamp_ns: int) -> None:
         """Detect contact after :attr:`wrench` has changed."""
+        if self.has_force_z_only:
+            self.wrench *= FORCE_Z
         self.wrench_values, self.stamp_ns = self.wrench.tolist(), stamp_ns
         if self.detector is not None:
             self.in_contact = self.detector.update(self.wrench_values[2], stamp_ns)
@@ -280,6 +292,8 @@ class WrenchAggregation:
         if body is None or not self.is_state_current:
             return None
         np.subtract(channel.filtered, self._expected_of[sensor], self._contact)
+        if channel.config.measures_force_z:
+            self._contact *= FORCE_Z
         if len(body.sensors) == 1:
             self._to_body_of[sensor].dot(self._contact, body.wrench)
         elif body.samples.add(member, stamp_ns, self._to_body_of[sensor].dot(self._contact)):
@@ -360,7 +374,8 @@ class WrenchAggregation:
         detector = (ContactDetector(self.settings.thresholds, self.body_weight)
                     if is_foot and sensors else None)
         index = {channel.name: i for i, channel in enumerate(self.channels)}
-        body = ContactBody(name, tuple(index[sensor] for sensor in sensors), detector, is_foot)
+        body = ContactBody(name, tuple(index[sensor] for sensor in sensors), detector, is_foot,
+                           is_foot and name in self.model.config.feet_with_force_z)
         for member, sensor in enumerate(body.sensors):
             self._owners[sensor] = (body, member)
         return body
@@ -430,6 +445,17 @@ class WrenchAggregation:
             if axes == row:
                 block[:] = block @ sensors[i, :3] @ frames[row, :3].T
             self._move_to_body(i, sensors, frames)
+            self._check_force_z(i)
+
+    def _check_force_z(self, i: int) -> None:
+        """Raise an error for a vertical force along an axis that is not the sole's normal."""
+        config = self.channels[i].config
+        if (config.measures_force_z and self._owners[i][0] is not None
+                and self._to_body_of[i][2, 2] < _ALONG_NORMAL):
+            raise ConfigurationError(
+                f"wrench_sensors.{self.channels[i].name} of '{self.model.config.name}' measures "
+                f"force_z, but z of its frame '{config.frame}' is not the normal of the sole: "
+                'give a frame of the sole, such as <foot>_sole_frame')
 
     def _refresh_moving(self, state: RobotState) -> None:
         sensors, frames = map(state.placements_in_base, (self._sensors, self._frames))

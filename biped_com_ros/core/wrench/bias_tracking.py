@@ -169,7 +169,7 @@ class BiasTracking:
             foot.waiting.clear()
         if stamp_ns - foot.left_ns > margin_ns:
             foot.waiting.append((stamp_ns, [
-                (aggregation.channels[i].signed,
+                (aggregation.channels[i].scaled,
                  aggregation.channels[i].correction.reading_of(aggregation.expected[i]).copy())
                 for i in foot.body.sensors]))
         while foot.waiting and stamp_ns - foot.waiting[0][0] > margin_ns:

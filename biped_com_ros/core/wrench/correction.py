@@ -22,7 +22,7 @@ import numpy as np
 
 class ReadingCorrection:
     """
-    Sign, bias and matrix of one sensor: ``true = matrix @ (sign * reading - bias)``.
+    Scale, bias and matrix of one sensor: ``true = matrix @ (scale * reading - bias)``.
 
     Parameters
     ----------
@@ -33,8 +33,8 @@ class ReadingCorrection:
 
     Attributes
     ----------
-    sign
-        +1 or -1, as an array (6,).
+    scale
+        Of the reading, by the configuration, shape (6,).
     bias
         Offset that the configuration gives, shape (6,), N and N m; a tare uses another one.
     matrix
@@ -44,18 +44,17 @@ class ReadingCorrection:
 
     def __init__(self, config: RobotConfig, sensor: str) -> None:
         known = config.instruments.sensor(sensor)
-        # A single number is made an array every time.
-        self.sign = np.full(6, config.wrench_sensors[sensor].sign)
+        self.scale = np.array(config.wrench_sensors[sensor].factors)
         self.bias = np.array(known.bias)
         self.matrix: Array | None = known.matrix if known.correction else None
 
-    def corrected(self, signed: Array, offset: Array) -> Array:
-        """Return the wrench (6,) of a signed reading: here the offset of a tare is subtracted."""
-        unbiased = signed - offset
+    def corrected(self, scaled: Array, offset: Array) -> Array:
+        """Return the wrench (6,) of a scaled reading: here the offset of a tare is subtracted."""
+        unbiased = scaled - offset
         if self.matrix is not None:
             unbiased = self.matrix.dot(unbiased)
         return unbiased
 
     def reading_of(self, wrench: Array) -> Array:
-        """Return the reading (6,), after the sign and without bias, of a true wrench."""
+        """Return the reading (6,), after the scale and without bias, of a true wrench."""
         return wrench if self.matrix is None else np.array(np.linalg.solve(self.matrix, wrench))

@@ -14,7 +14,7 @@
 """
 Taring force-torque sensors: their offset, measured while nothing touches the feet.
 
-The *offset* is what is subtracted from the signed reading
+The *offset* is what is subtracted from the scaled reading
 (:meth:`~biped_com_ros.core.wrench.correction.ReadingCorrection.corrected`); a tare sets it to the
 estimated *bias*, the reading of the sensor without a load.
 
@@ -83,10 +83,10 @@ class SensorOffset:
 
     Attributes
     ----------
-    frame, sign
-        Of the sensor when it was tared; the offset is in that frame, after the sign.
+    frame, scale
+        Of the sensor when it was tared; the offset is in that frame, after the scale.
     offset
-        Six values, force first, N and N m; subtracted from the signed reading.
+        Six values, force first, N and N m; subtracted from the scaled reading.
     standard_deviation
         Six values, of the readings that were averaged.
     samples
@@ -97,7 +97,7 @@ class SensorOffset:
     """
 
     frame: str
-    sign: float
+    scale: tuple[float, ...]
     offset: tuple[float, ...] = (0.0,) * 6
     standard_deviation: tuple[float, ...] = (0.0,) * 6
     samples: int = 0
@@ -182,7 +182,7 @@ class RecentReadings:
         self._stamped = deque(self._stamped, maxlen=count)
 
     def add(self, reading: Array, stamp_ns: int) -> None:
-        """Add a reading (6,) after the sign, before any offset."""
+        """Add a reading (6,) after the scale, before any offset."""
         if stamp_ns < self.newest_ns:  # the clock was set back
             self._stamped.clear()
         self._stamped.append((stamp_ns, reading))
@@ -219,7 +219,7 @@ class RecentReadings:
         self._check_rest(deviation, still, limits)
         self._check_no_contact(offset, limits)
         return SensorOffset(
-            frame=config.frame, sign=config.sign, offset=tuple(offset.tolist()),
+            frame=config.frame, scale=config.factors, offset=tuple(offset.tolist()),
             standard_deviation=tuple(deviation.tolist()), samples=len(readings),
             stamp=datetime.now(timezone.utc).isoformat(timespec='seconds'))
 
@@ -292,7 +292,7 @@ def load_offsets(path: Path, config: RobotConfig) -> dict[str, SensorOffset]:
     ------
     ConfigurationError
         If the file cannot be read or is of another robot, or a sensor in it has another frame or
-        sign than the robot's.
+        scale than the robot's.
     UnknownNameError
         If it names a sensor that the robot does not have.
 
@@ -321,15 +321,16 @@ def _offset_from(values: Any, name: str, config: RobotConfig, path: Path) -> Sen
         offset = SensorOffset(**fields)
     except (AttributeError, TypeError, ValueError) as error:
         raise ConfigurationError(
-            f"offsets file '{path}': sensor '{name}' is not readable ({error})") from None
+            f"offsets file '{path}': sensor '{name}' is not readable ({error}); tare again"
+        ) from None
     if len(offset.offset) != 6 or not np.isfinite(offset.offset).all():
         raise ConfigurationError(
             f"offsets file '{path}': the offset of '{name}' must be six finite numbers, not "
             f'{list(offset.offset)}')
-    if (offset.frame, offset.sign) != (sensor.frame, sensor.sign):
+    if (offset.frame, offset.scale) != (sensor.frame, sensor.factors):
         raise ConfigurationError(
-            f"offsets file '{path}': '{name}' was tared in frame '{offset.frame}' with sign "
-            f"{offset.sign:g} and now has frame '{sensor.frame}' with sign {sensor.sign:g}; "
+            f"offsets file '{path}': '{name}' was tared in frame '{offset.frame}' with scale "
+            f"{offset.scale} and now has frame '{sensor.frame}' with scale {sensor.factors}; "
             'tare again')
     return offset
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.signals.synchronizer import ApproximateSynchronizer
+from biped_com_ros.core.wrench.aggregation import FORCE_Z
 from biped_com_ros.core.wrench.contact_probability import (
     ContactProbabilities, ContactProbabilitySettings)
 from biped_com_ros.core.wrench.virtual_foot_wrenches import (
@@ -138,14 +139,19 @@ class SensorComparison:
         Names of the sensors of the foot.
     body_weight, length
         N, and of the sole, m: what differences are small beside.
+    force_z
+        Whether the sensors measure the vertical force alone.
 
     """
 
     _AXES = 'Fx', 'Fy', 'Fz', 'Mx', 'My', 'Mz'
 
-    def __init__(self, sensors: tuple[str, ...], body_weight: float, length: float) -> None:
+    def __init__(self, sensors: tuple[str, ...], body_weight: float, length: float,
+                 force_z: bool = False) -> None:
         self._sensors = ', '.join(f'wrench_sensors.{sensor}' for sensor in sensors)
         self._least = _LEAST_SHARE * body_weight * np.repeat((1.0, length), 3)
+        if force_z:
+            self._least[FORCE_Z == 0.0] = np.inf
         self._start()
 
     def add(self, measured: Array, virtual: Array, deviations: Array) -> None:
@@ -169,7 +175,7 @@ class SensorComparison:
                 True, f'agrees with joint torques (Fz {difference[2]:+.1f} N)', difference)
         return SensorComparisonResult(False, (
             f'{self._AXES[worst]} is {difference[worst]:+.1f} {unit} from what joint torques give '
-            f'(limit {limits[worst]:.1f} {unit}): check sign, frame and offset of '
+            f'(limit {limits[worst]:.1f} {unit}): check scale, frame and offset of '
             f"{self._sensors} (tare with the feet in the air), then the joints' torques"),
             difference)
 

@@ -260,7 +260,8 @@ class VirtualHandForces:
     def _arrange_rows(self) -> None:
         """Find the rows that only virtual hands load, and those that measured contacts load."""
         model, config = self._model, self._model.config
-        self.uses_feet = all(foot.used_sensors for foot in config.feet.values())
+        self.uses_feet = not config.feet_with_force_z and all(
+            foot.used_sensors for foot in config.feet.values())
         hands = {name: hand for name, hand in config.hands.items()
                  if hand.has_wrench and not hand.is_virtual}
         frames = model.frames(hand.frame for hand in hands.values())

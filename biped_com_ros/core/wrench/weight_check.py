@@ -142,10 +142,10 @@ class WeightCheck:
         if not pulled:
             return ''
         sensors = [sensor for name in pulled for sensor in self._sensors_of[name]]
-        parameters = ', '.join(f'wrench_sensors.{sensor}.sign' for sensor in sensors)
+        parameters = ', '.join(f'wrench_sensors.{sensor}.scale' for sensor in sensors)
         forces = ', '.join(f'{name} {force:.1f} N' for name, force in pulled.items())
         return (f'negative normal force of a foot ({forces}; total {ratio:.3f} of the weight): '
-                f'flip {parameters} in {self._file}, then tare again')
+                f'negate {parameters} in {self._file}, then tare again')
 
     def _wrong_weight(self, mean: float, ratio: float) -> str:
         if abs(ratio - 1.0) <= self.tolerance:

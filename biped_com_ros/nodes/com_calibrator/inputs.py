@@ -97,7 +97,7 @@ class CalibratorInputs:
     def _on_wrench(self, index: int, stamp_ns: int, wrench: Array) -> None:
         correction = self._corrections[index]
         self._wrenches[index] = correction.corrected(
-            self._to_sensors[index].dot(wrench) * correction.sign, self.offsets[index])
+            self._to_sensors[index].dot(wrench) * correction.scale, self.offsets[index])
 
     def _on_covariance(self, stamp_ns: int, values: Array) -> None:
         self._session.window.force_deviations = force_deviations(

@@ -139,6 +139,9 @@ class ComCalibratorParameters(RobotNodeParameters):
         'pose', 'N', 0.0, 100.0)
     moment_drift: float = parameter(
         0.1, 'Standard deviation of the change of the bias of moments', 'N m', 0.0, 10.0)
+    recording_gain: float = parameter(
+        0.02, 'Standard deviation of the gain of all wrenches and torques from one recording to '
+        'the next, as a share; part of the deviations of masses', '', 0.0, 0.5)
     wrench_gain: float = parameter(
         0.02, "Standard deviation of the gain errors of a wrench sensor's axes, as shares", '',
         0.0, 0.5)

@@ -120,6 +120,9 @@ class FusedComOutput:
 
     def _without_payload(self, located: LocatedState) -> LocatedState:
         """Update the payload, and subtract its weight from the foot wrenches."""
+        if self._node.model.config.feet_with_force_z and located.wrenches is not None:
+            located = copy(located)  # other callbacks get the same object
+            located.wrenches = None  # where the forces act is not measured
         payload, state, wrenches = self._payload, located.state, located.wrenches
         payload.update(located.stamp_ns)
         self._load = payload.motion(state)
@@ -161,7 +164,7 @@ class FusedComOutput:
                 return WARN, ('no foot carries the robot: it does not stand upright; if it does, '
                               'check the orientation of the IMU'), {}
             return WARN, ('no foot carries the robot: it is in the air; if it stands, see weight '
-                          'of wrench_aggregator, and check wrench_sensors.<sensor>.sign'), {}
+                          'of wrench_aggregator, and check wrench_sensors.<sensor>.scale'), {}
         if not estimate.is_started:
             missing = _stale(*inputs.inputs.values())
             return WARN, f'waiting: {missing or _UNMATCHED}', {}
@@ -172,6 +175,8 @@ class FusedComOutput:
         if not instants:
             missing = _stale(*(source for source in inputs.inputs.values() if source.required))
             return WARN, f'stopped: {missing or _UNMATCHED}', values
+        if restriction := self._node.model.config.force_z_restriction:
+            return OK, f'from kinematics alone: {restriction}', values
         if last is not None and last.wrenches is None:
             missing = _stale(*inputs.wrenches)
             return WARN, ('from kinematics and the load estimated so far; no foot wrenches'

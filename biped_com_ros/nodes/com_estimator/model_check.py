@@ -43,7 +43,8 @@ class ModelCheck:
     """
     Reports ``weight`` and ``centre of mass`` on ``/diagnostics``, with the remedy.
 
-    A robot without wrench sensors has neither line: what its joint torques imply for the feet
+    A robot without wrench sensors, or with sensors of the vertical force alone, has neither line:
+    there is no total wrench, and what its joint torques imply for the feet
     depends on the model.
 
     Parameters
@@ -58,7 +59,9 @@ class ModelCheck:
     def __init__(self, node: RobotNode[ComEstimatorParameters],
                  latest: Callable[[], ComEstimate | None]) -> None:
         self._node = node
-        if not any(foot.used_sensors for foot in node.model.config.feet.values()):
+        config = node.model.config
+        if config.feet_with_force_z or not any(
+                foot.used_sensors for foot in config.feet.values()):
             return
         self.use_parameters()
         self._weight: Report = OK, '', {}

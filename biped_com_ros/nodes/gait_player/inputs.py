@@ -54,6 +54,7 @@ class WalkInputs:
     def __init__(self, node: Node, model: RobotModel, params: GaitPlayerParameters) -> None:
         self._model, self._params, self._clock = model, params, node.get_clock()
         self._since_ns = self._clock.now().nanoseconds
+        self._restriction = model.config.force_z_restriction
         options: dict[str, Any] = {'required': False, 'max_age': params.max_stamp_age}
         self.com = PointInput(node, 'com_estimator/com', '', _keep, **options)
         self._zmp = PointInput(
@@ -72,7 +73,7 @@ class WalkInputs:
         self._wrenches = [WrenchInput(
             node, f'wrench_aggregator/{foot}/wrench', '', _keep,
             largest=largest_credible_load(model.mass), **options)
-            for foot in model.config.feet] if params.feedback else []
+            for foot in model.config.feet] if params.feedback and not self._restriction else []
         self._inputs.extend(self._wrenches)
         if params.use_fused_com:
             self._bias = Vector3Input(node, 'com_estimator/com_bias', '', _keep, **options)
@@ -138,6 +139,8 @@ class WalkInputs:
         """Return what the feedback lacks; '' if nothing is older than the timeout, s."""
         if self._estimator is None:
             return "the robot's YAML has no IMU"
+        if self._restriction:
+            return self._restriction
         if not self._wrenches:
             return "the parameter 'feedback' is false"
         stale = [source.topic for source in (self._imu, *self._wrenches) if source.stale(timeout)]

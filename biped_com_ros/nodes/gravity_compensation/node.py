@@ -172,6 +172,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
             self._inputs[name] = self.keep(WrenchInput(
                 self, topic, '', partial(self._on_wrench, i, name, frame),
                 noisy=contact not in map(model.config.hand_label, model.config.virtual_hands),
+                force_z=contact in model.config.feet_with_force_z,
                 largest=largest_credible_load(model.mass), required=is_auto, **options))
         #: The shares that a gait plans; no diagnostics of it, since usually no gait is played.
         self._plan: Input | None = None

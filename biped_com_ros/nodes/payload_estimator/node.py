@@ -113,7 +113,8 @@ class PayloadEstimation(RobotNode[PayloadEstimatorParameters]):
                             tilt=config.instruments.tilt(imu.frame), **options)
         # Wrenches of virtual feet come from the model, and do not know the payload.
         feet = {name: config.sole_frame(name) for name, foot in config.feet.items()}
-        is_measured = all(foot.used_sensors for foot in config.feet.values())
+        is_measured = not config.feet_with_force_z and all(
+            foot.used_sensors for foot in config.feet.values())
         self._feet = tuple(feet) if is_measured else ()
         frames = {name: feet[name] for name in self._feet} | {
             config.hand_label(name): hand.frame for name, hand in config.hands.items()

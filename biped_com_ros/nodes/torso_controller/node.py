@@ -326,6 +326,9 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
         bend, direction = map(math.degrees, polar(command.arc.bend))
         reference, reference_direction = map(math.degrees, polar(command.reference_arc.bend))
         values.update({
+            'bend by the tendons [deg]': math.degrees(abs(self.controller.bend_by_tendons)),
+            'deviation of the bend by the tendons [deg]': math.degrees(
+                self.controller.length_errors.deviation),
             'bend [deg]': bend, 'direction [deg]': direction, 'reference [deg]': reference,
             'reference direction [deg]': reference_direction,
             'torsion [deg]': math.degrees(command.arc.torsion),

@@ -71,8 +71,8 @@ class TorsoControllerParameters(ManagedNodeParameters):
     observer_time: float = parameter(
         0.3, 'Time constant of the disturbance observer; 0 turns it off', 's', 0.0, 60.0)
     imu_disagreement: float = parameter(
-        10.0, 'Difference between the bends by the IMU and by the tendon lengths above which the '
-        'IMU is ignored',
+        10.0, 'Error of the bend by the IMUs: if the bend by the tendon lengths differs by more '
+        'than this and what stretch and slack of the tendons allow, the IMU is ignored',
         'deg', 0.1, 180.0)
     yaw_drift_time: float = parameter(
         5.0, 'Time constant of the estimate of the relative yaw of the two IMUs; 0: both have '

@@ -199,7 +199,8 @@ class PageInputs:
         for name in self.view.feet:
             base = f'wrench_aggregator/{name}'
             WrenchInput(self._polled.node, f'{base}/wrench', '', partial(self._on_wrench, name),
-                        max_age=0.0, qos=latest())
+                        force_z=name in self._model.config.feet_with_force_z, max_age=0.0,
+                        qos=latest())
             PointInput(self._polled.node, f'{base}/cop', '', partial(self._on_cop, name),
                        max_age=0.0, qos=latest())
 

@@ -58,7 +58,8 @@ class SensorFaults:
         self._frozen: set[int] = set()
         self._dead: ContactBody | None = None
         # Hidden forces on a foot without sensors would be taken for a fault.
-        self.turned = TurnedSensorWatch(aggregation) if self._weighs_all else None
+        is_whole = self._weighs_all and not aggregation.model.config.feet_with_force_z
+        self.turned = TurnedSensorWatch(aggregation) if is_whole else None
 
     def use_inertials(self) -> None:
         """Compare forces with the calibrated weight."""
@@ -80,7 +81,7 @@ class SensorFaults:
             Its time, and when a joint moved last, ns.
 
         """
-        repeated, reading = self._repeated[sensor], self._aggregation.channels[sensor].signed
+        repeated, reading = self._repeated[sensor], self._aggregation.channels[sensor].scaled
         if not repeated.update(reading, stamp_ns) or (
                 not reading.any() and self._others_carry_all()):
             self._frozen.discard(sensor)

@@ -22,6 +22,11 @@ instant, when all feet and hands have a reading. While a sensor is stale, or the
 
 Feet and hands with ``source: virtual`` get their wrenches from joint torques and the IMU instead,
 with the stamps of `joint_states`; see doc/virtual_sensors.rst.
+
+Of a foot whose sensors measure the vertical force alone (``measures: force_z``) the other numbers
+of the wrench are NaN, and it has no CoP; there is no total then.
+
+An IMU without orientation is levelled by its accelerometer and turned by its gyroscope.
 """
 
 from __future__ import annotations
@@ -37,8 +42,10 @@ from biped_com_ros.core.geometry.wrench import largest_credible_load
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.signals.filters import LowPass
 from biped_com_ros.core.signals.synchronizer import StampThrottle
+from biped_com_ros.core.signals.tilt import TiltFilter
 from biped_com_ros.core.wrench.aggregation import ContactBody, WrenchAggregation
 from biped_com_ros.core.wrench.tare import JointStillness
+from biped_com_ros.core.wrench.units import UnitCheck
 from biped_com_ros.core.wrench.weight_check import WEIGHING_RATE, WeightCheck
 from biped_com_ros.nodes.wrench_aggregator.faults import SensorFaults
 from biped_com_ros.nodes.wrench_aggregator.offsets import SensorOffsets
@@ -51,7 +58,7 @@ from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
 from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.topics.inputs import (
-    ImuInput, JointStateInput, TemperatureInput, WrenchInput)
+    ImuInput, Input, JointStateInput, TemperatureInput, WrenchInput)
 import numpy as np
 
 
@@ -91,13 +98,16 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
             self.params.footprint_frame)
         self._stillness = JointStillness(model.joint_names, self.params.tare_max_joint_speed)
         self.offsets = SensorOffsets(self, aggregation, self._stillness)
+        sensors_of = {foot.name: [aggregation.channels[i].name for i in foot.sensors]
+                      for foot in self._feet}
         self._weight = WeightCheck(
-            aggregation.body_weight,
-            {foot.name: [aggregation.channels[i].name for i in foot.sensors]
-             for foot in self._feet},
-            self.params.weight_tolerance, f'the YAML of robot {config.name}')
+            aggregation.body_weight, sensors_of, self.params.weight_tolerance,
+            f'the YAML of robot {config.name}')
+        self._units = UnitCheck(sensors_of)
+        self._tilt = TiltFilter(self.params.gravity)
+        self._has_total = not config.feet_with_force_z
         self._total_count, self._weighing = 0, StampThrottle(WEIGHING_RATE)
-        self._unsynchronized = ''
+        self._unsynchronized: Input | None = None
         self.faults = SensorFaults(aggregation, self.params.weight_missing)
         self.diagnostics.add('sensor faults', self.faults.report)
         self.diagnostics.add('total wrench', self._report_total)
@@ -118,11 +128,12 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         self.joints = JointStateInput(self, model.joint_names, self._on_joints,
                                       limits=model.credible_positions,
                                       **model.corrections_of(model.joint_names), **options)
-        self.imu = ImuInput(self, imu.topic, imu.frame, self._on_imu,
+        self.imu = ImuInput(self, imu.topic, imu.frame, self._on_imu, need_orientation=False,
                             tilt=model.config.instruments.tilt(imu.frame), **options)
         self.sensors = [
             WrenchInput(self, channel.config.topic, channel.config.frame,
                         partial(self._on_wrench, i), largest=largest_credible_load(model.mass),
+                        force_z=channel.config.measures_force_z, factors=channel.config.factors,
                         **options)
             for i, channel in enumerate(channels)]
         slow = self.input_options(self.params.temperature_timeout)
@@ -151,6 +162,7 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         self.faults.set_missing(params.weight_missing)
         for source in (self.joints, self.imu, *self.sensors):
             source.timeout = params.sensor_timeout
+        self._tilt.gravity = params.gravity
         if params.gravity != before.gravity:
             self.aggregation.use_gravity(params.gravity)
             self._use_weights()
@@ -207,7 +219,12 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
 
     def _on_imu(self, stamp_ns: int, quaternion: Array, angular_velocity: Array,
                 acceleration: Array) -> None:
-        self._R_world_imu = rotation_from_quaternion(quaternion)
+        R_world_imu = (
+            rotation_from_quaternion(quaternion) if self.imu.has_orientation
+            else self._tilt.update(stamp_ns, angular_velocity, acceleration))
+        if R_world_imu is None:
+            return
+        self._R_world_imu = R_world_imu
         self._imu_ns, self._state_changed = stamp_ns, True
         hands = self.virtual_hands
         if hands is not None and hands.hands.add_imu(stamp_ns, angular_velocity, acceleration):
@@ -255,8 +272,9 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         if total is None:
             return
         if not self.faults.found:
-            self._outputs.total.publish(
-                stamp_ns, total, self._min_force, self._stillness.moved_ns)
+            if self._has_total:
+                self._outputs.total.publish(
+                    stamp_ns, total, self._min_force, self._stillness.moved_ns)
             self._total_count += 1
         if self._weighing.is_due(stamp_ns):
             self._check_sensors(stamp_ns, total.item(2))
@@ -269,6 +287,7 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         self._check_orientations(stamp_ns)
         self._weight.add(total_force, aggregation.foot_forces, aggregation.any_foot_in_contact,
                          aggregation.uprightness)
+        self._units.add([foot.wrench_values for foot in self._feet], total_force)
 
     def _check_orientations(self, stamp_ns: int) -> None:
         """Look for sensors that are mounted in another orientation than in the URDF."""
@@ -283,15 +302,15 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         """Pass posture and attitude to the aggregation; return whether they are recent enough."""
         limit = self._state_timeout_ns
         if not -limit <= stamp_ns - self._joints_ns <= limit:
-            self._unsynchronized = 'joint_states'
+            self._unsynchronized = self.joints
             return False
         if not -limit <= stamp_ns - self._imu_ns <= limit:
-            self._unsynchronized = 'the IMU'
+            self._unsynchronized = self.imu
             return False
         if self._state_changed:
             self._state_changed = False
             self.aggregation.set_state(self._state, self._R_world_imu)
-        self._unsynchronized = ''
+        self._unsynchronized = None
         return True
 
     # -- diagnostics
@@ -313,20 +332,33 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
                            f'({", ".join(stale.values())})'), values
         if self.faults.found:
             return ERROR, 'not published: a sensor is faulty, see sensor faults', values
-        if self._unsynchronized:
-            return ERROR, (f'not published: the stamps of {self._unsynchronized} and of the '
-                           f'readings differ by more than {self.params.state_timeout:g} s; check '
-                           'the driver and its clock'), values
+        if self._unsynchronized is not None:
+            return ERROR, f'not published: {self._why_not_current(self._unsynchronized)}', values
         if not count:
             return ERROR, ('not published: the readings of the sensors are never of the same '
                            'instant, their stamps differ by more than half a period; check the '
                            'clocks of the drivers'), values
-        return OK, 'published', values
+        if not self._has_total:
+            return OK, f'not published, nor a CoP: {self.model.config.force_z_restriction}', values
+        return OK, 'published' if self.imu.has_orientation else (
+            'published; the vertical is that of accelerometer and gyroscope, since '
+            f"'{self.imu.topic}' has no orientation"), values
+
+    def _why_not_current(self, source: Input) -> str:
+        """Return why joint states or IMU are not of the readings' time, with the remedy."""
+        if source.stale():
+            return source.report()[1]
+        if source is self.imu and not self.imu.has_orientation and self._tilt.problem:
+            return f"'{source.topic}' has no orientation, and {self._tilt.problem}"
+        return (f"the stamps of '{source.topic}' and of the readings differ by more than "
+                f'{self.params.state_timeout:g} s; check the driver and its clock')
 
     def _report_weight(self) -> Report:
         result = self._weight.result()
         if result is None:
             return WARN, 'not measured: there is no total wrench', {}
+        if problem := self._units.problem(self.aggregation.body_weight):
+            return WARN, problem, {'ratio': result.ratio}
         return (OK if result.plausible else WARN), result.message, {'ratio': result.ratio}
 
 

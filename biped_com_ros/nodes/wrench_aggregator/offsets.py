@@ -174,7 +174,7 @@ class SensorOffsets:
 
     def add_reading(self, sensor: int, stamp_ns: int) -> None:
         """Add the last reading of a channel."""
-        self._recent[sensor].add(self._channels[sensor].signed, stamp_ns)
+        self._recent[sensor].add(self._channels[sensor].scaled, stamp_ns)
 
     def _tare(self, sensors: Sequence[int]) -> str:
         """Tare all of `sensors` or, if one is refused, none."""

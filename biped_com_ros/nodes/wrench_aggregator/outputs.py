@@ -23,12 +23,13 @@ from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.geometry.wrench import centre_of_pressure, com_line
 from biped_com_ros.core.model.frames import sole_in_link
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.wrench.aggregation import ContactBody
+from biped_com_ros.core.wrench.aggregation import ContactBody, FORCE_Z
 from biped_com_ros.ros.topics.outputs import (
     bool_publisher, joint_state_publisher, point_publisher, vector_publisher, wrench_publisher)
 from biped_com_ros.ros.topics.qos import LATCHED
 from biped_com_ros.ros.topics.stamp import now_ns
 from biped_com_ros.ros.topics.tf import publish_static_transforms
+import numpy as np
 from rclpy.node import Node
 
 
@@ -106,17 +107,20 @@ class FootOutput:
         self._cop = point_publisher(node, f'~/{foot.name}/cop', frame_id)
         self._contact = bool_publisher(node, f'~/{foot.name}/contact', qos=LATCHED)
         self._contact_repeater = Repeater()
+        #: Added to the wrench: what is not measured is NaN, as in ros2_control, and never zero.
+        self._gaps = np.where(FORCE_Z, 0.0, np.nan) if foot.has_force_z_only else 0.0
 
     def publish(self, stamp_ns: int, min_force: float, contact_period_ns: int) -> None:
         """
         Publish wrench, CoP and, if it is due, contact.
 
-        There is a CoP above `min_force`, N, and above what an uncertain force may be by error.
+        There is a CoP above `min_force`, N, and above what an uncertain force may be by error;
+        none of a foot of which the vertical force alone is measured.
         """
         foot = self._foot
-        self._wrench.publish_value(foot.wrench, stamp_ns)
+        self._wrench.publish_value(foot.wrench + self._gaps, stamp_ns)
         in_contact = foot.in_contact
-        if in_contact and self._cop.has_subscribers:
+        if in_contact and self._cop.has_subscribers and not foot.has_force_z_only:
             point = centre_of_pressure(foot.wrench_values, minimum_force=max(
                 min_force, CERTAIN * foot.force_deviation))
             if point is not None:

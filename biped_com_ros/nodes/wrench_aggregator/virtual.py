@@ -67,7 +67,8 @@ class VirtualFootOutputs:
                 continue
             corners = np.array(foot.polygon)
             comparison = SensorComparison(
-                foot.wrench_sensors, aggregation.body_weight, float(np.ptp(corners[:, 0])))
+                foot.wrench_sensors, aggregation.body_weight, float(np.ptp(corners[:, 0])),
+                force_z=bodies[name].has_force_z_only)
             output = wrench_publisher(
                 node, f'~/{name}/virtual_wrench', model.config.sole_frame(name))
             self._compared.append((index, bodies[name], comparison, output))

@@ -125,6 +125,8 @@ class StabilityHealth:
         if not self._inputs.wrenches:
             return WARN, ('not measured: the feet have no wrench sensors; set wrench_topics to '
                           'the topics of their wrenches'), values
+        if restriction := self._node.model.config.force_z_restriction:
+            return OK, f'not measured: {restriction}', values
         if not rate:
             return ERROR, f'not measured: {self._why_no_zmp(instants)}', values
         if difference > np.hypot(params.difference_warning, CERTAIN * deviation):
@@ -169,6 +171,8 @@ class StabilityHealth:
     def _report_weight(self) -> Report:
         if not self._inputs.wrenches:
             return OK, 'not measured: the feet have no wrench sensors', {}
+        if self._node.model.config.feet_with_force_z:
+            return OK, 'see weight of wrench_aggregator: the wrenches here are not whole', {}
         result = self._weight.result()
         if result is None:
             return WARN, 'not measured: no wrenches of all feet with the same stamp; see zmp', {}

@@ -49,6 +49,10 @@ class CredibleLimit:
         """Return this limit, or `largest` where that is less."""
         return self if self.largest <= largest else CredibleLimit(largest, self.unit)
 
+    def of_raw(self, factor: float) -> CredibleLimit:
+        """Return the limit of values that become this quantity when multiplied by a factor."""
+        return self if abs(factor) == 1.0 else CredibleLimit(self.largest / abs(factor))
+
 
 #: By the name that a quantity has in messages: of the field that holds its components, and of the
 #: arrays of JointState. A joint's position is limited by its URDF, too; those of maps with

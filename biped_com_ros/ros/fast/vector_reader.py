@@ -119,6 +119,26 @@ class VectorReader(StampedReader):
         """Raise RefusedMessage if there is a quaternion that is no rotation."""
 
 
+class WrenchReader(VectorReader):
+    """
+    Reads WrenchStamped, or its vertical force alone.
+
+    The third option are the factors by which the values will be multiplied to be N and N m: what
+    is implausible is so in these units. The other values of a sensor of the vertical force are not
+    read, since they may be anything, and are zero.
+    """
+
+    def __init__(self, spec: ReadSpec) -> None:
+        super().__init__(spec)
+        self._limits = [limit.of_raw(factor)
+                        for limit, factor in zip(self._limits, spec.options[2])]
+        self._least_limit = min(limit.largest for limit in self._limits)
+        if len(self._fields) == 1:
+            wrench = np.zeros(6)
+            self._values = wrench[2:3]  # the same memory
+            self.values, self.arguments = read_only(self._values), (read_only(wrench),)
+
+
 class ImuReader(VectorReader):
     """
     Reads Imu.
@@ -147,10 +167,10 @@ class ImuReader(VectorReader):
     def _check_quaternion(self, values: Sequence[float]) -> None:
         if not self.spec.options[2]:
             return
-        if values[10] == -1.0:
+        if values[10] == -1.0 or not any(values[:4]):
             raise RefusedMessage('no orientation', (
-                'it has no orientation (orientation_covariance[0] is -1): run a filter such as '
-                'imu_filter_madgwick'))
+                'it has no orientation (orientation_covariance[0] is -1, or the quaternion zero): '
+                'run a filter such as imu_filter_madgwick'))
         _check_unit(values[:4])
 
 

@@ -24,11 +24,13 @@ written to; copy what has to last.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import hypot
 from typing import Any
 
 from biped_com_ros.ros.fast.joint_state_reader import JointStateReader
 from biped_com_ros.ros.fast.vector_reader import (
-    ArrayReader, BoolReader, ImuReader, OdometryReader, StampedArrayReader, VectorReader)
+    ArrayReader, BoolReader, ImuReader, OdometryReader, StampedArrayReader, VectorReader,
+    WrenchReader)
 from biped_com_ros.ros.node.clock import steady_time
 from biped_com_ros.ros.node.diagnostics import OK, Report, WARN
 from biped_com_ros.ros.topics.input_base import Input
@@ -139,13 +141,21 @@ class SensorInput(VectorInput):
 
 
 class WrenchInput(SensorInput):
-    """WrenchStamped; calls back with (stamp in ns, wrench (6,)), force first, in its frame."""
+    """
+    WrenchStamped; calls back with (stamp in ns, wrench (6,)), force first, in its frame.
+
+    With `force_z` the vertical force alone is read, the rest is 0; a pad has no noise in the air.
+    `factors` are what the values will be multiplied by to be N and N m.
+    """
 
     def __init__(self, node: Node, topic: str, frame_id: str, callback: OneArray,
-                 noisy: bool = True, **options: Any) -> None:
-        self.noisy = noisy
+                 noisy: bool = True, force_z: bool = False, factors: Sequence[float] = (1.0,) * 6,
+                 **options: Any) -> None:
+        self.noisy = noisy and not force_z
         fields = _fields('wrench.force') + _fields('wrench.torque')
-        super().__init__(node, WrenchStamped, topic, fields, callback, frame_id, **options)
+        read = slice(2, 3) if force_z else slice(6)
+        super().__init__(node, WrenchStamped, topic, fields[read], callback, frame_id,
+                         WrenchReader, (tuple(factors[read]),), **options)
 
 
 class PointInput(VectorInput):
@@ -179,9 +189,10 @@ class ImuInput(SensorInput):
     Imu; calls back with the stamp in ns and three arrays.
 
     These are the quaternion xyzw (4,), angular velocity (3,) and acceleration (3,). Unless
-    `need_orientation` is False, messages without an orientation (first covariance -1, REP-145) are
-    refused, and so are quaternions whose length is not 1 within 1 %. With a `tilt`, a rotation
-    vector, the sensor is turned by it about the axes of its link; all values are turned back.
+    `need_orientation` is False, messages without an orientation (first covariance -1, REP-145, or
+    a quaternion of zeros) are refused, and so are quaternions whose length is not 1 within 1 %.
+    With a `tilt`, a rotation vector, the sensor is turned by it about the axes of its link; all
+    values are turned back.
     """
 
     def __init__(self, node: Node, topic: str, frame_id: str, callback: ThreeArrays,
@@ -192,6 +203,12 @@ class ImuInput(SensorInput):
             _fields('orientation', 'xyzw') + _fields('angular_velocity')
             + _fields('linear_acceleration') + ('orientation_covariance.0',), callback,
             frame_id, ImuReader, (need_orientation, tilt), **options)
+
+    @property
+    def has_orientation(self) -> bool:
+        """Whether the last message has an orientation."""
+        values = self.values.tolist()
+        return values[10] != -1.0 and 0.99 < hypot(*values[:4]) < 1.01
 
 
 class OdometryInput(VectorInput):

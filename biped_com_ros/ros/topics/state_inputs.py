@@ -29,6 +29,7 @@ from typing import Any
 
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.geometry.polygon import Point
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.geometry.wrench import largest_credible_load
 from biped_com_ros.core.model.robot import RobotModel
@@ -155,8 +156,12 @@ class StateInputs:
         self._wrench_consumers.append((estimator, self._consumers[-1][1]))
         options = {**self._options, 'largest': largest_credible_load(self._model.mass),
                    'required': wrenches_required}
+        config = self._model.config
         for foot, (name, topic) in enumerate(zip(self._model.soles.names, topics)):
-            source = WrenchInput(self._node, topic, '', partial(self._on_wrench, foot), **options)
+            force_z = name in config.feet_with_force_z
+            on_wrench = self._on_force_z if force_z else self._on_wrench
+            source = WrenchInput(
+                self._node, topic, '', partial(on_wrench, foot), force_z=force_z, **options)
             self.inputs[f'wrench of the {name} foot'] = source
             self.wrenches.append(source)
         options['required'] = False
@@ -266,6 +271,14 @@ class StateInputs:
         for estimator, callbacks in self._wrench_consumers:
             _call(callbacks, estimator.add_wrench(foot, stamp_ns, wrench, frame))
 
+    def _on_force_z(self, foot: int, stamp_ns: int, wrench: Array) -> None:
+        """Add a load of which it is not known where it acts."""
+        config, name = self._model.config, self._model.soles.names[foot]
+        at_middle = wrench[2] * force_at_middle(config.feet[name].polygon)
+        for estimator, callbacks in self._wrench_consumers:
+            _call(callbacks, estimator.add_wrench(
+                foot, stamp_ns, at_middle, config.sole_frame(name)))
+
     def _on_covariance(self, stamp_ns: int, values: Array) -> None:
         size = 6 * len(self._model.soles.names)
         covariance = values.reshape(size, size).copy()  # the input reuses its array
@@ -335,6 +348,17 @@ class ContactInputs:
 
     def _on_contact(self, foot: int, stamp_ns: int, value: bool) -> None:
         self.history.add_unstamped(foot, stamp_ns, value)
+
+
+def force_at_middle(polygon: Sequence[Point]) -> Array:
+    """
+    Return the wrench (6,) of a unit force in the middle of a sole.
+
+    The base filter assumes it there where nothing measures where it acts; all else that uses
+    located wrenches has to look at ``config.feet_with_force_z``.
+    """
+    x, y = np.mean(polygon, axis=0).tolist()
+    return np.array((0.0, 0.0, 1.0, y, -x, 0.0))
 
 
 def describe_contacts(feet: Sequence[str], in_contact: Sequence[bool]) -> str:

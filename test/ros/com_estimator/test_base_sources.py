@@ -13,6 +13,7 @@
 # limitations under the License.
 """Sources of the pose of the base: odometry, TF, fixed, and the filter of a robot that sways."""
 
+from dataclasses import replace
 from importlib.util import find_spec
 
 from biped_com_ros.core.errors import ConfigurationError
@@ -26,6 +27,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 from support.com_estimator_rig import DT, make_node, transforms
 from support.messages import nanoseconds, odometry, stamp_of, vector
+from support.pads import pads_file, vertical
 from support.recorded_robot import record
 from support.stance_motion import SwayingMotion
 from support.tf2_stand_in import provide_tf2, transform_stamped
@@ -238,3 +240,29 @@ def test_a_hidden_load_is_weighed_and_the_fused_com_is_that_of_the_robot(recorde
 def test_without_foot_wrenches_the_filter_is_refused(files):
     with pytest.raises(ConfigurationError, match="'filter' needs the wrenches of all feet"):
         make_node(files(), base_source='filter')
+
+
+def test_vertical_forces_are_enough_for_the_base_and_the_fused_com_is_kinematic(
+        recording, recorded, tmp_path):
+    rig = recorded({'odometry': Odometry, 'com_fused': Odometry, 'external_force': WrenchStamped},
+                   robot=pads_file(tmp_path, 'biped'), base_source='filter')
+    rig.play([replace(s, wrenches=vertical(s.wrenches)) for s in recording],
+             has_orientation=False)
+    assert not rig.node.base.problem and not rig.node.base.is_held
+    found = rig.got['odometry']
+    assert len(found) > 0.9 * len(recording)
+    samples = [rig.played[nanoseconds(message.header.stamp)] for message in found]
+    to_filter = pose_of(found[0]) @ samples[0].true_base.inverse()
+    for message, sample in zip(found[250:], samples[250:]):
+        error = pose_of(message).position - (to_filter @ sample.true_base).position
+        assert np.linalg.norm(error) < 0.004  # as with whole wrenches
+    kinematic = {nanoseconds(m.header.stamp): vector(m.point) for m in rig.got['com']}
+    assert len(rig.got['com_fused']) > 0.9 * len(recording)
+    for message in rig.got['com_fused']:
+        np.testing.assert_allclose(vector(message.pose.pose.position), kinematic[
+            nanoseconds(message.header.stamp)], atol=1e-9)
+        assert np.sqrt(np.trace(np.reshape(message.pose.covariance, (6, 6))[:3, :3])) > 2e-3
+    assert rig.report('com_fused') == (
+        'from kinematics alone: the sensors of left and right measure the vertical force alone '
+        '(measures: force_z), not where it acts')
+    assert rig.report('weight') == ''  # there is no total to compare with

@@ -140,7 +140,7 @@ def test_forces_of_the_wrong_sign_are_reported(recording, recorded):
     rig = recorded(OUTPUTS)
     rig.play(samples[:300], sign=-1.0)
     report = rig.report('com_fused')
-    assert 'no foot carries the robot' in report and 'wrench_sensors.<sensor>.sign' in report
+    assert 'no foot carries the robot' in report and 'wrench_sensors.<sensor>.scale' in report
     assert rig.got['com'] and not rig.got['com_fused'], 'nothing wrong is published'
 
 

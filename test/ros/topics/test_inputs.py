@@ -15,11 +15,13 @@
 
 from __future__ import annotations
 
+from biped_com_ros.core.geometry.wrench import cop_on_sole
 from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, OK, WARN
 from biped_com_ros.ros.topics import inputs
 from biped_com_ros.ros.topics.inputs import (
     ArrayInput, BoolInput, ImuInput, OdometryInput, PointInput, StampedArrayInput, WrenchInput)
 from biped_com_ros.ros.topics.outputs import StampedArrayPublisher
+from biped_com_ros.ros.topics.state_inputs import force_at_middle
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import PointStamped, Vector3, WrenchStamped
 from nav_msgs.msg import Odometry
@@ -54,6 +56,42 @@ def test_wrench(rig, plain):
     assert 'wrench.torque.y = nan' in feed.source.last_error
     assert feed.source.refused == {'wrong frame': 4, 'not finite': 1} and len(feed.received) == 1
     assert feed.source.values.tolist() == [1.0, 2.0, 3.0, 4.0, 0.0, 6.0]
+
+
+def test_of_a_vertical_force_nothing_else_is_read(rig, plain):
+    feed = Feed(rig, WrenchInput, 'left/wrench', 'pad', plain=plain, force_z=True, largest=1e3)
+    message = WrenchStamped(header=Header(frame_id='pad'))
+    message.wrench.force = Vector3(x=NAN, y=1e300, z=3.0)
+    message.wrench.torque = Vector3(x=NAN, y=NAN, z=INF)
+    feed.send(message)
+    assert feed.received[-1][1].tolist() == [0.0, 0.0, 3.0, 0.0, 0.0, 0.0]
+    for value, reason in ((NAN, 'wrench.force.z = nan'), (2e3, 'implausible (limit 1000 N)')):
+        message.wrench.force.z = value
+        feed.send(message)
+        assert reason in feed.source.last_error
+    assert len(feed.received) == 1
+
+
+def test_what_is_too_large_in_other_units_is_so_in_newtons(rig, plain):
+    """Of 1 kN and 1 kN m at most, in kgf and N mm."""
+    feed = Feed(rig, WrenchInput, 'left/wrench', 'foot', plain=plain, largest=1e3,
+                factors=(-9.80665,) * 3 + (1e-3,) * 3)
+    message = WrenchStamped(header=Header(frame_id='foot'))
+    message.wrench.force.z, message.wrench.torque.x = 100.0, 9e5
+    feed.send(message)
+    assert feed.received[-1][1].tolist() == [0.0, 0.0, 100.0, 9e5, 0.0, 0.0]
+    message.wrench.force.z = 103.0
+    feed.send(message)
+    assert 'wrench.force.z = 103 is implausible (limit 101.972)' in feed.source.last_error
+    message.wrench.force.z, message.wrench.torque.x = 0.0, 1.1e6
+    feed.send(message)
+    assert 'wrench.torque.x = 1.1e+06 is implausible (limit 1e+06)' in feed.source.last_error
+
+
+def test_a_load_is_in_the_middle_of_the_sole():
+    wrench = 300.0 * force_at_middle([(0.15, 0.06), (-0.05, 0.06), (-0.05, -0.02), (0.15, -0.02)])
+    assert cop_on_sole(wrench) == pytest.approx((0.05, 0.02)) and wrench[2] == 300.0
+    assert not wrench[[0, 1, 5]].any()
 
 
 def message_with(message_type, values):
@@ -131,6 +169,15 @@ def test_imu(rig, plain):
     relaxed = Feed(rig, ImuInput, 'imu', '', need_orientation=False, plain=plain)
     relaxed.send(good)
     assert relaxed.received[-1][2].tolist() == [1.0, 2.0, 3.0]
+    assert not relaxed.source.has_orientation
+    good.orientation_covariance[0] = 0.0
+    relaxed.send(good)
+    assert relaxed.source.has_orientation
+    good.orientation.x = good.orientation.w = 0.0  # as drivers without a filter have it
+    before = feed.source.refused['no orientation']
+    relaxed.send(good)  # to both
+    assert not relaxed.source.has_orientation
+    assert feed.source.refused['no orientation'] == before + 1
 
 
 def test_odometry(rig, plain):

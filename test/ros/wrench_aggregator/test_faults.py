@@ -32,7 +32,7 @@ class Watched:
         self.model, self.body_weight, self.sole_heights = model, weight, heights
         self.bodies = [SimpleNamespace(name=name, index=i, sensors=(i,), detector=True)
                        for i, name in enumerate(model.config.feet)]
-        self.channels = [SimpleNamespace(name=name, config=config, signed=np.zeros(6))
+        self.channels = [SimpleNamespace(name=name, config=config, scaled=np.zeros(6))
                          for name, config in sensors.items()]
         self.foot_forces, self.stamp_ns, self.moved_ns = [0.0, 0.0], 0, 0
         self.rng, self.faults = np.random.default_rng(1), SensorFaults(self, 0.25)
@@ -42,7 +42,8 @@ class Watched:
         """Return feet of which the right one is so much higher."""
         sensor = SimpleNamespace(topic='wrench')
         feet = {'left': None, 'right': None}
-        return cls(SimpleNamespace(config=SimpleNamespace(feet=feet)),
+        return cls(SimpleNamespace(config=SimpleNamespace(
+            feet=feet, feet_with_force_z=())),
                    {'left_ft': sensor, 'right_ft': sensor}, WEIGHT, [-0.8, -0.8 + lift])
 
     def carry(self, instants, *forces):
@@ -50,7 +51,7 @@ class Watched:
         self.foot_forces = list(forces)
         for _ in range(instants):
             self.stamp_ns += STEP_NS
-            self.channels[0].signed = forces[0] + self.rng.standard_normal(6)
+            self.channels[0].scaled = forces[0] + self.rng.standard_normal(6)
             for sensor in range(2):
                 self.faults.add_reading(sensor, self.stamp_ns, self.stamp_ns)
             self.faults.add_forces(sum(forces), self.stamp_ns)
@@ -92,7 +93,7 @@ def test_zeros_that_repeat_are_true_while_the_other_foot_carries_all(carried, is
     feet = Watched.standing(0.05)
     feet.carry(60, carried, 0.0)
     assert feet.faulty()[1] == is_frozen
-    feet.channels[1].signed = np.full(6, 7.0)  # what froze is no zero
+    feet.channels[1].scaled = np.full(6, 7.0)  # what froze is no zero
     feet.carry(30, carried, 0.0)
     assert feet.faulty()[1]
 

@@ -181,7 +181,8 @@ def test_offsets_that_cannot_be_saved_are_reported(own_rig, tmp_path):
 
 
 def test_offsets_of_another_robot_are_refused_at_start(tmp_path):
-    save_offsets(tmp_path / 'o.yaml', 'talos', {'left_toe': SensorOffset(frame='l_toe', sign=1.0)})
+    save_offsets(tmp_path / 'o.yaml', 'talos', {
+        'left_toe': SensorOffset(frame='l_toe', scale=(1.0,) * 6)})
     with pytest.raises(ConfigurationError, match="of robot 'talos', not of 'wrench_robot'"):
         make_node(offsets_file=str(tmp_path / 'o.yaml'))
 

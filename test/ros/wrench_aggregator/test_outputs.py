@@ -136,7 +136,7 @@ def test_wrong_sign_is_named_with_its_remedy(rig):
         dataclasses.replace(c, force=-c.force) for c in rig.contacts['right_foot']]}
     level, message = rig.health('weight')
     assert level == DiagnosticStatus.WARN
-    assert 'flip wrench_sensors.right_foot.sign in the YAML of robot wrench_robot' in message
+    assert 'negate wrench_sensors.right_foot.scale in the YAML of robot wrench_robot' in message
 
 
 def test_the_mean_of_the_total_is_published_while_the_robot_rests(rig):

@@ -143,9 +143,9 @@ def _topics_of(bag):
 
 _recordings = _paths | st.sampled_from(('.csv', '.db3', '.mcap')).flatmap(
     lambda suffix: (_bytes | _texts).map(_named(suffix)))
-_offsets = ('robot: wrench_robot\nsensors:\n  left_toe: {frame: l_toe, sign: 1.0, offset: [0.0, '
-            '1.0, 2.0, 3.0, 4.0, 5.0], standard_deviation: [0.0, 0.1, 0.2, 0.3, 0.4, 0.5], '
-            'samples: 10, stamp: x}\n')
+_offsets = ('robot: wrench_robot\nsensors:\n  left_toe: {frame: l_toe, scale: [1, 1, 1, 1, 1, 1], '
+            'offset: [0.0, 1.0, 2.0, 3.0, 4.0, 5.0], '
+            'standard_deviation: [0.0, 0.1, 0.2, 0.3, 0.4, 0.5], samples: 10, stamp: x}\n')
 
 TABLES = {
     'files': {
@@ -215,7 +215,7 @@ TABLES = {
         'path': _paths | changed(_offsets).map(written),
         'config': st.builds(lambda: r.known_robot('wrench_robot').config),
         'offsets': st.dictionaries(v.names, st.builds(
-            tare.SensorOffset, frame=v.names, sign=st.sampled_from((-1.0, 1.0)),
+            tare.SensorOffset, frame=v.names, scale=st.sampled_from(((-1.0,) * 6, (1.0,) * 6)),
             offset=v.plain(6, v.anything), standard_deviation=v.plain(6, v.anything),
             samples=st.integers(), stamp=v.names), max_size=2)},
     'wrench.tare.load_offsets': {'calls': 40},

@@ -152,6 +152,21 @@ def test_what_moves_is_not_captured(samples, changes, problem):
         watch.capture()
 
 
+@pytest.mark.parametrize('samples', [5, 7, 9, 10, 14])
+def test_few_readings_show_motion_as_many_do(samples):
+    """Of a slow driver: half a radian in a second is no rest, and rest is."""
+    true = TrueRobot('sabian')
+    exact = true.capture(('left', 'right'))
+    for moved in (0.5, 0.0):
+        watch = CaptureWindow(true.model, exact.up_frame, StillnessOptions(min_samples=5))
+        for k in range(samples):
+            positions = exact.positions.copy()
+            positions[6] += moved * k / samples
+            watch.add(k / (samples - 1), positions, exact.torques, exact.wrenches, exact.up)
+        assert ('moved by' in watch.problem) == bool(moved)
+    assert watch.capture().time == pytest.approx(0.5)
+
+
 @pytest.mark.parametrize(('load', 'problem'), [
     (-0.2, "'right' carries .* N .* hardly touches"),
     (np.nan, "foot 'right' has no readings")])

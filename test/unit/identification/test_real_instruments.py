@@ -15,6 +15,7 @@
 
 from dataclasses import replace
 import json
+import math
 import re
 
 from biped_com_ros.core.identification.captures.capture import Capture, SensorNoise
@@ -64,7 +65,7 @@ def measured(true, count, seed, kinds=None):
             for e in parameters.estimates(values, values)]
     values = np.where(keep, values, 0.0)
     errors = parameters.errors(values)
-    return [measure(c, errors, t) for c, t in zip(exact, times_of(count))], values
+    return [measure(c, errors, t) for c, t in zip(exact, times_of(exact))], values
 
 
 @pytest.mark.parametrize('name', ('sabian', pytest.param('talos', marks=pytest.mark.thorough)))
@@ -172,6 +173,57 @@ def test_a_sensor_that_contradicts_its_noise_is_named_and_counts_less():
     assert not any('right_foot' in w for w in found.warnings)
     scales = {(n.kind, n.name): n.scale for n in found.noise}
     assert scales['moment', 'left_foot'] > 10.0 and scales['moment', 'right_foot'] < 2.0
+
+
+def test_one_axis_of_a_sensor_may_be_ten_times_as_noisy():
+    """Each axis has its own scale, so that the others keep their weight."""
+    true = TrueRobot('sabian', seed=4)
+    rng, captures = np.random.default_rng(0), true.captures(30)
+    loud = [replace(c, wrenches=c.wrenches + np.outer(
+        (1.0, 0.0), (5.0, 0, 0, 0, 0, 0)) * rng.normal(size=(2, 6))) for c in captures]
+    found = Estimator(true.model, SensorNoise(**PERFECT)).solve(loud)
+    scales = {(n.name, n.axis): n.scale for n in found.noise if n.kind in ('force', 'moment')}
+    assert len(scales) == 12
+    assert scales.pop(('left_foot', 'fx')) == pytest.approx(10.0, rel=0.4)
+    assert max(scales.values()) < 2.0
+    named = [w for w in found.warnings if 'left_foot' in w]
+    assert len(named) == 1 and '(fx, the worst axis)' in named[0]
+
+
+def test_drift_goes_by_time_and_not_by_the_sequence_of_captures():
+    """A bias that drifts, captures at uneven times: in any sequence the same, and right."""
+    true, rng = TrueRobot('sabian', seed=3), np.random.default_rng(0)
+    times = np.cumsum(rng.uniform(1.0, 200.0, 24))
+    share = (times - times[0]) / np.ptp(times) - 0.5
+    drift = np.zeros((2, 6))
+    drift[0, 2] = 12.0
+    captures = [replace(c, time=float(t), wrenches=c.wrenches + s * drift) for c, t, s in zip(
+        true.captures(24), times, share)]
+    estimator = Estimator(true.model, SensorNoise(**{**PERFECT, 'force_drift': 10.0}))
+    shuffled = [captures[k] for k in rng.permutation(24)]
+    found, same = estimator.solve(captures), estimator.solve(shuffled)
+    by_sequence = estimator.solve([replace(c, time=math.nan) for c in shuffled])
+    np.testing.assert_allclose(found.parameters, same.parameters, atol=1e-6)
+    assert found.validation_ratio == pytest.approx(same.validation_ratio, rel=1e-6)
+    fz = [instrument_errors(f, true.model).wrench_drifts[0, 2] for f in (found, by_sequence)]
+    assert fz[0] == pytest.approx(12.0, abs=1.0) and abs(fz[1] - 12.0) > 4.0
+
+
+def test_the_deviation_of_the_mass_contains_how_recordings_differ():
+    """A gain of each recording, about as large as assumed, is within two deviations."""
+    true, z, com = TrueRobot('sabian', seed=6), [], []
+    quiet = SensorNoise(**PERFECT)
+    for noise in (quiet, replace(quiet, recording_gain=0.02)):
+        estimator = Estimator(true.model, noise)
+        for gain in (-0.03, 0.02):
+            recording = [replace(c, wrenches=(1.0 + gain) * c.wrenches,
+                                 torques=(1.0 + gain) * c.torques) for c in true.captures(10)]
+            found = estimator.solve(recording)
+            z.append((found.mass - true.theta[:, 0].sum()) / found.mass_std)
+            com.append(found.com_error)
+    assert np.abs(z[:2]).min() > 5.0 and 0.5 < np.abs(z[2:]).max() < 1.96
+    # A gain scales masses and first moments alike: the centre of mass is as certain as before.
+    np.testing.assert_allclose(com[2:], com[:2], rtol=0.25)
 
 
 @pytest.mark.thorough

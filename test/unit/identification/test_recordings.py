@@ -271,7 +271,7 @@ ON_ITS_BACK = np.array((math.sqrt(0.5), 0.0, 0.0, math.sqrt(0.5)))
     (60, lambda now: replace(now, q=np.degrees(now.q)),
      r"no positions of .* that can be used: joint '\w+' is beyond .*unit of positions"),
     (60, lambda now: replace(now, wrenches=-now.wrenches),
-     r'on foot .* is negative, -.*: flip wrench_sensors\.\w+\.sign'),
+     r'on foot .* is negative, -.*: negate wrench_sensors\.\w+\.scale'),
     (60, lambda now: replace(now, wrenches=-now.wrenches, quaternion=ON_ITS_BACK),
      '^(?!.*sign).*the base is tilted by 90 deg: stand the robot up(?!.*sign)')])
 def test_why_there_is_no_capture(recorded, tmp_path, count, change, problem):

@@ -75,7 +75,7 @@ def test_corrections_of_one_or_two_calibrations_give_the_truth(model, count):
     rng, n = np.random.default_rng(2), len(model.joint_names)
     calibrations = [random_errors(model, rng, size) for size in (1.0, 0.3)[:count]]
     config = replace(model.config, wrench_sensors={
-        name: replace(sensor, sign=-1.0) for name, sensor in model.config.wrench_sensors.items()})
+        name: replace(sensor, scale=-1.0) for name, sensor in model.config.wrench_sensors.items()})
     true, torques, turned = rng.normal(size=(2, 6)) * 100.0, 50.0 * rng.normal(size=n), np.eye(3)
     readings, reported = true, torques
     for errors in calibrations:
@@ -86,7 +86,7 @@ def test_corrections_of_one_or_two_calibrations_give_the_truth(model, count):
         reported = reported * (1.0 + errors.torque_gains) + errors.torque_offsets
     for i, name in enumerate(config.wrench_sensors):
         known = ReadingCorrection(config, name)
-        assert known.corrected(known.sign * -readings[i], known.bias) == pytest.approx(
+        assert known.corrected(known.scale * -readings[i], known.bias) == pytest.approx(
             true[i], rel=1e-5, abs=1e-3)
         assert np.abs(readings[i] - true[i]).max() > 1.0
     known = RobotModel(config, model.urdf)

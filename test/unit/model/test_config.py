@@ -38,11 +38,11 @@ def write(tmp_path, text):
 
 def test_a_whole_file_is_read_into_dataclasses(tmp_path):
     config = load_robot_config(write(tmp_path, yaml.safe_dump(
-        {**MAPPING, **sensors(sign=-1), 'torso': TORSO,
+        {**MAPPING, **sensors(scale=-1), 'torso': TORSO,
          'simulation': {'stiffness': {'left_leg': 300}}, 'xacro_arguments': {'scale': 1.5}})))
     assert config.feet['right'].sole_origin == (0.02, 0.01, -0.06)
     assert config.feet['left'].polygon[2] == (-0.1, 0.0)
-    assert config.wrench_sensors['ft'].sign == -1.0
+    assert config.wrench_sensors['ft'].factors == (-1.0,) * 6
     assert config.torso.attachment_angles_deg == (180.0, 270.0, 0.0, 90.0)
     assert config.torso.torsion_stiffness == 1.0
     assert config.simulation.stiffness == {'left_leg': 300.0}
@@ -91,7 +91,11 @@ def hands(**left):
     ({'torso': {**TORSO, 'joints': ['x', 'y']}}, 'torso: joints must be a list of 6 values'),
     (foot(wrench_sensors=['ft']),
      r"unknown wrench sensor 'ft' in feet\.left\.wrench_sensors of small"),
-    (sensors(sign=2), r'wrench_sensors\.ft\.sign .* is 2\.0; use 1'),
+    (sensors(scale=0), r'wrench_sensors\.ft\.scale .* is 0\.0: a zero would'),
+    (sensors(scale=[1, 1, 0, 1, 1, 1]), r'a zero would remove what is measured; use 1'),
+    (sensors(scale=[1, 2, 3]), 'must be a list of 6 values, not 3'),
+    (sensors(scale='kgf'), "must be a number, not 'kgf'"),
+    (sensors(measures='force'), r"ft\.measures .* is 'force'; use wrench or force_z"),
     (foot(polygon=[[95, -50], [95, 50], [-95, 0]]),
      r'feet\.left\.polygon has a corner at \(95\.0, -50\.0\), in metres.*at most 1 m'),
     *[(foot(polygon=polygon), r'feet\.left\.polygon.*counter-clockwise') for polygon in (
@@ -105,6 +109,9 @@ def hands(**left):
     (hands(source='virtuel'), "hands.left.source is 'virtuel'; use sensor or virtual"),
     (hands(source='both', wrench_sensors=['ft']), "hands.left.source is 'both'"),
     (hands(source='sensor'), 'has no wrench_sensors; name them, or use virtual'),
+    ({**sensors(measures='force_z'), 'hands': {'left': {
+        'frame': 'left_foot', 'wrench_sensors': ['ft']}}},
+     r'wrench_sensors\.ft .* measures force_z, .* but hands\.left uses it: a hand needs'),
     (hands(source='virtual', wrench_sensors=['ft']),
      r"is 'virtual', but the hand has wrench_sensors \(ft\)"),
 ])

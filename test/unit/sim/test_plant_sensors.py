@@ -52,7 +52,7 @@ def test_the_centre_of_pressure_follows_from_the_sensors(standing):
     total = np.zeros(6)
     for foot, reading in zip(CONFIG.feet, standing.observation.wrenches):
         *_, R, p = ground_and_sensor(standing, foot)
-        force, moment = CONFIG.wrench_sensors[f'{foot}_foot'].sign * reading.reshape(2, 3) @ R.T
+        force, moment = CONFIG.wrench_sensors[f'{foot}_foot'].scale * reading.reshape(2, 3) @ R.T
         com_foot = standing.data.xipos[standing.model.body(f'link/{foot}_foot').id]
         up = np.array((0.0, 0.0, 0.6 * 9.81))
         total += *(force + up), *(moment + np.cross(p, force) + np.cross(com_foot, up))

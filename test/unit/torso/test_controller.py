@@ -280,7 +280,7 @@ def test_relative_yaw_of_the_imus_is_distinguished_from_torsion(bend, is_measure
     for k in range(2000):
         yaw = 0.7 + math.radians(0.05) * 0.02 * k  # 3 deg a minute
         error = lean.inv() * turned(yaw - drift.value, lean)
-        measured = Measurement(imus_at(error * tip, up), lengths, inertia=0.03)
+        measured = Measurement(imus_at(error * tip, up), lengths, [12.0] * 4, inertia=0.03)
         out = controller.update(0.02, measured)
     assert drift.value == pytest.approx(yaw, abs=math.radians(0.3))  # rate times time constant
     np.testing.assert_allclose(out.shape[:3], shape[:3], atol=math.radians(0.3))

@@ -24,7 +24,7 @@ import itertools
 import math
 
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.core.geometry.pose import quaternion_from_rotation
+from biped_com_ros.core.geometry.pose import quaternion_from_rotation, rotation_about
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.torso.body import TorsoBody
 from biped_com_ros.core.torso.constant_curvature import make_shape
@@ -238,6 +238,26 @@ def test_nothing_goes_out_after_deactivation(robot):
     assert len(robot.lengths) == SETTLED
     robot.cycles((LOWER, UPPER, TENDONS), SETTLED + 2, 3)
     assert len(robot.lengths) == SETTLED and robot.shapes[-1][2] == SETTLED + 4
+
+
+def test_an_inactive_torso_is_shown_as_its_imu_measures_it_where_tendons_may_be_slack(body):
+    """Half the bend by lengths, the IMUs' yaws 2 rad apart; a wrong IMU leaves the lengths."""
+    found, backbone = [], body.backbone
+    for mounting in (0.0, -0.6):
+        cycle = ControlCycle(
+            body, TendonController(body.statics, body.max_bend),
+            lambda ns, arc, rates: found.append(arc.bend), lambda *_: None,
+            gravity=9.81, imu_timeout=0.1, fallback_period=0.01)
+        R = rotation_about(2, 2.0) @ backbone.tip(make_shape(0.1)).rotation @ rotation_about(
+            1, mounting)
+        for number in range(1, 4):
+            ns = START + number * PERIOD
+            cycle.add_tendons(ns, backbone.lengths(make_shape(0.2)).tolist(), None)
+            cycle.add_lower(ns, np.array((0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)))
+            cycle.add_upper(ns, np.array((*quaternion_from_rotation(R), 0.0, 0.0, 0.0)))
+    # Torsion, which is zero, gives the yaw.
+    assert found[2] == pytest.approx(0.1, abs=1e-3)
+    assert found[5] == pytest.approx(0.2, abs=1e-6)
 
 
 def test_tensions_that_fall_count_by_the_time_between_them(robot):

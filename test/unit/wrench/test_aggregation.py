@@ -25,7 +25,7 @@ import numpy as np
 from numpy.testing import assert_allclose
 import pinocchio as pin
 import pytest
-from support.wrench_oracle import SENSORS, TiltedRobot, URDF, YAML
+from support.wrench_oracle import FEET, SENSORS, TiltedRobot, URDF, YAML
 
 MS = 1_000_000
 PLAIN = AggregationSettings(thresholds=ContactThresholds(
@@ -73,7 +73,7 @@ def test_known_forces_come_out_without_offsets_and_what_hangs_on_sensors(aggrega
         channel.set_offset(offsets[channel.name])
     place(aggregation, robot, heading_error=0.3 * seed)
     for channel, expected in zip(aggregation.channels, aggregation.expected):
-        hanging = channel.config.sign * robot.reading(channel.name, {})
+        hanging = np.array(channel.config.factors) * robot.reading(channel.name, {})
         assert_allclose(expected, hanging, atol=1e-12)
     total, done = feed(aggregation, robot, contacts, offsets)
     for foot in ('left', 'right'):
@@ -114,3 +114,101 @@ def test_sensors_that_count_twice_are_refused(config, kind, name, change, proble
     with pytest.raises(ConfigurationError, match=problem):
         WrenchAggregation(RobotModel(
             dataclasses.replace(config, **{kind: changed}), URDF.read_text()), PLAIN)
+
+
+def with_soles(config, **changes):
+    """Return the robot with one sensor per foot, at its sole frame."""
+    sensors, like = {'left_toe': 'left_sole_frame', 'right_foot': 'right_sole_frame'}, (
+        config.wrench_sensors['left_toe'])
+    return dataclasses.replace(
+        config, hands={}, wrench_sensors={
+            name: dataclasses.replace(like, topic=name, frame=frame, **changes)
+            for name, frame in sensors.items()},
+        feet={foot: dataclasses.replace(its, wrench_sensors=(name,))
+              for (foot, its), name in zip(config.feet.items(), sensors)})
+
+
+def feed_soles(config, robot, readings):
+    """Return the aggregation, its total and the wrenches of the feet for readings (2, 6)."""
+    aggregation = WrenchAggregation(RobotModel(config, URDF.read_text()), PLAIN)
+    place(aggregation, robot)
+    for i, reading in enumerate(readings):
+        body = aggregation.update(i, reading, 10 * MS)
+        total = aggregation.total(body, 10 * MS)
+    return aggregation, total, [foot.wrench for foot in aggregation.feet]
+
+
+def test_wrenches_given_at_soles_carry_nothing_whatever_link_the_sole_is(config):
+    """Also where the URDF's only link there is the foot, whose weight a link would bring."""
+    robot = TiltedRobot.somewhere(3)
+    contacts = robot.standing(3, pull_by_hand=False)
+    truth = [robot.foot_wrench(foot, contacts) for foot in ('left', 'right')]
+    aggregation, total, wrenches = feed_soles(with_soles(config), robot, truth)
+    assert_allclose(wrenches, truth, atol=1e-12)
+    assert_allclose(total, robot.total_wrench(contacts), atol=1e-9)
+    assert_allclose(aggregation.expected, 0.0, atol=0.0)
+    # A sole frame beside its link: as far from it as configured, and at its angle.
+    offset = pin.SE3(pin.rpy.rpyToMatrix(0.1, -0.2, 0.3), np.array([0.02, -0.01, -0.03]))
+    feet = {**config.feet, 'right': dataclasses.replace(
+        config.feet['right'], sole='r_foot', sole_origin=tuple(offset.translation),
+        sole_rpy=(0.1, -0.2, 0.3))}
+    model = RobotModel(with_soles(dataclasses.replace(config, feet=feet)), URDF.read_text())
+    state = model.state(np.zeros(len(model.joint_names)))
+    link, sole = (state.pose_in_base(name) for name in ('r_foot', 'right_sole_frame'))
+    assert_allclose(sole.position, link.apply(offset.translation), atol=1e-12)
+    assert_allclose(sole.rotation, link.rotation @ offset.rotation, atol=1e-12)
+    assert model.config.sole_frame('right') == 'right_sole_frame'
+    assert model.subtree_links('right_sole_frame').size == 0 < model.subtree_links('r_foot').size
+
+
+def mirrored(contacts, frame):
+    """Return what an instrument reads whose y axis points the other way, from first principles."""
+    flip = np.diag([1.0, -1.0, 1.0])
+    force, moment = np.zeros(3), np.zeros(3)
+    for c in contacts:
+        f, p = (flip @ frame.rotation.T @ v for v in (c.force, c.point - frame.translation))
+        # A free torque as a pair of forces at the ends of a lever across it.
+        lever = np.cross(c.torque, [0.3, -0.7, 0.6])
+        pair = np.cross(c.torque, lever) / (lever @ lever)
+        for end, push in ((0.5 * lever, pair), (-0.5 * lever, -pair)):
+            moment += np.cross(*(flip @ frame.rotation.T @ v for v in (end, push)))
+        force, moment = force + f, moment + np.cross(p, f)
+    return np.concatenate([force, moment])
+
+
+def test_units_and_left_handed_axes_are_scaled_away(config):
+    robot = TiltedRobot.somewhere(4)
+    contacts = robot.standing(4, pull_by_hand=False)
+    truth = [robot.foot_wrench(foot, contacts) for foot in FEET]
+    for scale, readings in (
+            (9.80665, np.array(truth) / 9.80665),
+            (-1.0, np.negative(truth)),
+            ((1.0, 1.0, 1.0, 1e-3, 1e-3, 1e-3), truth * np.repeat([1.0, 1e3], 3)),
+            ((1.0, -1.0, 1.0, -1.0, 1.0, -1.0), [
+                mirrored([c for s in sensors for c in contacts.get(s, ())], robot.frames[sole])
+                for sole, sensors in FEET.values()])):
+        _, _, wrenches = feed_soles(with_soles(config, scale=scale), robot, readings)
+        assert_allclose(wrenches, truth, atol=1e-9)
+
+
+def test_of_a_vertical_force_nothing_else_is_made_up(config):
+    robot = TiltedRobot.somewhere(5)
+    contacts = robot.standing(5, pull_by_hand=False)
+    truth = np.array([robot.foot_wrench(foot, contacts) for foot in ('left', 'right')])
+    # What it sends in the other fields, zeros or not, changes nothing.
+    for others in (0.0, 7.0):
+        readings = np.where([0, 0, 1, 0, 0, 0], truth, others)
+        aggregation, _, wrenches = feed_soles(
+            with_soles(config, measures='force_z'), robot, readings)
+        assert_allclose(wrenches, truth * [0, 0, 1, 0, 0, 0], atol=1e-12)
+        assert all(foot.has_force_z_only for foot in aggregation.feet)
+    assert with_soles(config, measures='force_z').feet_with_force_z == ('left', 'right')
+    assert config.feet_with_force_z == ()
+
+
+def test_a_vertical_force_along_another_axis_than_the_normal_is_refused(config):
+    sensors = {**config.wrench_sensors, 'right_foot': dataclasses.replace(
+        config.wrench_sensors['right_foot'], measures='force_z')}
+    with pytest.raises(ConfigurationError, match="z of its frame 'r_ft' is not the normal"):
+        WrenchAggregation(RobotModel(
+            dataclasses.replace(config, wrench_sensors=sensors), URDF.read_text()), PLAIN)

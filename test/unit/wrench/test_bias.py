@@ -217,7 +217,7 @@ class Stepping:
         for i, adjoint in enumerate(self.adjoints):
             contact = loads[i] * self.weight * np.array((0.0, 0.0, 1.0, y, -x, 0.0))
             reading = self.gain * (adjoint @ contact + aggregation.expected[i]) + self.bias(t)
-            aggregation.update(i, reading * aggregation.channels[i].config.sign, stamp)
+            aggregation.update(i, reading * aggregation.channels[i].config.factors, stamp)
         done = [aggregation.total(aggregation.bodies[i], stamp) is not None for i in (1, 0)]
         if any(done) and track:
             self.tracking.update(stamp)

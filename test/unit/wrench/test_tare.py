@@ -33,7 +33,7 @@ WEIGHT = weight_matrix(1.5, [0.03, -0.02, -0.05])
 
 
 MS = 1_000_000
-SENSOR = WrenchSensorConfig(frame='l_ft', topic='left', sign=-1.0)
+SENSOR = WrenchSensorConfig(frame='l_ft', topic='left', scale=-1.0)
 EXPECTED = WEIGHT @ (9.81 * np.array([np.sin(0.3), 0.0, -np.cos(0.3)]))
 
 
@@ -59,7 +59,7 @@ def test_offset_is_what_is_read_beyond_the_weight():
     assert_allclose(found.offset[:3], OFFSET[:3], atol=0.15)
     assert_allclose(found.offset[3:], OFFSET[3:], atol=0.01)
     assert found.standard_deviation[0] == pytest.approx(0.5, rel=0.2)
-    assert (found.samples, found.frame, found.sign) == (200, 'l_ft', -1.0)
+    assert (found.samples, found.frame, found.scale) == (200, 'l_ft', (-1.0,) * 6)
 
 
 def test_only_the_last_readings_count_and_movements_before_do_no_harm():
@@ -135,12 +135,12 @@ def config():
         'name': 'biped', 'base_link': 'base_link',
         'feet': {'left': {'sole': 'l_sole', 'polygon': [[0, 0], [1, 0], [0, 1]],
                           'wrench_sensors': ['left_foot']}},
-        'wrench_sensors': {'left_foot': {'frame': 'l_ft', 'topic': 'left', 'sign': -1}}})
+        'wrench_sensors': {'left_foot': {'frame': 'l_ft', 'topic': 'left', 'scale': -1}}})
 
 
 GOOD = SensorOffset(
-    frame='l_ft', sign=-1.0, offset=tuple(OFFSET), standard_deviation=(0.1,) * 6, samples=500,
-    stamp='2026-01-01T00:00:00+00:00')
+    frame='l_ft', scale=(-1.0,) * 6, offset=tuple(OFFSET), standard_deviation=(0.1,) * 6,
+    samples=500, stamp='2026-01-01T00:00:00+00:00')
 
 
 def test_the_file_keeps_everything_in_plain_yaml(tmp_path, config):
@@ -173,14 +173,14 @@ def offsets_of(robot='biped', name='left_foot', **changes):
     (offsets_of('talos'), ConfigurationError, "of robot 'talos', not of 'biped'"),
     (offsets_of(name='left_fot'), UnknownNameError, "'left_fot' .*did you mean 'left_foot'"),
     *((offsets_of(**change), ConfigurationError, "'left_foot' was tared in frame .*tare again")
-      for change in ({'sign': 1.0}, {'frame': 'l_sole'})),
+      for change in ({'scale': 1.0}, {'frame': 'l_sole'})),
     *((text, ConfigurationError, message) for text, message in (
         ('{', 'not valid YAML'), ('', 'mapping'), ('robot: biped', "'sensors'"),
         ('{robot: biped, sensors: {left_foot: 5}}', "'left_foot' is not readable"),
-        ('{robot: biped, sensors: {left_foot: {frame: l, sign: 1, ofset: [1]}}}', 'ofset'),
-        ('{robot: biped, sensors: {left_foot: {frame: l_ft, sign: -1, offset: [1, 2]}}}',
+        ('{robot: biped, sensors: {left_foot: {frame: l, scale: [1], ofset: [1]}}}', 'ofset'),
+        ('{robot: biped, sensors: {left_foot: {frame: l_ft, scale: [-1], offset: [1, 2]}}}',
          'six finite'),
-        ('{robot: biped, sensors: {left_foot: {frame: l_ft, sign: -1, '
+        ('{robot: biped, sensors: {left_foot: {frame: l_ft, scale: [-1], '
          'offset: [1, 2, .nan, 1, 1, 1]}}}', 'six finite'))),
     (None, ConfigurationError, 'nowhere.yaml.*No such file')])
 def test_other_broken_or_missing_files_are_refused(tmp_path, config, content, kind, message):

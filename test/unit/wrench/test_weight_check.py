@@ -37,11 +37,11 @@ def judge(check, left, right, in_contact=True, uprightness=1.0):
     ((260.0, 250.0), True, ['510.0 N, model 500.0 N'], []), ((0.0, 500.0), True, [], []),
     ((1.0, -1.0, False), True, ['no foot on the ground'], []),
     ((-240.0, -255.0, False), False,
-     ['my.yaml', *(f'wrench_sensors.{name}.sign' for name in ('l_toe', 'l_heel', 'r_ft'))], []),
-    ((240.0, -255.0), False, ['wrench_sensors.r_ft.sign'], ['l_toe']),
+     ['my.yaml', *(f'wrench_sensors.{name}.scale' for name in ('l_toe', 'l_heel', 'r_ft'))], []),
+    ((240.0, -255.0), False, ['wrench_sensors.r_ft.scale'], ['l_toe']),
     ((240.0, 200.0), False, ['440.0 N', 'tare'], []),
-    ((240.0, -255.0, True, 0.1), False, ['fallen'], ['sign']),
-    ((240.0, -255.0, True, 0.9), False, ['wrench_sensors.r_ft.sign'], [])],
+    ((240.0, -255.0, True, 0.1), False, ['fallen'], ['scale']),
+    ((240.0, -255.0, True, 0.9), False, ['wrench_sensors.r_ft.scale'], [])],
     ids=['the right weight', 'a foot in the air', 'hanging', 'everything reversed',
          'one foot reversed', 'a wrong weight', 'fallen', 'leaning'])
 def test_a_problem_is_named_with_its_remedy(check, measured, plausible, named, not_named):

@@ -57,6 +57,8 @@ class Capture:
     approach
         Direction in which each joint moved last before it came to rest, shape (n,): 1, -1, or 0
         where it has not moved since the start; friction acts against it. None: not known.
+    time
+        At which it was taken, s of any clock, by which sensors drift; NaN: not known.
 
     """
 
@@ -71,6 +73,7 @@ class Capture:
     torque_variance: Array | None = None
     name: str = ''
     approach: Array | None = None
+    time: float = math.nan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,12 +93,16 @@ class SensorNoise:
         Of the direction of gravity, rad.
     encoder_offset, force_bias, moment_bias, torque_bias, tilt_bias
         Of errors that are constant over all poses; they are estimated. Zero: none.
+    recording_gain
+        Of the gain of all wrench sensors and torques together, which differs from one recording to
+        the next (temperature, mounting, electronics); within one it looks like mass. It is not
+        estimated, but part of the stated deviations. Zero: none.
     wrench_gain, cross_talk
         Of the gains of a wrench sensor's axes, and of how one axis enters the reading of another
         (moments count by :data:`instruments.MOMENT_ARM`), which are estimated. Zero: none.
     force_drift, moment_drift
-        Of the change of a wrench sensor's bias from the first to the last capture, N and N m;
-        estimated. Zero: none.
+        Of the change of a wrench sensor's bias from the time of the first capture to that of the
+        last, N and N m; estimated. Zero: none.
     sensor_shift, sensor_turn
         Of the places of wrench sensors' frames in the URDF, m and rad; estimated. Zero: exact.
     torque_gain
@@ -125,6 +132,7 @@ class SensorNoise:
     moment_bias: float = 0.1
     torque_bias: float = 0.3
     tilt_bias: float = 0.005
+    recording_gain: float = 0.02
     wrench_gain: float = 0.02
     cross_talk: float = 0.01
     force_drift: float = 3.0
@@ -251,6 +259,8 @@ def check_values(model: RobotModel, capture: Capture) -> None:
         variance = getattr(capture, what)
         if variance is not None and (np.isinf(variance) | (variance < 0.0)).any():
             raise InputError(f'{what} of {where} must be finite and not negative: {variance}')
+    if math.isinf(capture.time):
+        raise InputError(f"'time' of {where} must be finite, not {capture.time} s")
     if not 0.9 < float(np.linalg.norm(capture.up)) < 1.1:
         raise InputError(f"'up' of {where} must be a unit vector, not {capture.up}")
 

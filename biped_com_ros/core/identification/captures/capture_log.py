@@ -156,7 +156,8 @@ class CaptureLog:
 
 
 def _to_plain(capture: Capture) -> dict[str, Any]:
-    plain: dict[str, Any] = {'name': capture.name, 'up_frame': capture.up_frame}
+    plain: dict[str, Any] = {'name': capture.name, 'up_frame': capture.up_frame,
+                             'time': _without_nan(float(capture.time))}
     for key in _ARRAYS:
         value = getattr(capture, key)
         plain[key] = None if value is None else _without_nan(np.asarray(value).tolist())
@@ -174,11 +175,15 @@ def _from_plain(plain: Any) -> Capture:
     """Return a capture; values that JSON can hold, but not those of a capture, are errors."""
     if not isinstance(plain, dict):
         raise TypeError(f'it is {_kind(plain)}, not an object')
-    plain = {'approach': None, **plain}  # files of 0.1.0 do not have it
+    plain = {'approach': None, 'time': None, **plain}  # files of 0.1.0 do not have them
     for key in ('up_frame', 'name'):
         if not isinstance(plain[key], str):
             raise TypeError(f"'{key}' is {_kind(plain[key])}, not a string")
+    time = plain['time']
+    if time is not None and type(time) not in (int, float):
+        raise TypeError(f"'time' is {_kind(time)}, not a number")
     return Capture(up_frame=plain['up_frame'], name=plain['name'],
+                   time=math.nan if time is None else float(time),
                    **{key: _array(key, plain[key]) for key in _ARRAYS})
 
 

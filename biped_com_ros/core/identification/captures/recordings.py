@@ -106,6 +106,8 @@ class CaptureFinder:
         What counts as still.
     motors
         Of joints whose efforts are currents.
+    hangs
+        Whether the robot hangs all the time; see :class:`.CaptureWindow`.
 
     Attributes
     ----------
@@ -118,9 +120,9 @@ class CaptureFinder:
     """
 
     def __init__(self, model: RobotModel, options: StillnessOptions | None = None,
-                 motors: MotorConstants | None = None) -> None:
+                 motors: MotorConstants | None = None, hangs: bool = False) -> None:
         self._model, self._motors = model, motors or MotorConstants()
-        self._watch = CaptureWindow(model, model.config.imu.frame, options)
+        self._watch = CaptureWindow(model, model.config.imu.frame, options, hangs)
         n, sensors = len(model.joint_names), tuple(model.config.wrench_sensors)
         self._index = {name: i for i, name in enumerate(model.joint_names)}
         self._limits = dict(zip(model.joint_names, model.credible_positions))
@@ -145,7 +147,7 @@ class CaptureFinder:
             i = self._sensor_index[event.kind]
             correction = self._corrections[i]
             self._wrenches[i] = correction.corrected(
-                correction.sign * event.values, correction.bias)
+                correction.scale * event.values, correction.bias)
 
     def require_captures(self) -> list[Capture]:
         """Return the captures; InputError with the reason if there are none."""
@@ -250,7 +252,7 @@ def read_recording(path: Path, model: RobotModel, namespace: str = '') -> Iterat
 
 def read_csv(path: Path, model: RobotModel) -> Iterator[Event]:
     """Read a CSV in the format of this module; see :func:`read_recording`."""
-    sensors = _recorded_sensors(model)
+    sensors = recorded_sensors(model)
     needed = ['time', *(f'position/{name}' for name in model.joint_names),
               *(f'{sensor}/{axis}' for sensor in sensors for axis in AXES),
               *(f'imu/{key}' for key in ('qx', 'qy', 'qz', 'qw'))]
@@ -258,7 +260,7 @@ def read_csv(path: Path, model: RobotModel) -> Iterator[Event]:
         with path.open(newline='', encoding='utf-8') as file:
             lines = csv.DictReader(file)
             header = tuple(lines.fieldnames or ())
-            _require('columns', needed, header, str(path))
+            require('columns', needed, header, str(path))
             size = path.stat().st_size
             for number, line in enumerate(lines, start=2):
                 yield from _events_of_line(line, model, header, f'{path}:{number}', file, size)
@@ -276,7 +278,7 @@ def _events_of_line(line: Mapping[str, str], model: RobotModel, header: tuple[st
 
     time, share = float(numbers(['time'])[0]), min(1.0, file.buffer.tell() / max(size, 1))
     yield Event(time, 'imu', numbers(f'imu/{key}' for key in ('qx', 'qy', 'qz', 'qw')))
-    for sensor in _recorded_sensors(model):
+    for sensor in recorded_sensors(model):
         yield Event(time, sensor, numbers(f'{sensor}/{axis}' for axis in AXES))
     names = model.joint_names
     efforts = np.array([numbers([f'effort/{n}'])[0] if f'effort/{n}' in header else math.nan
@@ -288,7 +290,7 @@ def read_bag(path: Path, model: RobotModel, namespace: str = '') -> Iterator[Eve
     """Read a rosbag2; see :func:`read_recording`."""
     with opened_bag(path) as reader:
         kinds = _kinds(model, namespace, tuple(reader.topics))
-        _require('topics', list(kinds), tuple(reader.topics), str(path))
+        require('topics', list(kinds), tuple(reader.topics), str(path))
         connections = [c for c in reader.connections if c.topic in kinds]
         total = max(1, sum(connection.msgcount for connection in connections))
         motors = LowStateEvents(model) if LOW_STATE in kinds.values() else None
@@ -306,7 +308,7 @@ def _kinds(model: RobotModel, namespace: str, present: Sequence[str]) -> dict[st
     """Return the kind of events by topic; LowState stands in for joints and IMU."""
     config, low_state = model.config, model.config.low_state
     topics = {'joint_states': 'joints', config.imu.topic: 'imu',
-              **{config.wrench_sensors[name].topic: name for name in _recorded_sensors(model)}}
+              **{config.wrench_sensors[name].topic: name for name in recorded_sensors(model)}}
     full = {topic if topic.startswith('/') else f'{namespace.rstrip("/")}/{topic}': kind
             for topic, kind in topics.items()}
     if low_state is None or any(topic in present for topic, kind in full.items()
@@ -319,7 +321,7 @@ def _kinds(model: RobotModel, namespace: str, present: Sequence[str]) -> dict[st
                                        if kind not in ('joints', 'imu')}}
 
 
-def _recorded_sensors(model: RobotModel) -> tuple[str, ...]:
+def recorded_sensors(model: RobotModel) -> tuple[str, ...]:
     """Return the names of the sensors whose readings a recording has: all but virtual ones."""
     virtual = virtual_sensors(model)
     return tuple(name for name in model.config.wrench_sensors if name not in virtual)
@@ -383,7 +385,8 @@ def _event(kind: str, message: Any, received: float, share: float) -> Event:
     return Event(time, kind, np.array((f.x, f.y, f.z, m.x, m.y, m.z)), share=share)
 
 
-def _require(kind: str, needed: Sequence[str], present: tuple[str, ...], where: str) -> None:
+def require(kind: str, needed: Sequence[str], present: tuple[str, ...], where: str) -> None:
+    """Raise an InputError that names what is needed and not present."""
     missing = [name for name in needed if name not in present]
     if missing:
         close = likeliest_name(missing[0], [name for name in present if name not in needed])

@@ -107,6 +107,8 @@ class CaptureWindow:
         URDF link in which the direction of gravity is measured.
     options
         What counts as still.
+    hangs
+        Whether no foot touches the ground, whatever its sensor reads, at any tilt of the base.
 
     Attributes
     ----------
@@ -118,8 +120,8 @@ class CaptureWindow:
     """
 
     def __init__(self, model: RobotModel, up_frame: str,
-                 options: StillnessOptions | None = None) -> None:
-        self.model, self.up_frame = model, up_frame
+                 options: StillnessOptions | None = None, hangs: bool = False) -> None:
+        self.model, self.up_frame, self._hangs = model, up_frame, hangs
         self.options = options or StillnessOptions()
         #: Sensors whose noise shows hands on the robot.
         self._trusted = [not s.deviation for s in model.config.wrench_sensors.values()]
@@ -181,18 +183,18 @@ class CaptureWindow:
         """
         if self.problem:
             raise InputError(f'the robot cannot be captured: {self.problem}; hold the robot still')
-        _, positions, torques, wrenches, up = map(np.array, zip(*self._samples))
+        times, positions, torques, wrenches, up = map(np.array, zip(*self._samples))
         mean_up = up.mean(axis=0)
         mean_up /= np.linalg.norm(mean_up)
         means = positions.mean(axis=0), wrenches.mean(axis=0), torques.mean(axis=0)
-        standing = self._standing(means[1], means[0], mean_up)
+        standing = self.standing(means[1], means[0], mean_up)
         return Capture(
             positions=means[0], wrenches=means[1], in_contact=standing, up=mean_up,
             up_frame=self.up_frame, torques=means[2],
             position_variance=_variance_of_mean(positions),
             wrench_variance=np.nan_to_num(_variance_of_mean(wrenches)),
             torque_variance=np.nan_to_num(_variance_of_mean(torques)), name=name,
-            approach=self._motions.directions.copy())
+            time=float(times.mean()), approach=self._motions.directions.copy())
 
     def _motion(self) -> str:
         o, (_, positions, _, wrenches, up) = self.options, map(np.array, zip(*self._samples))
@@ -212,9 +214,19 @@ class CaptureWindow:
                     f'{o.force_deviation:.3g} N): keep hands off the robot, and let it settle')
         return ''
 
-    def _standing(self, wrenches: Array, positions: Array, up: Array) -> BoolArray:
-        """Return which feet are on the ground, by the load of their sensors, (feet,)."""
+    def standing(self, wrenches: Array, positions: Array, up: Array) -> BoolArray:
+        """
+        Return which feet are on the ground, by the load of their sensors, (feet,).
+
+        Raises
+        ------
+        InputError
+            If that is not certain, or the robot lies.
+
+        """
         model, names = self.model, tuple(self.model.config.wrench_sensors)
+        if self._hangs:
+            return np.zeros(len(model.config.feet), dtype=bool)
         state = model.state(positions)
         up_in_base = state.pose_in_base(self.up_frame).rotation @ up
         if up_in_base[2] < LEAST_UPRIGHTNESS:
@@ -245,10 +257,10 @@ class CaptureWindow:
             raise InputError(f"the wrench sensor of foot '{foot}' has no readings: check its "
                              'driver and topic')
         if load < -hanging - 0.2 * weight:
-            sensors = ', '.join(f'wrench_sensors.{name}.sign' for name in
+            sensors = ', '.join(f'wrench_sensors.{name}.scale' for name in
                                 self.model.config.feet[foot].wrench_sensors)
             raise InputError(
-                f"the vertical force on foot '{foot}' is negative, {load:.1f} N: flip {sensors} "
+                f"the vertical force on foot '{foot}' is negative, {load:.1f} N: negate {sensors} "
                 f'in the YAML of robot {self.model.config.name}')
         if load > 0.04 * weight + uncertain:
             return True
@@ -257,7 +269,8 @@ class CaptureWindow:
             about = f' +- {uncertain:.0f}' if uncertain else ''
             raise InputError(
                 f"foot '{foot}' carries {load:.1f}{about} N of {weight:.0f} N: it hardly touches "
-                'the ground; put it down or lift it, and tare the sensors if it is clear')
+                'the ground; put it down or lift it, and tare the sensors if it is clear '
+                '(calibrate --hanging: no foot touches in the whole recording)')
         return False
 
 
@@ -282,7 +295,7 @@ def carried_share(model: RobotModel, wrenches: Array) -> float:
 
 def _smoothed(values: Array) -> Array:
     """Return means over a tenth of the time each, which reduces noise but not movements."""
-    return np.array([part.mean(axis=0) for part in np.array_split(values, 10)])
+    return np.array([part.mean(axis=0) for part in np.array_split(values, min(10, len(values)))])
 
 
 def _variance_of_mean(values: Array) -> Array:

@@ -27,6 +27,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from biped_com_ros.core.constants import GRAVITY
+from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.geometry.wrench import wrench_adjoint
 from biped_com_ros.core.model.config import WrenchSensorConfig
@@ -45,8 +46,19 @@ def with_virtual_sensors(model: RobotModel) -> RobotModel:
 
     The sensor is called ``<foot>_virtual``; its topic is that of the foot's wrench. Robots without
     virtual feet are returned as they are.
+
+    Raises
+    ------
+    ConfigurationError
+        If a sensor measures the vertical force alone.
+
     """
     config = model.config
+    if pads := [name for name, sensor in config.wrench_sensors.items() if sensor.measures_force_z]:
+        raise ConfigurationError(
+            f'{", ".join(pads)} of {config.name} measure the vertical force alone (measures: '
+            'force_z), but a calibration needs the moments of the ground: leave them out of the '
+            "YAML for it, with 'source: virtual' of the feet where joint torques are measured")
     virtual = {name: foot for name, foot in config.feet.items() if foot.is_virtual}
     if not virtual:
         return model

@@ -23,7 +23,7 @@ What is measured is related to what is true by
 - the floor, which counts as level, and the soles, which stand on it (:mod:`soles`);
 - wrenches: ``measured = (1 + E) w + bias + drift t`` with w the wrench in the frame where the
   sensor really is, shifted by ``shift`` and turned by the rotation vector ``turn`` from its frame
-  in the URDF, and t from -1/2 at the first to 1/2 at the last capture.
+  in the URDF, and t the time, from -1/2 at the first to 1/2 at the last capture.
 
 From statics alone shift and turn of a sensor cannot be distinguished from the skew parts of E: the
 priors divide the error between them, and what is used, the product of both, is known much better.
@@ -153,9 +153,17 @@ class InstrumentErrors:
                        wrenches=wrenches, torques=torques / (1.0 + self.torque_gains))
 
 
-def times_of(count: int) -> Array:
-    """Return when each of `count` captures was taken, from -1/2 to 1/2, (count,)."""
-    return np.linspace(-0.5, 0.5, count) if count > 1 else np.zeros(count)
+def times_of(captures: Sequence[Capture]) -> Array:
+    """
+    Return when each capture was taken, from -1/2, the first, to 1/2, the last one, (captures,).
+
+    By their sequence where one of them does not have its time.
+    """
+    times = np.array([capture.time for capture in captures])
+    if not np.isfinite(times).all():
+        times = np.arange(len(captures), dtype=float)
+    duration = np.ptp(times) if len(times) else 0.0
+    return np.asarray((times - times.min()) / duration - 0.5 if duration else 0.0 * times)
 
 
 def directions_of(capture: Capture) -> Array:

@@ -40,7 +40,7 @@ from biped_com_ros.core.identification.equations.first_moments import (
     parameters_of, StaticsRegressor, TYPICAL_NOISE)
 from biped_com_ros.core.identification.equations.instrument_parameters import InstrumentParameters
 from biped_com_ros.core.identification.equations.instruments import (
-    directions_of, InstrumentCalibration)
+    directions_of, InstrumentCalibration, times_of)
 from biped_com_ros.core.identification.estimation.confounding import confounded
 from biped_com_ros.core.identification.estimation.estimates import (
     Identifiability, Identification, level_rotation, LinkEstimate, Residuals, residuals_of)
@@ -194,12 +194,15 @@ class Estimator:
                 folds: int) -> Identification:
         x, T, captures = posterior.mean, problem.T, problem.captures
         theta, n = problem.parameters(x), len(T)
+        data = problem.data_information(posterior.spread)
         covariance = T @ posterior.covariance[:n, :n] @ T.T
+        # A parameter to consider (Schmidt): the share that the data determine scales by the gain.
+        scaled = self.noise.recording_gain * covariance @ data.matrix @ theta.ravel()
+        covariance += np.outer(scaled, scaled)
         links = _link_estimates(self.model, theta, covariance, problem.terms, posterior.spread)
         ones, misfit = np.tile((1.0, 0.0, 0.0, 0.0), len(links)), problem.misfit(x)
         sd = problem.values(np.sqrt(np.diag(posterior.covariance)))
         instruments = problem.instruments.estimates(problem.values(x), sd)
-        data = problem.data_information(posterior.spread)
         virtual = {name for name, sensor in self.model.config.wrench_sensors.items()
                    if sensor.deviation}  # nothing is an error of what is not a sensor
         noise = problem.noise.estimates(problem.nominal)
@@ -237,7 +240,8 @@ class Estimator:
         tested: list[Residuals] = []
         variances: list[float] = []
         squares, count = 0.0, 0
-        fold_of = np.arange(len(problem.captures)) % max(2, min(folds, len(problem.captures)))
+        in_time = np.argsort(np.argsort(times_of(problem.captures), kind='stable'))
+        fold_of = in_time % max(2, min(folds, len(problem.captures)))
         for fold in np.unique(fold_of):
             left_out = np.flatnonzero(fold_of == fold)
             posterior = problem.normal_equations(left_out).at(spread)

@@ -14,8 +14,8 @@
 """
 How much sensors scatter, by their readings.
 
-Each kind of input (encoders, direction of gravity, each wrench sensor's forces and moments, each
-joint's torque) has a scale of its noise. Given a posterior of the unknowns, the scales are updated
+Each kind of input (encoders, direction of gravity, each axis of a wrench sensor, each joint's
+torque) has a scale of its noise. Given a posterior of the unknowns, the scales are updated
 by MacKay's fixed point of the evidence: squared estimated errors over the number of errors that
 the data determine, with a few prior observations of the assumed noise. Single inputs beyond
 three standard deviations count as much less (Huber), so that a moved pose or a sticking joint
@@ -29,6 +29,7 @@ from dataclasses import dataclass
 
 from biped_com_ros.core.geometry.pose import Array, BoolArray
 from biped_com_ros.core.identification.equations.first_moments import Equations
+from biped_com_ros.core.identification.equations.instruments import AXES
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -60,6 +61,8 @@ class NoiseEstimate:
         ``encoder``, ``tilt``, ``force``, ``moment``, ``sole tilt``, ``sole height`` or ``torque``.
     name
         Of the wrench sensor or joint; '' for all.
+    axis
+        Of a wrench sensor, ``fx``; else ''.
     unit
         Of the numbers.
     assumed, estimated
@@ -75,6 +78,7 @@ class NoiseEstimate:
     assumed: float
     estimated: float
     count: float
+    axis: str = ''
 
     @property
     def scale(self) -> float:
@@ -104,15 +108,16 @@ class NoiseScales:
 
     def __init__(self, model: RobotModel, poses: int, is_prismatic: Array) -> None:
         n, sensors = len(model.joint_names), tuple(model.config.wrench_sensors)
-        kinds = [('encoder', '', 'rad'), ('tilt', '', 'rad')]
+        kinds = [('encoder', '', 'rad', ''), ('tilt', '', 'rad', '')]
         groups = [0] * n + [1] * 3
         for name in sensors:
-            groups += [len(kinds)] * 3 + [len(kinds) + 1] * 3
-            kinds += [('force', name, 'N'), ('moment', name, 'N m')]
+            groups += range(len(kinds), len(kinds) + 6)
+            kinds += [('force' if i < 3 else 'moment', name, 'N' if i < 3 else 'N m', AXES[i])
+                      for i in range(6)]
         groups += [len(kinds), len(kinds), len(kinds) + 1] * len(model.config.feet)
-        kinds += [('sole tilt', '', 'rad'), ('sole height', '', 'm')]
+        kinds += [('sole tilt', '', 'rad', ''), ('sole height', '', 'm', '')]
         groups += list(range(len(kinds), len(kinds) + n))
-        kinds += [('torque', name, 'N' if slides else 'N m')
+        kinds += [('torque', name, 'N' if slides else 'N m', '')
                   for name, slides in zip(model.joint_names, is_prismatic)]
         self._kinds, self._group = kinds, np.array(groups, dtype=np.intp)
         self.squares: Array = np.ones(len(kinds))
@@ -158,11 +163,11 @@ class NoiseScales:
     def estimates(self, nominal: Array) -> tuple[NoiseEstimate, ...]:
         """Return the noise by group, given the nominal variances (inputs,)."""
         found = []
-        for i, (kind, name, unit) in enumerate(self._kinds):
+        for i, (kind, name, unit, axis) in enumerate(self._kinds):
             assumed = float(np.sqrt(nominal[self._group == i].mean()))
             if self._counts[i] > 0.5 and assumed > 0.0:
                 found.append(NoiseEstimate(
-                    kind=kind, name=name, unit=unit, assumed=assumed,
+                    kind=kind, name=name, unit=unit, axis=axis, assumed=assumed,
                     estimated=assumed * float(np.sqrt(self.squares[i])),
                     count=float(self._counts[i])))
         return tuple(found)

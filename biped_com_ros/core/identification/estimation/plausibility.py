@@ -152,7 +152,8 @@ def fit_warnings(captures: Sequence[Capture], misfit: Array,
         for capture, value in zip(captures, misfit) if value > 6.0 * usual]
     # More than sampling explains, and more than a careful guess of the noise.
     loud = [n for n in noise if n.scale > max(1.5, 1.0 + 4.0 / math.sqrt(2.0 * n.count))]
-    warnings += [_contradiction(n) for n in loud if n.kind != 'torque']
+    worst = {(n.kind, n.name): n for n in sorted(loud, key=lambda n: n.scale)}
+    warnings += [_contradiction(n) for n in worst.values() if n.kind != 'torque']
     torques = sorted((n for n in loud if n.kind == 'torque'), key=lambda n: -n.scale)
     if torques:
         named = ', '.join(f'{n.name} ({n.estimated:.2g} {n.unit}, {n.scale:.1f} times)'
@@ -173,5 +174,7 @@ def _contradiction(n: NoiseEstimate) -> str:
         'sole tilt': ('directions of the soles', 'put all soles flat on a hard floor'),
         'sole height': ('heights of the soles', 'put all soles flat on a hard floor'),
     }[n.kind]
-    return (f'{what} contradict the other sensors: they scatter by {n.estimated:.2g} {n.unit}, '
-            f'{n.scale:.1f} times the assumed noise, and their weight is reduced; {remedy}')
+    axis = f' ({n.axis}, the worst axis)' if n.axis else ''
+    return (f'{what} contradict the other sensors: they scatter by {n.estimated:.2g} {n.unit}'
+            f'{axis}, {n.scale:.1f} times the assumed noise, and their weight is reduced; '
+            f'{remedy}')

@@ -190,7 +190,7 @@ class CalibrationProblem:
         return self._corrected(self.instruments.errors(self.values(x)))
 
     def _corrected(self, errors: InstrumentErrors) -> list[Capture]:
-        times = times_of(len(self.captures))
+        times = times_of(self.captures)
         return [errors.corrected(replace(capture, torques=capture.torques - friction), when)
                 for capture, friction, when in zip(self.captures, self._unknown.means, times)]
 
@@ -260,7 +260,7 @@ class CalibrationProblem:
 
     def _linearise(self) -> None:
         errors = self.instruments.errors(self.at.values)
-        times = times_of(len(self.captures))
+        times = times_of(self.captures)
         corrected = [without_noise(c, noise) for c, noise in zip(
             self._corrected(errors), self.at.noise)]
         self._linear = []

@@ -137,7 +137,7 @@ class TurnedSensor:
         is_turned = angle > math.degrees(DESCRIBED)
         if is_turned:
             parts.append(f'is mounted turned by {angle:.0f} deg about {_axis_name(vector)}')
-        remedies = [f'negate wrench_sensors.{self.sensor}.sign in the robot YAML'] * (
+        remedies = [f'negate wrench_sensors.{self.sensor}.scale in the robot YAML'] * (
             self.sign < 0) + [
             'turn the frame of the sensor in the URDF, or the sensor'] * is_turned
         return (f"the sensor '{self.sensor}' {' and '.join(parts)} (weight, moments and joint "

@@ -198,7 +198,7 @@ def _scaled(unit: str) -> tuple[float, str]:
 
 
 def _noise_table(found: Identification) -> str:
-    rows = [(f'{n.kind} {n.name}', f'{_scaled(n.unit)[0] * n.assumed:.3g}',
+    rows = [(f'{n.kind} {n.name} {n.axis}', f'{_scaled(n.unit)[0] * n.assumed:.3g}',
              f'{_scaled(n.unit)[0] * n.estimated:.3g}', _scaled(n.unit)[1], f'{n.scale:.2f}')
             for n in found.noise]
     return (_table(('Sensor', 'assumed', 'estimated', 'unit', 'ratio'), rows)

@@ -123,7 +123,7 @@ def numbers(found: Identification) -> dict[str, Any]:
         'validation_ratio': found.validation_ratio,
         'ambiguities': [_plain_ambiguity(a) for a in found.ambiguities],
         'instruments': found.instruments.to_json(),
-        'noise': [plain(n, 'kind', 'name', 'unit', 'assumed', 'estimated', 'count')
+        'noise': [plain(n, 'kind', 'name', 'axis', 'unit', 'assumed', 'estimated', 'count')
                   for n in found.noise],
         'noise_scale': found.noise_scale, 'warnings': list(found.warnings)}
 
