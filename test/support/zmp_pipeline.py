@@ -78,7 +78,8 @@ class Pipeline:
         self.wrenches = wrenches = np.array([
             body.wrench for body in self._aggregation.bodies if body.detector is not None])
         contacts = self._contacts.update(wrenches[:, 2].tolist(), ns)
-        self.base = self._base.update(state, R_world_imu, contacts)
+        self.base = self._base.update(
+            state, R_world_imu, contacts, loads=wrenches[:, 2].tolist())
         gyro = observed.angular_velocities[self._imu]
         report = self.monitor.update(LocatedState(
             ns, state.in_world(self.base, self._base.sole_placements), self._base.stance, True,

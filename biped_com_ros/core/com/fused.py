@@ -45,6 +45,7 @@ from biped_com_ros.core.geometry.pose import Array, cross, Pose
 from biped_com_ros.core.geometry.wrench import skew
 from biped_com_ros.core.model.frames import FrameSet, ROOT
 from biped_com_ros.core.model.robot import RobotModel, RobotState
+from biped_com_ros.core.signals.filters import MovingAverage
 from biped_com_ros.core.state.base import LocatedState
 from biped_com_ros.core.state.stance import Twist
 import numpy as np
@@ -53,7 +54,7 @@ import pinocchio as pin
 #: Numbers of x that a foot sensor has: bias 6, gains and cross-talk 36, rotation 3, place 3.
 PER_SENSOR = 48
 #: Longest time between two instants, s.
-_LONGEST_STEP = 0.1
+_GAP = 0.1
 #: Length of a mean, s, and means from one row to the next: while the robot stands, and steps.
 _MEAN, _PER_ROW = 0.02, (10, 5)
 _WINDOWS = tuple(np.array((*range(1, n + 1), *range(n - 1, 0, -1))) / n ** 2 for n in _PER_ROW)
@@ -63,6 +64,8 @@ _STEPPING = 2.0
 _GROUNDED, _LIFTED = 0.3, 0.05
 #: Factor of the noise while a foot is lifted: errors repeat with the stride.
 _STRIDE = 10.0
+#: The external force is a mean over so long, s, of a mean: impacts are misplaced in time by less.
+_PUSH_WINDOW = 0.019
 #: Lever of a push from the CoM, m; level force that needs no push, as a share of the weight.
 _PUSH_LEVER, _NO_PUSH = 0.3, 0.007
 #: Spectral density of the acceleration by forces, m^2/s^3: what sensors and pushes leave unknown.
@@ -83,7 +86,7 @@ _READS = 6 + np.arange(6)[:, np.newaxis] + 6 * np.arange(6)
 #: How many times as far a load may be up or down the robot as it is to a side.
 _TALL = 3.0
 #: Levers of moments per force: of biases, and of cross-talk, m.
-_BIAS_LEVER, _TALK_LEVER = 0.03, 0.1
+_BIAS_LEVER, _CROSS_LEVER = 0.03, 0.1
 #: Velocity of a base that no filter states: at rest, m/s, and as a share, since feet and legs give.
 _LEAST_SPEED, _GIVES = 2e-3, 0.1
 #: Share of the robot's mass above which no load is credible.
@@ -106,7 +109,7 @@ class FusedComSettings:
         Of each link of the URDF: share of its mass, and its centre of mass per axis, m.
     sensor_bias
         Of each foot sensor, as a share of the weight (moments: over 0.03 m).
-    sensor_gain, sensor_cross_talk
+    sensor_gain, sensor_crosstalk
         Of each of its axes, and of what an axis has of the others (moments over 0.1 m).
     sensor_rotation, sensor_frame
         Of its orientation, rad, and place, m, with the effect of joint offsets.
@@ -125,7 +128,7 @@ class FusedComSettings:
     link_com: float = 0.005
     sensor_bias: float = 0.005
     sensor_gain: float = 0.02
-    sensor_cross_talk: float = 0.01
+    sensor_crosstalk: float = 0.01
     sensor_rotation: float = 0.003
     sensor_frame: float = 0.003
     wrench_delay: float = 0.0045
@@ -261,8 +264,8 @@ class FusedComEstimator:
         up = model.state(model.usual_posture()).placements_in_base(model.frames((carrier,)))[0, :3, 2]
         up = model.frames((carrier,)).poses_in_joint()[0].rotation.dot(up)
         self._load_prior[1:, 1:] += (_TALL ** 2 - 1.0) * moment ** 2 * np.outer(up, up)
-        units = np.repeat((1.0, _TALK_LEVER), 3)
-        reads = s.sensor_cross_talk * np.outer(units, 1.0 / units) * (1.0 - np.eye(6))
+        units = np.repeat((1.0, _CROSS_LEVER), 3)
+        reads = s.sensor_crosstalk * np.outer(units, 1.0 / units) * (1.0 - np.eye(6))
         reads += s.sensor_gain * np.eye(6)
         bias = self._weight * np.repeat((1.0, _BIAS_LEVER), 3)
         of_sensor = np.concatenate((s.sensor_bias * bias, reads.ravel(),
@@ -303,7 +306,8 @@ class FusedComEstimator:
             maxlen=len(_WINDOWS[0]))
         self._rests.clear()
         self._measured: Array | None = None
-        self.external_force, self._correction = np.zeros(3), np.zeros(3)
+        self.external_force, self._explained, self._of_sensors = np.zeros((3, 3))
+        self._averages = [MovingAverage(_PUSH_WINDOW, 3) for _ in range(2)]
         self._late: Array | None = None
         self._accelerated = np.zeros(3)
         self._differences: deque[Array] = deque(maxlen=3)
@@ -330,7 +334,7 @@ class FusedComEstimator:
         if located.wrenches is None or twist is None or not self._is_measured:
             self._restart()
             return
-        if not 0.0 < dt < _LONGEST_STEP or located.restarted:
+        if not 0.0 < dt < _GAP or located.restarted:
             self._restart()
             dt = 1e-6
         if not self._motion.update(dt, state, twist):
@@ -352,24 +356,31 @@ class FusedComEstimator:
         force = R.dot(wrench[:3])
         # Differences of one step belong to its middle.
         self._rows_of_model.append((self._time - 0.5 * dt, np.concatenate(
-            (force, R.dot(wrench[3:]) + cross(p, force)))))
+            (force, R.dot(wrench[3:]) + cross(p, force), R.dot(motion.rate[:3])))))
         of_model = self._of_model(self._time - self.settings.wrench_delay)
         forces, moments = np.matmul(wrenches.reshape(-1, 2, 3), soles[:, :3]).transpose(1, 0, 2)
         moments += np.matmul(skew(soles[:, 3] - com), forces[:, :, np.newaxis])[:, :, 0]
         measured = np.concatenate((forces.sum(axis=0), moments.sum(axis=0)))
-        sample = np.concatenate((measured - of_model, measured, wrenches.ravel(), motion.rate,
-                                 motion.v))
+        sample = np.concatenate((measured - of_model[:6], of_model[6:], measured,
+                                 wrenches.ravel(), motion.rate, motion.v))
         self._sum = sample if self._sum is None else self._sum + sample
         self._count += 1
         self._mean_time += dt
-        force_in_world: Array = state.base.rotation.dot(measured[:3])
+        R_world_base = state.base.rotation
+        added = self._mass - self._model.mass
+        force = R_world_base.dot(self._explained + added * of_model[6:] - sample[:3])
+        for average in self._averages:
+            force = average.update(force, dt)
+        self.external_force = force
+        force_in_world: Array = R_world_base.dot(measured[:3])
         return force_in_world
 
     def _integrate(self, dt: float, force: Array) -> None:
         """Update the velocity with the force of the feet, (3,), N, in the world."""
         position, velocity = self._now
-        acceleration = (force + self._correction) / self._mass - np.array(
-            (0.0, 0.0, self.settings.gravity))
+        R_world_base = self._located.state.base.rotation
+        force = force + self.external_force - R_world_base.dot(self._of_sensors)
+        acceleration = force / self._mass - np.array((0.0, 0.0, self.settings.gravity))
         before, self._accelerated = self._accelerated, acceleration
         delay = self.settings.wrench_delay
         if self._late is None:
@@ -387,7 +398,7 @@ class FusedComEstimator:
         self._now = position, self._late + delay * acceleration
 
     def _of_model(self, time: float) -> Array:
-        """Return what the model needs at a time, s, interpolated."""
+        """Return wrench and proper acceleration of the model at a time, s, interpolated, (9,)."""
         rows = self._rows_of_model
         while len(rows) > 2 and rows[1][0] <= time:
             rows.popleft()
@@ -400,20 +411,18 @@ class FusedComEstimator:
         assert self._sum is not None
         mean, state, nv = self._sum / self._count, self._middle, self._pin.nv
         self._sum, self._count, self._mean_time = None, 0, 0.0
-        y, measured = mean[:6], mean[6:12]
-        wrenches, rate, v = mean[12:12 + 6 * feet].reshape(feet, 6), mean[-2 * nv:-nv], mean[-nv:]
+        y, acceleration, measured = mean[:6], mean[6:9], mean[9:15]
+        wrenches, rate, v = mean[15:15 + 6 * feet].reshape(feet, 6), mean[-2 * nv:-nv], mean[-nv:]
         up = state.base.rotation[2]
         H = self._balance_columns(state, wrenches, rate, v, up)
         if self._measured is not None:
             H[:, -1] = (self._measured - measured) / _MEAN
         self._measured = measured
         self._update_output()
-        push = y - H.dot(self.x)
-        self.external_force = self.external_force + 0.5 * (
-            -state.base.rotation.dot(push[:3]) - self.external_force)
-        first = self._first_sensor
-        self._correction = self.external_force - state.base.rotation.dot(
-            H[:3, first:].dot(self.x[first:]))
+        x, first = self.x, self._first_sensor
+        # Beside the added mass, which accelerates as the root does, at each instant.
+        self._explained = H[:3].dot(x) - (self._mass - self._model.mass) * acceleration
+        self._of_sensors = H[:3, first:].dot(x[first:])
         self._means.append((y, H, float(np.linalg.norm((measured - y)[3:5])),
                             float(up.dot(measured[:3])), float(wrenches[:, 2].min())))
         self._fresh += 1

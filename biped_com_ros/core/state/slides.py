@@ -60,7 +60,7 @@ class SlideDetector:
 
     def __init__(self, lengths: Sequence[float]) -> None:
         self._least = [_LEAST_SHARE * length for length in lengths]
-        self._period, self._seen, self.count = 0.0, 0.0, 0
+        self._period, self._measured, self.count = 0.0, 0.0, 0
         self._recent: deque[int] = deque(maxlen=_FREQUENT * len(lengths))
         self.reset()
 
@@ -134,8 +134,8 @@ class SlideDetector:
             return 0.0
         before_ns, before = self._travels[-1]
         elapsed = 1e-9 * (stamp_ns - before_ns)
-        self._seen = min(self._seen + elapsed, _MEMORY)
-        self._period += elapsed / max(self._seen, 1e-9) * (elapsed - self._period)
+        self._measured = min(self._measured + elapsed, _MEMORY)
+        self._period += elapsed / max(self._measured, 1e-9) * (elapsed - self._period)
         lead = self._leads[-1][1] if self._leads else 0.0
         self._leads.append((stamp_ns, lead + elapsed - self._period))
         while self._leads[0][0] < stamp_ns - _UNEVEN_NS:

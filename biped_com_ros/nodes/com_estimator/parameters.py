@@ -51,7 +51,7 @@ class FusionParameters:
         '(moments: over 0.03 m)', '', 0.0, 0.5)
     fusion_sensor_gain: float = parameter(
         0.02, 'Standard deviation of the gain of each axis of a foot sensor', '', 0.0, 0.5)
-    fusion_sensor_cross_talk: float = parameter(
+    fusion_sensor_crosstalk: float = parameter(
         0.01, 'Standard deviation of what an axis of a foot sensor has of each other one '
         '(moments over 0.1 m)', '', 0.0, 0.5)
     fusion_sensor_rotation: float = parameter(

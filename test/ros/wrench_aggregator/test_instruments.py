@@ -99,10 +99,10 @@ def soles(tmp_path):
             config['feet'][foot]['wrench_sensors'] = [name]
         (tmp_path / 'soles.yaml').write_text(yaml.safe_dump(config))
 
-        class Rig(SoleRig):
+        class InstrumentRig(SoleRig):
             pass
-        Rig.factors = factors * np.ones(6)
-        rigs.append(Rig(TiltedRobot.somewhere(0), str(tmp_path / 'soles.yaml')))
+        InstrumentRig.factors = factors * np.ones(6)
+        rigs.append(InstrumentRig(TiltedRobot.somewhere(0), str(tmp_path / 'soles.yaml')))
         return rigs[-1]
     yield make
     for rig in rigs:

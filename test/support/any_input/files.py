@@ -136,6 +136,19 @@ def _rows(draw):
     return _named('.csv')(text), model
 
 
+@st.composite
+def _averages(draw):
+    model = draw(r.light_robots)
+    header = ','.join((
+        'name', 'time', 'up/x', 'up/y', 'up/z', *(f'position/{name}' for name in model.joint_names),
+        *(f'{sensor}/{axis}' for sensor in model.config.wrench_sensors
+          for axis in ('fx', 'fy', 'fz', 'tx', 'ty', 'tz'))))
+    cells = st.sampled_from(('0', '1', 'nan', 'inf', '', 'x', '1e400', '-3.5'))
+    width = header.count(',') + 1
+    lines = draw(st.lists(st.lists(cells, min_size=width - 1, max_size=width + 1), max_size=3))
+    return _named('.csv')('\n'.join((header, *map(','.join, lines)))), model
+
+
 def _topics_of(bag):
     with bag as reader:
         return sorted(reader.topics)
@@ -208,6 +221,13 @@ TABLES = {
     'bags.opened_bag': {'path': _recordings, 'use': _topics_of},
     'unitree.recording': {'path': _recordings},
     'identification.captures.recordings': {'path': _recordings, 'namespace': v.names},
+    'identification.captures.recordings.require': {
+        'kind': v.names, 'needed': st.lists(v.names, max_size=4),
+        'present': st.lists(v.names, max_size=4).map(tuple), 'where': v.names},
+    'identification.captures.averages': {
+        'calls': 20, 'arguments': _averages()},
+    'identification.captures.averages.is_averages': {
+        'arguments': _averages().map(lambda drawn: drawn[:1])},
     'identification.captures.recordings.read_recording': {'calls': 50},
     'identification.captures.recordings.read_csv': {
         'calls': 40, 'arguments': _rows(), 'nan_means': 'not measured'},

@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 from biped_com_ros.core.geometry import polygon, shapes, wrench
+from biped_com_ros.core.state.rest import StandingMean
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 import numpy as np
@@ -120,8 +121,12 @@ TABLES = {
             lambda drawn: (*drawn[0], *drawn[1]))},
     'gravity.minimum_norm': {'calls': 40, 'arguments': _balanced()},
     'com.kinematics': {'calls': 40, 'com_height': v.anything, 'gravity': v.positive},
-    'com.settings': {'mass': v.anything, 'of_model': v.positive},
     'state.invariant_filter': {'calls': 40},
+    'state.rest': {
+        'mean': st.builds(
+            StandingMean, v.positive, v.vectors(3, v.anything), v.positive,
+            v.vectors(3, v.anything), v.vectors(3, v.anything), v.vectors(3, v.anything)),
+        'up': st.none() | v.vectors(3, v.anything), 'gravity': v.positive},
     'constants': {'seconds': v.times},
     'errors': {'name': st.text(), 'text': st.text()},
     'errors.check_positive': {'arguments': st.tuples(

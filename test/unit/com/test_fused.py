@@ -119,7 +119,7 @@ def test_three_kilograms_taken_up_and_put_down_are_found_within_three_seconds():
     assert abs(estimator.mass - model.mass) < 2.0
 
 
-def test_without_wrenches_or_contacts_it_goes_on_by_kinematics_and_keeps_what_it_knows():
+def test_without_wrenches_or_contacts_it_goes_on_by_kinematics_and_keeps_its_constants():
     model = small_robot()
     estimator = follow(FusedComEstimator(model), still(model, 2.0))
     mass, before = estimator.mass, estimator.now()[0]
