@@ -200,7 +200,7 @@ class ExternalForces:
     @property
     def effort_scales(self) -> Array:
         """
-        What shares of the torques of the limbs' joints refer to, (m - 6,), N m or N.
+        Return what shares of the torques of the limbs refer to, (m - 6,), N m or N.
 
         For what the robot's YAML does not count as a joint, a tenth of the weight, 0.1 m away.
         """
