@@ -56,7 +56,8 @@ from biped_com_ros.core.identification.estimation.estimates import Identificatio
 from biped_com_ros.core.identification.estimation.estimator import Estimator
 from biped_com_ros.core.identification.poses.pose_design import PoseDesigner
 from biped_com_ros.core.identification.poses.pose_safety import DesignOptions
-from biped_com_ros.core.model.robot import effort_limits, RobotModel
+from biped_com_ros.core.model.efforts import effort_limits
+from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.sim.description import parse
 from biped_com_ros.sim.hidden import draw
 from examples.static_robot import hidden_lumps, MisplacedSoles, StaticRobot

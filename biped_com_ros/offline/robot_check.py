@@ -31,7 +31,9 @@ from biped_com_ros.core.gravity.model import GravityModel
 from biped_com_ros.core.identification.captures.virtual_contacts import with_virtual_sensors
 from biped_com_ros.core.identification.estimation.prior import missing_inertials
 from biped_com_ros.core.legs.robot_legs import legs_of
-from biped_com_ros.core.model.robot import effort_limits, RobotModel
+from biped_com_ros.core.model.efforts import (
+    effort_limits, needed_efforts, placeholders, urdf_effort_limits)
+from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.sole_geometry import sole_height, sole_polygon
 from biped_com_ros.core.payload.estimator import PayloadEstimator
 from biped_com_ros.core.stability.support import Soles
@@ -270,6 +272,15 @@ def _joints(model: RobotModel, posture: Array) -> Iterator[Entry]:
     if without:
         yield Entry('joints', f'no effort limit: {_some(without)}', 'give <limit effort="..."/> '
                     'in the URDF: gravity_compensation clamps to it', is_hint=True)
+    written, used, needed = (of(model) for of in (
+        urdf_effort_limits, effort_limits, needed_efforts))
+    is_placeholder = placeholders(model)
+    replaced = [f'{name} {written[k]:g} (gravity needs {needed[k]:.2g}, {used[k]:.2g} is used)'
+                for k, name in enumerate(model.joint_names) if is_placeholder[k]]
+    if replaced:
+        yield Entry('joints', f'effort limit is a placeholder: {_some(replaced)}', 'give the '
+                    "motor's torque, N m or N, in <limit effort=\"...\"/> of the URDF",
+                    is_hint=True)
 
 
 def _some(names: Sequence[str], count: int = 4) -> str:

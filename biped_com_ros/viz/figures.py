@@ -19,7 +19,8 @@ from collections.abc import Mapping
 import math
 from typing import Any
 
-from biped_com_ros.core.model.robot import effort_limits, RobotModel
+from biped_com_ros.core.model.efforts import effort_limits
+from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.viz import palette, widgets
 from biped_com_ros.viz.charts import Chart, Strips
 from biped_com_ros.viz.view import View

@@ -28,7 +28,7 @@ from support.levels import thorough_but
 
 NOISE = SensorOptions(
     encoder_noise=2e-4, velocity_noise=0.01, effort_noise=0.05, force_noise=0.1,
-    torque_noise=0.005, gyro_noise=0.002, accelerometer_noise=0.03)
+    torque_noise=0.005, gyro_noise=0.002, accelerometer_noise=0.03, effort_gain=0.12)
 FRICTION = DriveOptions(
     joint_friction=0.02, joint_stiction=0.01, friction_scatter=0.3, viscous_friction=0.02)
 #: Other masses, centres of mass and drives than the model has.
@@ -82,19 +82,24 @@ def test_a_hand_that_holds_on_with_a_robot_as_modelled(feet):
 @pytest.mark.thorough
 @pytest.mark.parametrize('feet', [None, 'virtual'])
 def test_errors_are_as_large_as_stated_with_hidden_masses_and_friction(feet):
-    """95 % intervals hold 90 to 99 % of the components; the force is known to a few percent."""
-    inside, errors = [], []
+    """95 % intervals hold 90 % of the components; the force is known to a few percent."""
+    inside, errors, stated = [], [], []
     for seed in range(6):
         posture = ('stand', 'arms_forward')[seed % 2]
         robot = GrippingRobot(feet=feet, posture=posture, seed=seed, **HIDDEN)
         found = holding(robot, PULLS[seed % 3])
         inside.append(coverage(found))
         errors.append(rms(found) / robot.weight)
-        # What is stated is not more than a tenth of the weight anywhere that a foot measures.
+        stated.append(np.sqrt(np.mean(found[1] ** 2, axis=0)) / robot.weight)
+        # What is stated is not more than a tenth of the weight where a foot measures and nothing
+        # pushes.
         if feet is None:
-            assert found[1].max() < 0.1 * robot.weight
-    print(f'{feet}: inside {np.mean(inside):.3f}, rms {1e2 * np.mean(errors, axis=0)} % of weight')
-    assert 0.9 < np.mean(inside) < 0.99
+            assert found[1][150:].max() < 0.1 * robot.weight
+    print(f'{feet}: inside {np.mean(inside):.3f}, rms {1e2 * np.mean(errors, axis=0)}, '
+          f'stated {1e2 * np.mean(stated, axis=0)} % of weight')
+    assert 0.9 < np.mean(inside) < (0.99 if feet is None else 1.0)
+    # Gains differ from arm to arm, so intervals that are right for all are wide for most.
+    assert (np.mean(stated, axis=0) < 4.0 * np.mean(errors, axis=0)).all()
     assert np.mean(errors, axis=0)[:, :2].max() < 0.008
     assert np.mean(errors, axis=0)[:, 2].max() < (0.03 if feet is None else 0.08)
 

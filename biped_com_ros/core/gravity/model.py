@@ -43,9 +43,10 @@ from biped_com_ros.core.geometry.wrench import about_origin, sum_wrenches
 from biped_com_ros.core.gravity.attitude import MountedImu
 from biped_com_ros.core.gravity.contacts import find_contacts
 from biped_com_ros.core.gravity.minimum_norm import minimum_norm_wrenches
+from biped_com_ros.core.model.efforts import effort_limits
 from biped_com_ros.core.model.frames import FrameSet
 from biped_com_ros.core.model.kinematics import Kinematics
-from biped_com_ros.core.model.robot import effort_limits, RobotModel, RobotState
+from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.payload.carried import CarriedPayload
 import numpy as np
 import pinocchio as pin

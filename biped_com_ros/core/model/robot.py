@@ -446,17 +446,3 @@ def velocity_limits(model: RobotModel) -> Array:
     index = [pin_model.joints[pin_model.getJointId(name)].idx_v for name in model.joint_names]
     limits = np.array(getattr(pin_model, 'upperVelocityLimit', pin_model.velocityLimit))[index]
     return np.where((limits > 0.0) & (limits < UNLIMITED), limits, math.inf)
-
-
-def effort_limits(model: RobotModel) -> Array:
-    """Return the effort limit of each joint, (n,), N m or N; inf if passive or unknown."""
-    pin_model = model.pin_model
-    effort = getattr(pin_model, 'upperEffortLimit', None)
-    if effort is None:
-        effort = pin_model.effortLimit
-    limits = []
-    for name in model.joint_names:
-        limit = float(effort[pin_model.joints[pin_model.getJointId(name)].idx_v])
-        passive = name in model.config.passive_joints
-        limits.append(limit if 0.0 < limit < UNLIMITED and not passive else math.inf)
-    return np.array(limits)

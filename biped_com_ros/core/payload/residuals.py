@@ -221,7 +221,7 @@ class PayloadResiduals:
     def _set_deviations(self, settings: ResidualSettings) -> None:
         model, names = self._model, self._forces.names
         weight = model.mass * settings.gravity
-        of_joints = self._forces.effort_limits
+        of_joints = self._forces.effort_scales
         friction = by_joint(model.config.drives.friction, model.config.groups, names)
         force, moment = settings.hand_deviation, 0.1 * settings.hand_deviation
         self.deviations = np.concatenate((

@@ -32,8 +32,9 @@ import math
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Array, cross, IndexArray
 from biped_com_ros.core.model.config import DrivesConfig
+from biped_com_ros.core.model.efforts import effort_scales
 from biped_com_ros.core.model.frames import FrameSet, ROOT
-from biped_com_ros.core.model.robot import effort_limits, RobotModel, RobotState
+from biped_com_ros.core.model.robot import RobotModel, RobotState
 import numpy as np
 import pinocchio as pin
 
@@ -69,6 +70,8 @@ class ExternalForces:
     raw, value, delayed
         The force of the last step, (m,), N and N m, in the axes of the root: as computed, after
         the low-pass, and after the same low-pass once more.
+    efforts
+        Torques of the motors of the limbs' joints at the last step, (m - 6,), N m or N.
     omega, rate
         Angular velocity of the root, and Pinocchio's acceleration, whose first six numbers are the
         proper acceleration of its origin and its angular acceleration, all along its axes.
@@ -92,6 +95,7 @@ class ExternalForces:
         self.raw, self.value, self.delayed, self.required = (
             np.zeros(len(self.rows)) for _ in range(4))
         self.omega, self.rate = np.zeros(3), np.zeros(self._dynamics.nv)
+        self.efforts = np.zeros(len(self.names))
         self._v, self._v_before = np.zeros(self._dynamics.nv), np.zeros(self._dynamics.nv)
         self._q = pin.neutral(self._dynamics)
         self.reset()
@@ -194,16 +198,15 @@ class ExternalForces:
         return found.reshape(len(frames.names), len(rows))
 
     @property
-    def effort_limits(self) -> Array:
+    def effort_scales(self) -> Array:
         """
-        Limits of the torques of the limbs' joints, (m - 6,), N m or N.
+        Return what shares of the torques of the limbs refer to, (m - 6,), N m or N.
 
-        Where there is none, as much as a tenth of the weight, 0.1 m away.
+        For what the robot's YAML does not count as a joint, a tenth of the weight, 0.1 m away.
         """
         model = self._model
-        limits = dict(zip(model.joint_names, effort_limits(model).tolist()))
-        of_joints = np.array([limits.get(name, np.inf) for name in self.names])
-        return np.where(np.isfinite(of_joints), of_joints, 0.01 * model.mass * GRAVITY)
+        scales = dict(zip(model.joint_names, effort_scales(model).tolist()))
+        return np.array([scales.get(name, 0.01 * model.mass * GRAVITY) for name in self.names])
 
     def of_masses(self) -> Array:
         """
@@ -224,7 +227,8 @@ class ExternalForces:
     def _add_drives(self, v: Array, rate: Array, efforts: Array) -> None:
         """Add what the drives' inertia and friction take, subtract the torques of the motors."""
         limbs, rows = self.raw[6:], self.rows[6:]
-        limbs -= self._efforts_to_rows.dot(efforts)
+        self.efforts = self._efforts_to_rows.dot(efforts)
+        limbs -= self.efforts
         if self._has_drives:
             speed = v[rows]
             limbs += self._inertia * rate[rows] + self._viscous * speed

@@ -12,12 +12,12 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-How wrong the measured force of the environment may be in each row, and how that is correlated.
+How wrong the measured force of the environment may be in each row, beside errors of drives.
 
 Errors of the masses and centres of mass of links are in many rows at once, and follow posture and
-acceleration. Friction, gains and offsets of the drives are in the row of their joint, and what
-sensors measure at feet and hands is in those of the root. A joint near its limit may rest on its
-stop, whose torque is not that of its motor.
+acceleration. What sensors measure at feet and hands is in the rows of the root. A joint near its
+limit may rest on its stop, whose torque is not that of its motor. Gains, friction and offsets of
+drives are unknowns of :mod:`biped_com_ros.core.wrench.drive_errors`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ class RowErrorSettings:
     link_mass, link_com
         Of the mass of each link, as a share of it, and of its centre of mass along each axis, m.
     effort_deviation
-        Of a joint's torque, as a share of its effort limit: friction, gain and offset.
+        Of friction and offset of a joint's torque, as a share of its effort limit, before they are
+        learnt.
     contact_force, contact_lever
         Of the sum of the measured contacts, as a share of body weight, and of its moment as a
         lever of body weight, m: gains, offsets and places of sensors, tilt of the IMU.
@@ -57,7 +58,7 @@ class RowErrorSettings:
 
     link_mass: float = 0.08
     link_com: float = 0.005
-    effort_deviation: float = 0.02
+    effort_deviation: float = 0.03
     contact_force: float = 0.02
     contact_lever: float = 0.005
     gravity: float = GRAVITY
@@ -79,7 +80,7 @@ class RowErrors:
     Attributes
     ----------
     deviations
-        Of the rows by all but links, stops and speed, (m,), N and N m.
+        Of the rows by measured contacts, (m,), N and N m.
 
     """
 
@@ -87,12 +88,11 @@ class RowErrors:
                  settings: RowErrorSettings) -> None:
         self._model, self._external = model, external
         names, weight = external.names, model.mass * settings.gravity
-        self._limits = external.effort_limits
+        self._scales = external.effort_scales
         drives, groups = model.config.drives, model.config.groups
         self.deviations = np.concatenate((
             [settings.contact_force * weight] * 3, [settings.contact_lever * weight] * 3,
-            np.hypot(settings.effort_deviation * self._limits,
-                     by_joint(drives.friction, groups, names))))
+            np.zeros(len(names))))
         # Not all drives have the viscous friction of the URDF.
         self._damping = np.abs(np.array(model.pin_model.damping)[external.rows[6:]]
                                - by_joint(drives.damping, groups, names))
@@ -124,7 +124,7 @@ class RowErrors:
         may_rest = (positions + np.minimum(change, 0.0) < self._lower) | (
             positions + np.maximum(change, 0.0) > self._upper)
         variances = self.deviations ** 2
-        variances[6:] += may_rest * (_OF_STOPS * self._limits) ** 2
+        variances[6:] += may_rest * (_OF_STOPS * self._scales) ** 2
         variances[6:] += (self._damping * speeds) ** 2
         covariance: Array = factor.dot(factor.T)
         covariance.flat[::len(variances) + 1] += variances

@@ -26,8 +26,8 @@ prior: a foot that carries much may transmit much, and its CoP is inside the sol
 edge if the sole is tilted.
 
 S is learned while the robot moves (expectation maximization): noise and wrong masses appear as
-residuals, above all in swing, and widen the covariance. Friction that the model lacks is learned
-by :mod:`biped_com_ros.core.wrench.joint_friction`.
+residuals, above all in swing, and widen the covariance. Gains, friction and offsets of the drives
+are learned by :mod:`biped_com_ros.core.wrench.drive_errors`.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from biped_com_ros.core.errors import check_positive, ConfigurationError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.geometry.wrench import set_twist_adjoint
 from biped_com_ros.core.model.robot import RobotModel, RobotState
+from biped_com_ros.core.wrench.drive_errors import drive_errors
 from biped_com_ros.core.wrench.dynamics import ExternalForces
-from biped_com_ros.core.wrench.joint_friction import LearnedFriction
 import eigenpy  # comes with Pinocchio; its decomposition takes a fifth of NumPy's inverse
 import numpy as np
 
@@ -54,6 +54,11 @@ _FILLED = ((0, 0), (0, 1), (0, 5), (1, 0), (1, 1), (1, 5), (2, 2), (2, 3), (2, 4
            (4, 2), (4, 4), (5, 0), (5, 1), (5, 5))
 #: How often the first instant is solved, whose prior does not know yet what each foot carries.
 _FIRST_ROUNDS = 4
+#: Share of the weight from which on a foot carries, and what remains of its prior's information
+#: about drives then.
+_CARRIES, _LASTING = 0.1, 1e-4
+#: Time for which errors of the rows last, s: instants within it are not new evidence on drives.
+_CORRELATION_TIME = 0.025
 #: Largest residual that is learned from, in standard deviations: impacts are not noise.
 _OUTLIER = 3.0
 #: Prior of CoP and torsion: shares of the half sole, flat and on an edge, and m.
@@ -84,10 +89,8 @@ class VirtualWrenchSettings:
         Of a joint's torque, as such a lever, m.
     learning_time
         Time constant of the learned deviations, s.
-    friction
-        Deviation of a joint's friction from the model's, as such a lever, m.
-    friction_memory
-        Time constant with which learned friction is forgotten, s.
+    friction, offset
+        Deviations of those of a joint's torque from the model's, as shares of its effort limit.
     friction_coefficient
         Of the ground: prior of horizontal forces over vertical ones.
     least_load
@@ -104,8 +107,8 @@ class VirtualWrenchSettings:
     torque_deviation: float = 0.003
     effort_deviation: float = 0.001
     learning_time: float = 1.0
-    friction: float = 0.006
-    friction_memory: float = 20.0
+    friction: float = 0.05
+    offset: float = 0.01
     friction_coefficient: float = 0.7
     least_load: float = 0.02
     edge_tilt: float = math.radians(4.0)
@@ -137,8 +140,8 @@ class VirtualFootWrenches:
         Learned standard deviation of each row of :attr:`forces`, (m,), N and N m.
     forces
         The measured external forces.
-    friction
-        Of the joints of the legs, beyond that of the model.
+    drives
+        Errors of the torques of the legs.
 
     Raises
     ------
@@ -155,9 +158,8 @@ class VirtualFootWrenches:
                 f"no joint of the legs of '{model.config.name}' has a motor, so their torques "
                 'give no foot wrenches: use real sensors')
         self._weight, self._feet = model.mass * settings.gravity, len(model.soles.names)
-        self.friction = LearnedFriction(
-            settings.friction * self._weight, settings.cutoff, settings.friction_memory,
-            self.forces.measured[6:])
+        self.drives = drive_errors(
+            model, self.forces, (settings.friction, settings.offset), settings.cutoff)
         self._prepare_soles()
         self._prepare_variances()
         self._decomposition = eigenpy.LLT(6 * self._feet)
@@ -171,7 +173,7 @@ class VirtualFootWrenches:
     def reset(self) -> None:
         """Begin anew after a gap; what has been learned stays."""
         self.forces.reset()
-        self.friction.reset()
+        self.drives.reset()
         self._loads = [self._weight / self._feet] * self._feet
         self._noise = np.zeros(6 * self._feet)
         self._begins = True
@@ -224,7 +226,7 @@ class VirtualFootWrenches:
         dt = 1e-9 * step_ns
         if not self.forces.update(dt, state, efforts, angular_velocity, acceleration):
             return False
-        self.friction.update(dt, state.v[self.forces.rows[6:]])
+        self.drives.update(dt, state.v[self.forces.rows[6:]], self.forces.efforts)
         rows, ups = self._place_soles(state, R_world_imu)
         self._set_columns()
         for _ in range(_FIRST_ROUNDS if self._begins else 1):
@@ -260,7 +262,7 @@ class VirtualFootWrenches:
         shares[:3], shares[3:6] = settings.force_deviation, settings.torque_deviation
         self._least = (self._weight * shares) ** 2
         self._learns = self.forces.measured
-        #: Friction of joints is unknown at first; the rows of the root depend on the model only.
+        #: Noise of joints is unknown at first; the rows of the root depend on the model only.
         first = np.where(np.arange(count) < 6, self._least, 9.0 * self._least)
         self._variances = np.where(self._learns, first, _UNKNOWN)
         #: With that of joints which may stick.
@@ -314,10 +316,9 @@ class VirtualFootWrenches:
     def _set_columns(self) -> None:
         """Arrange forces, how late the low-pass makes them, and their change of one instant."""
         value, columns = self.forces.value.copy(), self._columns
-        # Motors have to overcome it, so it is missing in the force that their torques leave.
-        value[6:] += self.friction.torques
+        value[6:] += self.drives.torques
         value[:6] -= self._on_root
-        np.add(self._variances[6:], self.friction.variance, out=self._all_variances[6:])
+        np.add(self._variances[6:], self.drives.sticking, out=self._all_variances[6:])
         np.add(self._variances[:6], self._root_variances, out=self._all_variances[:6])
         np.subtract(value, value if self._begins else columns[:, 0], columns[:, 2])
         np.subtract(self.forces.value, self.forces.delayed, columns[:, 1])
@@ -344,26 +345,33 @@ class VirtualFootWrenches:
         return lag, difference
 
     def _learn(self, rows: Array, dt: float) -> None:
-        """Update friction, and the variances of the rows by expectation, given the wrenches."""
+        """Update the drives, and the variances of the rows by expectation, given the wrenches."""
         step = _LEARNING_STEP * dt
         residual = self._columns[:, 0] - self.wrenches.reshape(-1).dot(rows)
-        self._learn_friction(rows, residual, step)
+        self._learn_drives(rows, step)
         squares = np.minimum(residual * residual, _OUTLIER ** 2 * self._variances)
         expected = squares + (self._posterior.dot(rows) * rows).sum(axis=0)
-        expected[6:] -= self.friction.variance
+        expected[6:] -= self.drives.sticking
         expected[:6] -= self._root_variances
         share = min(1.0, step / self._settings.learning_time)
         learned = np.maximum(
             self._variances + share * (expected - self._variances), self._least)
         np.copyto(self._variances, learned, where=self._learns)
 
-    def _learn_friction(self, rows: Array, residual: Array, step: float) -> None:
+    def _learn_drives(self, rows: Array, step: float) -> None:
         variances = self._all_variances
         weighted = rows / variances
-        # The inverse of the rows' covariance, in which the wrenches are unknowns with their prior.
-        information = -weighted.T.dot(self._posterior).dot(weighted)
+        # What a foot carries lasts, so at each instant its prior is no new evidence on gains and
+        # offsets; that nothing loads a foot in the air is.
+        loads = np.array(self._loads) > _CARRIES * self._weight
+        prior = self._information * np.repeat(np.where(loads, _LASTING, 1.0), 6)
+        # The inverse of the rows' covariance, in which the wrenches are unknowns.
+        unknown = np.linalg.inv(weighted.dot(rows.T) + prior)
+        information = -weighted.T.dot(unknown).dot(weighted)
         information.flat[::len(variances) + 1] += 1.0 / variances
-        self.friction.learn(information[6:, 6:], (residual / variances)[6:], step)
+        residual = information.dot(self._columns[:, 0])
+        share = min(1.0, step / _CORRELATION_TIME)
+        self.drives.learn(share * information[6:, 6:], share * residual[6:], step)
 
     def _estimate_noise(self, difference: Array, dt: float) -> None:
         """Update the variance of the noise by the wrenches' change of one instant."""

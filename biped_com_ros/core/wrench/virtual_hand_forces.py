@@ -20,9 +20,14 @@ what measured contacts (feet, other hands) contribute, are
 
     x = sum over hands of J^T f + e
 
-The covariance of e contains errors of the masses and centres of mass of all links, friction and
-other errors of joint torques, and errors of the measured contacts. With the prior f ~ N(0, P) and
-S = J^T P J + cov(e), the estimate is P J S^-1 x, and its covariance P - P J S^-1 J^T P.
+The covariance of e contains errors of the masses and centres of mass of all links, gain, friction
+and offset of joint torques, and errors of the measured contacts. With the prior f ~ N(0, P) and
+S = J^T P J + cov(e), the estimate is P J S^-1 x, and its covariance P - P J S^-1 J^T P. P grows
+with the force of the instant before: what carries much may carry much.
+
+While no hand touches, f is known to be zero, and gains, friction and offsets are learnt
+(:mod:`biped_com_ros.core.wrench.drive_errors`). A contact begins where the force exceeds three
+deviations beside them, and lasts while it exceeds 1.5, beyond which one is likelier than none.
 
 That is done twice, with the rows of the arms alone and with all. By how much x^T S^-1 x grows
 shows whether the rows that contain measured contacts agree with the arms: something that pushes
@@ -44,6 +49,7 @@ from biped_com_ros.core.geometry.pose import Array, IndexArray
 from biped_com_ros.core.geometry.wrench import set_twist_adjoint
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.wrench.contact import ContactDetector, ContactThresholds
+from biped_com_ros.core.wrench.drive_errors import drive_errors
 from biped_com_ros.core.wrench.dynamics import ExternalForces
 from biped_com_ros.core.wrench.row_errors import RowErrors, RowErrorSettings
 import eigenpy  # comes with Pinocchio; takes a part of NumPy's time
@@ -53,9 +59,16 @@ import numpy as np
 _MODEL_PERIOD = 0.05
 #: Mean square of what measured contacts add, in deviations, from which on it counts less.
 _DISAGREEMENT = 2.0
-#: Standard deviations that the force of a hand that touches exceeds: errors of masses and friction
-#: last as long as the posture, and the more certain contact is, the rarer is a false one.
-_TOUCHES = 3.0
+#: Standard deviations that the force of a hand that begins to touch exceeds: errors of masses and
+#: friction last as long as the posture, and the more certain contact is, the rarer is a false one.
+#: Then those that it exceeds as long as it touches: contacts last, too.
+_BEGINS, _LASTS = 3.0, 1.5
+#: Standard deviations below which it is certain enough that a hand does not touch to learn from.
+_IDLE = 2.0
+#: How much more a hand may carry than at the instant before.
+_MORE = 2.0
+#: Time after which errors of links are others, by another posture, s.
+_POSTURE_TIME = 0.5
 #: Time after which the low-pass has settled, in its time constants.
 _SETTLING = 3.0
 #: Share of the variance of successive differences that is noise of the low-passed force.
@@ -74,16 +87,17 @@ class VirtualHandSettings(RowErrorSettings):
     cutoff
         Of the low-pass (gain of the momentum observer over 2 pi), Hz.
     largest_force
-        Prior standard deviation of a hand's force along each axis, as a share of body weight.
+        Prior standard deviation of a hand's force along each axis, as a share of body weight, of a
+        hand that carries less.
     thresholds
-        When a hand touches, by what its force exceeds three standard deviations.
+        When a hand touches, by what its force exceeds its deviations.
 
     """
 
     cutoff: float = 20.0
     largest_force: float = 0.3
     thresholds: ContactThresholds = field(default_factory=lambda: ContactThresholds(
-        engage=0.01, release=0.005, engage_dwell=0.02, release_dwell=0.02))
+        engage=0.01, release=0.005, engage_dwell=0.02, release_dwell=0.01))
 
     def __post_init__(self) -> None:
         check_positive('virtual hands', self, *(set(vars(self)) - {'thresholds'}))
@@ -123,6 +137,8 @@ class VirtualHandForces:
         of :attr:`external`, (3 H, m).
     external
         The measured generalized forces.
+    drives
+        Errors of the torques of the arms.
 
     Raises
     ------
@@ -146,8 +162,11 @@ class VirtualHandForces:
         self._moves_axes = np.repeat(moves_hands, 3, axis=0)
         self._arrange_rows()
         self._errors = RowErrors(model, self.external, settings)
+        self.drives = drive_errors(
+            model, self.external, (settings.effort_deviation,) * 2, settings.cutoff)
         count = len(self.names)
-        self._prior = np.full(3 * count, (settings.largest_force * self._weight) ** 2)
+        self._least_prior = (settings.largest_force * self._weight) ** 2
+        self._prior = np.full(3 * count, self._least_prior)
         self._columns, self._noise = np.zeros((len(self.external.rows), 3)), np.zeros(3 * count)
         self._twists_to_hands = np.zeros((count, 6, 6))
         self._twists_to_others = np.zeros((len(self.others), 6, 6))
@@ -165,9 +184,10 @@ class VirtualHandForces:
     def reset(self) -> None:
         """Begin anew after a gap."""
         self.external.reset()
+        self.drives.reset()
         self._has_others, self._begins, self._model_age, self._age = False, True, math.inf, 0.0
         self.touching = [False] * len(self.names)
-        self.forces[:] = 0.0
+        self.forces[:], self._prior[:] = 0.0, self._least_prior
         for detector in self._detectors:
             detector.reset()
 
@@ -210,8 +230,9 @@ class VirtualHandForces:
             known = self._of_others(state, jacobian, others)
         if not external.update(dt, state, efforts, angular_velocity, acceleration, known):
             return False
+        self.drives.update(dt, state.v[external.rows[6:]], external.efforts)
         self._choose_rows(has_others)
-        self._update_model(dt, state)
+        updates = self._update_model(dt, state)
         if not math.isfinite(float(external.value.sum() + self._row_covariance.trace())):
             self.reset()  # a motion beyond what numbers hold
             return False
@@ -227,12 +248,15 @@ class VirtualHandForces:
         if self._age < self._settling_time:
             return False
         self._detect(stamp_ns)
+        if updates:
+            self._learn_drives()
         return True
 
     @property
     def row_deviations(self) -> Array:
         """Return the standard deviations of the rows without errors of links, (m,)."""
-        return self._errors.deviations
+        return np.hypot(self._errors.deviations,
+                        np.concatenate((np.zeros(6), np.sqrt(self.drives.variance))))
 
     def on_root(self) -> tuple[Array, Array]:
         """
@@ -300,14 +324,33 @@ class VirtualHandForces:
         self._has_others = has_others
         self._used = self._all_rows if has_others else self._own_rows
 
-    def _update_model(self, dt: float, state: RobotState) -> None:
-        """Update the covariance of the rows, at a low rate."""
+    def _update_model(self, dt: float, state: RobotState) -> bool:
+        """Update the covariance of the rows without drives, at a low rate; return whether now."""
         self._model_age += dt
         if self._model_age < _MODEL_PERIOD:
-            return
+            return False
         self._model_age = 0.0
         covariance, used = self._errors.covariance(state, _MODEL_PERIOD), self._used
         self._row_covariance = covariance[np.ix_(used, used)]
+        return True
+
+    def _learn_drives(self) -> None:
+        """Learn from the arms of idle hands, as often as the covariance of their rows changes."""
+        own, count = self._own_rows, len(self._own_rows)
+        joints = own - 6
+        value, late = self._columns[own, 0], self._columns[own, 1]
+        information = np.zeros((len(self.external.names),) * 2)
+        residual = np.zeros(len(information))
+        if self._is_idle:
+            # What a hand transmits unnoticed, and what changes within the low-pass.
+            rows = self.rows[:, own]
+            covariance = self._row_covariance[:count, :count] + rows.T.dot(
+                self.covariance).dot(rows)
+            covariance.flat[::count + 1] += late * late
+            inverse = np.linalg.inv(covariance) * (_MODEL_PERIOD / _POSTURE_TIME)
+            information[np.ix_(joints, joints)] = inverse
+            residual[joints] = inverse.dot(value)
+        self.drives.learn(information, residual, _MODEL_PERIOD)
 
     def _place_hands(self, state: RobotState, jacobian: Array) -> None:
         """Compute the Jacobian of the hands' velocities, transposed: (3 H, m)."""
@@ -318,9 +361,10 @@ class VirtualHandForces:
 
     def _set_columns(self) -> None:
         """Arrange forces, how late the low-pass makes them, and their change of one instant."""
-        value, columns = self.external.value, self._columns
+        value, columns = self.external.value.copy(), self._columns
+        value[6:] += self.drives.torques
         np.subtract(value, value if self._begins else columns[:, 0], columns[:, 2])
-        np.subtract(value, self.external.delayed, columns[:, 1])
+        np.subtract(self.external.value, self.external.delayed, columns[:, 1])
         columns[:, 0] = value
 
     def _solve(self) -> tuple[Array, Array]:
@@ -340,6 +384,9 @@ class VirtualHandForces:
         by_prior = np.multiply(rows.T, self._prior, out=right[:, 3:])
         covariance = by_prior.dot(rows)
         covariance += self._row_covariance
+        used = self._used
+        covariance.flat[::len(used) + 1] += np.where(
+            used < 6, 0.0, self.drives.variance[used - 6])
         found, gained, square = self._condition(covariance[:own, :own], right[:own])
         # Errors beyond the stated ones show in the arms' own rows.
         scale = max(1.0, square / own)
@@ -353,6 +400,8 @@ class VirtualHandForces:
         self.estimates[:] = forces.reshape(-1, 3)
         np.multiply(gained, -scale, out=self.covariance)
         self.covariance.flat[::len(forces) + 1] += scale * self._prior
+        carried = np.square(self.estimates).sum(axis=1)
+        self._prior[:] = np.repeat(np.maximum(_MORE ** 2 * carried, self._least_prior), 3)
         return lag, difference
 
     def _condition(self, covariance: Array, right: Array) -> tuple[Array, Array, float]:
@@ -390,11 +439,14 @@ class VirtualHandForces:
 
     def _detect(self, stamp_ns: int) -> None:
         """Decide which hands touch, by what their forces exceed their deviations."""
+        self._is_idle = True
         for hand, detector in enumerate(self._detectors):
             force, own = self.estimates[hand], slice(3 * hand, 3 * hand + 3)
             size = math.hypot(*force.tolist())
             deviation = math.sqrt(
                 float(force.dot(self.covariance[own, own]).dot(force))) / max(size, 1e-9)
-            touches = detector.update(size - _TOUCHES * deviation, stamp_ns)
+            exceeded = _LASTS if self.touching[hand] else _BEGINS
+            touches = detector.update(size - exceeded * deviation, stamp_ns)
             self.touching[hand] = touches
+            self._is_idle &= not touches and size < _IDLE * deviation
             self.forces[hand] = force if touches else 0.0

@@ -103,8 +103,8 @@ class WrenchAggregatorParameters(RobotNodeParameters, ContactParameters, WeightP
         20.0, "Cut-off frequency of the low-pass of the forces on virtual hands; see the hands' "
         "'source' in the robot's YAML", 'Hz', 1.0, 1000.0)
     virtual_hand_effort_deviation: float = parameter(
-        0.02, 'Standard deviation of the torques of the arms, as a share of the effort limit: '
-        'friction, gains and offsets', '', 1e-6, 1.0)
+        0.03, 'Standard deviation of friction and offset of the torques of the arms, as a '
+        'share of the effort limit, before they are learnt', '', 1e-6, 1.0)
     virtual_hand_link_mass: float = parameter(
         0.08, 'Standard deviation of the mass of each link of the URDF, as a share of it, for the '
         'forces on virtual hands; with a calibrated URDF that of its report', '', 1e-6, 1.0)

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import os
 import time
 
-from biped_com_ros.core.model.robot import effort_limits
+from biped_com_ros.core.model.efforts import effort_limits
 import numpy as np
 from support.reliability.robot import NodeObserver, OUTPUTS
 from support.reliability.system import OTHERS

@@ -30,7 +30,7 @@ from biped_com_ros.core.identification.estimation.prior import Prior
 from biped_com_ros.core.identification.estimation.remedies import best_candidates
 from biped_com_ros.core.identification.output.report import html_report
 from biped_com_ros.core.identification.output.results import summary
-from biped_com_ros.core.model.robot import effort_limits
+from biped_com_ros.core.model.efforts import effort_limits
 import numpy as np
 import pytest
 from support.statics_data import (

@@ -20,7 +20,6 @@ from biped_com_ros.core.geometry.wrench import wrench_adjoint
 from biped_com_ros.core.model.config import DrivesConfig, ImuConfig
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.wrench.dynamics import by_joint
-from biped_com_ros.core.wrench.joint_friction import LearnedFriction
 from biped_com_ros.core.wrench.virtual_foot_wrenches import (
     VirtualFootWrenches, VirtualWrenchSettings)
 import numpy as np
@@ -151,7 +150,7 @@ def test_friction_that_the_model_lacks_is_learned_and_makes_wrenches_right(model
         for _ in range(8):
             estimate(model, instant, efforts=dragged(instant), sensors=sensors,
                      stamp_ns=(k + 1) * 10**9)
-    assert_allclose(sensors.friction.coefficients, friction[joints], atol=0.001 * weight)
+    assert_allclose(sensors.drives.coefficients[:, 1], friction[joints], atol=0.001 * weight)
     instant = moving(model, both(weight), seed=200, speed=1.0)
     unaware, learned = (estimate(model, instant, efforts=dragged(instant), sensors=each,
                                  stamp_ns=10**12).wrenches for each in (None, sensors))
@@ -163,22 +162,6 @@ def speeds_of(model, v):
     """Return Pinocchio's velocity of the joints in their sequence in the model."""
     pin_model = model.pin_model
     return v[[pin_model.joints[pin_model.getJointId(name)].idx_v for name in model.joint_names]]
-
-
-def test_friction_of_a_joint_that_may_stick_is_uncertain():
-    friction = LearnedFriction(0.5, 50.0, 20.0, np.array([True, True]))
-    friction.coefficients[:] = 2.0
-    friction.update(0.002, np.array([-3.0, 0.0]))
-    assert_allclose(friction.torques, [-2.0, 0.0], atol=1e-9)
-    assert_allclose(friction.variance, [0.0, 4.0], atol=1e-9)
-
-
-def test_a_joint_at_rest_gives_no_friction():
-    friction = LearnedFriction(0.5, 50.0, 20.0, np.array([True, True]))
-    for _ in range(100):
-        friction.update(0.002, np.array([1.0, 0.0]))
-        friction.learn(np.diag([4.0, 4.0]), 4.0 * (friction.torques + 0.7), 0.008)
-    assert_allclose(friction.coefficients, [-0.7, 0.0], atol=0.02)
 
 
 def test_rotor_inertia_and_friction_of_the_drives_are_used(model, weight):

@@ -51,7 +51,8 @@ from biped_com_ros.core.identification.estimation.posterior import Posterior
 from biped_com_ros.core.identification.estimation.prior import Prior, PriorTerms, Spread
 from biped_com_ros.core.identification.estimation.problem import CalibrationProblem
 from biped_com_ros.core.identification.estimation.remedies import best_candidates, candidates_of
-from biped_com_ros.core.model.robot import effort_limits, RobotModel
+from biped_com_ros.core.model.efforts import effort_scales
+from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 
 
@@ -75,9 +76,12 @@ def planned_instruments(regressor: StaticsRegressor, noise: SensorNoise) -> Inst
     full = Capture(
         positions=np.zeros(n), wrenches=np.zeros((sensors, 6)), in_contact=stands,
         up=np.array((0.0, 0.0, 1.0)), up_frame=frame, torques=np.zeros(n), approach=np.ones(n))
-    limits = effort_limits(model)
-    return InstrumentParameters(
-        regressor, noise, [full], np.where(np.isfinite(limits), limits, 0.0))
+    return InstrumentParameters(regressor, noise, [full], _strengths(model))
+
+
+def _strengths(model: RobotModel) -> Array:
+    """Return how strong the motor of each joint is, (n,), N m or N; 0 without one."""
+    return effort_scales(model) * np.isin(model.joint_names, model.actuated_joint_names)
 
 
 TYPICAL_PRIOR = Prior()
@@ -103,8 +107,7 @@ class Estimator:
         self.model, self.noise, self.prior = model, noise, prior
         self.regressor = StaticsRegressor(model)
         self._scaling = PriorTerms(model, prior).scaling()
-        limits = effort_limits(model)
-        self._friction = noise.friction * np.where(np.isfinite(limits), limits, 0.0)
+        self._friction = noise.friction * _strengths(model)
         self._instruments = planned_instruments(self.regressor, noise)
 
     def solve(self, captures: Sequence[Capture], folds: int = 5,

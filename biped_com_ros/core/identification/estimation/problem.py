@@ -45,7 +45,7 @@ from biped_com_ros.core.identification.estimation.estimates import (
 from biped_com_ros.core.identification.estimation.noise_scales import NoiseScales, WhitenedPose
 from biped_com_ros.core.identification.estimation.posterior import NormalEquations, Posterior
 from biped_com_ros.core.identification.estimation.prior import Prior, PriorTerms, Spread
-from biped_com_ros.core.model.robot import effort_limits
+from biped_com_ros.core.model.efforts import effort_limits
 import numpy as np
 import pinocchio as pin
 

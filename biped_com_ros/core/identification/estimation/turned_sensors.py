@@ -38,7 +38,8 @@ from biped_com_ros.core.geometry.wrench import skew
 from biped_com_ros.core.identification.captures.capture import Capture, check_values, SensorNoise
 from biped_com_ros.core.identification.equations.first_moments import (
     parameters_of, StaticsRegressor)
-from biped_com_ros.core.model.robot import effort_limits, RobotModel
+from biped_com_ros.core.model.efforts import effort_scales
+from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pinocchio as pin
 
@@ -238,8 +239,7 @@ def _with_variances(model: RobotModel, capture: Capture,
     bias = settings.bias * model.mass * GRAVITY
     force = (settings.gain * forces) ** 2 + bias ** 2
     moment = (settings.gain * moments) ** 2 + (0.03 * bias) ** 2
-    limits = effort_limits(model)
-    torque = np.where(np.isfinite(limits), settings.torque * limits, 1e-3 * model.mass) ** 2
+    torque = (settings.torque * effort_scales(model)) ** 2
     return replace(
         capture, torque_variance=torque,
         wrench_variance=np.repeat(np.column_stack((force, moment)), 3, axis=1))

@@ -33,8 +33,9 @@ from biped_com_ros.core.identification.captures.capture import Capture
 from biped_com_ros.core.identification.equations.first_moments import (
     parameters_of, predict_capture, StaticsRegressor)
 from biped_com_ros.core.identification.poses.stances import Placement, Stances
+from biped_com_ros.core.model.efforts import effort_scales
 from biped_com_ros.core.model.resources import find_package
-from biped_com_ros.core.model.robot import effort_limits, position_limits, RobotModel
+from biped_com_ros.core.model.robot import position_limits, RobotModel
 import numpy as np
 import pinocchio as pin
 
@@ -274,7 +275,7 @@ class PoseSafety:
                  options: DesignOptions) -> None:
         model = regressor.model
         self._regressor, self._stances, self._options = regressor, stances, options
-        self._theta, self._effort_limits = parameters_of(model), effort_limits(model)
+        self._theta, self._effort_scales = parameters_of(model), effort_scales(model)
         self._collision = SelfCollision(
             model, [model.posture(name) for name in model.config.postures], options.clearance)
         self.lower, self.upper = _limits(model, options.limit_margin)
@@ -300,7 +301,7 @@ class PoseSafety:
         self._check_limits(positions)
         margin = self._check_balance(positions, standing, 0.01, self._options.margin)
         capture = predict_capture(self._regressor, positions, standing, self._theta)
-        shares = np.abs(np.nan_to_num(capture.torques)) / self._effort_limits
+        shares = np.abs(np.nan_to_num(capture.torques)) / self._effort_scales
         share = float(shares.max(initial=0.0))
         if share > self._options.torque_share:
             name = self._regressor.model.joint_names[int(shares.argmax())]

@@ -1,0 +1,159 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Errors of the torques of drives: gain, Coulomb friction and offset of each joint, learnt.
+
+Torques are measured at motors or by currents. Beside what the model needs they contain
+
+    gain * torque + friction * sign(velocity) + offset
+
+whose three numbers are constants of the joint. The force of the environment on a joint is what its
+torque leaves unexplained, so they are taken for a force. They are unknowns with a prior, found by
+recursive least squares with exponential forgetting. The wrenches of feet and hands are unknowns
+beside them (they are marginalized, with their prior): what could be a wrench as well carries no
+information. Until they are known their variance is part of that of the joint's force.
+
+A joint that hardly moves may stick anywhere between both signs of friction. That is a variance.
+"""
+
+from __future__ import annotations
+
+import math
+
+from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.wrench.dynamics import by_joint, ExternalForces
+import numpy as np
+
+#: Standard deviation of gains a priori: torque constants, gears, temperature.
+_GAIN = 0.1
+#: Speed at which three quarters of friction act by the model, rad/s or m/s: noise of velocities is
+#: small beside it.
+_SPEED = 0.05
+#: Time constant of forgetting, s: temperature and load change gears.
+_MEMORY = 20.0
+
+
+class DriveErrors:
+    """
+    Errors of the torques of n joints.
+
+    Parameters
+    ----------
+    deviations
+        Of friction and offset a priori, (n, 2), N m or N.
+    cutoff
+        Of the low-pass that the forces have passed, Hz.
+    learns
+        Whether each joint's torque is measured, (n,).
+    friction
+        Of the model, (n,), N m or N: it may stick, too.
+
+    Attributes
+    ----------
+    coefficients
+        Gain, friction and offset of each joint beyond the model's, (n, 3).
+    torques
+        By how much the torques of now exceed the true ones, through the same low-pass, (n,).
+    variance
+        Of these, (n,).
+    sticking
+        What friction that is known contributes to it where joints may stick, (n,).
+
+    """
+
+    def __init__(self, deviations: Array, cutoff: float, learns: Array,
+                 friction: Array | float = 0.0) -> None:
+        self._cutoff, self._friction, count = cutoff, friction, len(learns)
+        self._learns = learns.astype(float)[:, np.newaxis]
+        priors = np.column_stack((np.full(count, _GAIN), deviations))
+        self._prior = priors.reshape(-1) ** -2.0
+        self._information = np.zeros((3 * count, 3 * count))
+        self.coefficients = np.zeros((count, 3))
+        self._covariances = np.zeros((count, 3, 3))
+        self._covariances[:, range(3), range(3)] = priors ** 2
+        self._columns = np.ones((count, 3))
+        self.torques, self.variance, self.sticking = np.zeros((3, count))
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew after a gap; what has been learnt stays."""
+        self._begins = True
+
+    def update(self, dt: float, velocities: Array, efforts: Array) -> None:
+        """Take velocities and torques of the joints, (n,) each, a time after the last ones, s."""
+        columns = self._columns
+        share = 1.0 if self._begins else -math.expm1(-2.0 * math.pi * self._cutoff * dt)
+        self._begins = False
+        columns[:, 0] += share * (efforts - columns[:, 0])
+        columns[:, 1] += share * (np.tanh(velocities / _SPEED) - columns[:, 1])
+        np.einsum('ij,ij->i', columns, self.coefficients, out=self.torques)
+        np.einsum('ij,ijk,ik->i', columns, self._covariances, columns, out=self.variance)
+        signs, friction = columns[:, 1], self._friction + self.coefficients[:, 1]
+        still = 1.0 - signs * signs
+        np.multiply(friction ** 2, still, out=self.sticking)
+        self.variance += self.sticking + self._covariances[:, 1, 1] * still
+
+    def learn(self, information: Array, residual: Array, step: float) -> None:
+        """
+        Take what the wrenches leave unexplained.
+
+        Parameters
+        ----------
+        information
+            Of an error of each joint's force, the wrenches being unknown, (n, n).
+        residual
+            What is left of the forces, with :attr:`torques` added, times the inverse of its
+            covariance, (n,).
+        step
+            Time that it stands for, s.
+
+        """
+        columns, count = self._columns * self._learns, len(self._prior)
+        keep = math.exp(-step / _MEMORY)
+        self._information *= keep
+        self._information += np.einsum(
+            'ia,ij,jb->iajb', columns, information, columns).reshape(count, count)
+        total = self._information.copy()
+        total.flat[::count + 1] += self._prior
+        covariance = np.linalg.inv(total)
+        # Forgetting returns to the prior as slowly as it loses information.
+        change = -(columns * residual[:, np.newaxis]).reshape(-1) - (
+            (1.0 - keep) * self._prior * self.coefficients.reshape(-1))
+        self.coefficients += covariance.dot(change).reshape(-1, 3)
+        blocks = covariance.reshape(-1, 3, len(self.coefficients), 3)
+        joints = np.arange(len(self.coefficients))
+        self._covariances[:] = blocks[joints, :, joints]
+
+
+def drive_errors(model: RobotModel, forces: ExternalForces, shares: tuple[float, float],
+                 cutoff: float) -> DriveErrors:
+    """
+    Return the errors of the joints of the rows of measured forces.
+
+    Parameters
+    ----------
+    model
+        The robot.
+    forces
+        Have the rows.
+    shares
+        Deviations of friction and of offset, as shares of the effort limit.
+    cutoff
+        Of the low-pass of the forces, Hz.
+
+    """
+    friction = by_joint(model.config.drives.friction, model.config.groups, forces.names)
+    deviations = np.outer(forces.effort_scales, shares)
+    return DriveErrors(deviations, cutoff, forces.measured[6:], friction)
