@@ -53,12 +53,11 @@ VARIABLE = 'BIPED_COM_REAL_DATA'
 _ICUB = 'icub_genova04'
 #: By recording: when the robot begins to move, s.
 ICUB_RECORDINGS = {'walk_1m': 5.4, 'sway': 0.0}
-JOINTS = tuple(
-    'neck_pitch neck_roll neck_yaw torso_pitch torso_roll torso_yaw '
-    'l_shoulder_pitch l_shoulder_roll l_shoulder_yaw l_elbow '
-    'r_shoulder_pitch r_shoulder_roll r_shoulder_yaw r_elbow '
-    'l_hip_pitch l_hip_roll l_hip_yaw l_knee l_ankle_pitch l_ankle_roll '
-    'r_hip_pitch r_hip_roll r_hip_yaw r_knee r_ankle_pitch r_ankle_roll'.split())
+_OF_LEG = ('hip_pitch', 'hip_roll', 'hip_yaw', 'knee', 'ankle_pitch', 'ankle_roll')
+_OF_ARM = ('shoulder_pitch', 'shoulder_roll', 'shoulder_yaw', 'elbow')
+JOINTS = (
+    'neck_pitch', 'neck_roll', 'neck_yaw', 'torso_pitch', 'torso_roll', 'torso_yaw',
+    *(f'{side}_{joint}' for part in (_OF_ARM, _OF_LEG) for side in 'lr' for joint in part))
 #: What is done to the samples.
 VARIANTS = ('as recorded', 'every 10th dropped', '10 % dropped', 'even stamps')
 _SMOOTHED = 0.07
@@ -244,7 +243,7 @@ def base_errors(recording: BaseRecording, base: BaseSettings) -> BaseErrors:
         end=error[-1], rms=np.sqrt(np.mean(error ** 2, axis=0)),
         distance=float(np.linalg.norm((true[-1] - true[0])[:2])), stated=stated, cover=cover,
         nees=nees, velocity_nees=velocity_nees, velocity=velocity, heading=turned,
-        slips=estimator.base.filter.slides.count if filtered else 0,
+        slips=estimator.base.estimate.slides.count if filtered else 0,
         restarts=sum(one.restarted for one in located[1:]),
         unstable=float(np.mean(np.array(levels) >= Level.UNSTABLE)), seconds=seconds)
 

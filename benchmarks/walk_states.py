@@ -150,9 +150,10 @@ def locate(walk: RecordedWalk, source: str = 'filter', floor: float = 0.005, bia
     offset = bias * random.standard_normal(3)
     half_weight = np.array((0.0, 0.0, 0.5 * GRAVITY * model.mass, 0.0, 0.0, 0.0))
     for k in range(_STANDING if source == 'filter' else 0):
-        feeder.add(2 * 10**10 + k * _STEP_NS, 1e-4 * random.standard_normal(count), np.zeros(count),
-                   (np.zeros(4), offset + 0.005 * random.standard_normal(3),
-                    np.array((0.0, 0.0, GRAVITY)) + 0.05 * random.standard_normal(3)),
+        imu = (np.zeros(4), offset + 0.005 * random.standard_normal(3),
+               np.array((0.0, 0.0, GRAVITY)) + 0.05 * random.standard_normal(3))
+        feeder.add(2 * 10**10 + k * _STEP_NS,  # the walk sets the clock back
+                   1e-4 * random.standard_normal(count), np.zeros(count), imu,
                    half_weight + random.standard_normal((2, 6)), stands)
     feeder.seconds, found = 0.0, []
     measured = walk.wrenches if wrenches is None else wrenches

@@ -19,7 +19,7 @@ How good the fused CoM is where the model is wrong, in the simulator.
     python -m examples.com_filter --robot g1 --rate 250
     python -m examples.com_filter --world real
 
-The robots are not what their URDF says, in one of these worlds; the filter has its defaults in all:
+The robots are not what their URDF says, in one of these worlds; the filter has its defaults:
 
 load   8 % of the mass on the torso, somewhere else for every seed
 links  each link is wrong, by 8 % of its mass and 5 mm

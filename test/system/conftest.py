@@ -62,7 +62,7 @@ def brisk(tmp_path: Path) -> tuple[str, ...]:
 
 
 @pytest.fixture
-def real_pace(tmp_path: Path) -> tuple[str, ...]:
+def real(tmp_path: Path) -> tuple[str, ...]:
     """Return words for the pace of reality: of a robot whose motion is compared."""
     return paced(tmp_path, 1.0)
 

@@ -123,9 +123,9 @@ def at_rest(stamps, coms):
 
 
 @pytest.mark.parametrize('robot', thorough_but('biped', 'talos'))
-def test_an_exact_robot_is_measured_right_at_rest_and_in_motion(launch, observer, real_pace, robot):
+def test_an_exact_robot_is_measured_right_at_rest_and_in_motion(launch, observer, real, robot):
     measured = Measured(observer)
-    launch(*foreground('measure', robot), *real_pace, 'hidden:=none', 'duration:=24.0')
+    launch(*foreground('measure', robot), *real, 'hidden:=none', 'duration:=24.0')
     output = observer.until_over()
     estimates, truth, stamps = measured.coms()
     errors = np.linalg.norm(estimates - truth, axis=1)

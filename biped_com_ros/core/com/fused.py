@@ -87,11 +87,11 @@ _READS = 6 + np.arange(6)[:, np.newaxis] + 6 * np.arange(6)
 _TALL = 3.0
 #: Levers of moments per force: of biases, and of cross-talk, m.
 _BIAS_LEVER, _CROSS_LEVER = 0.03, 0.1
-#: Velocity of a base that no filter states: at rest, m/s, and as a share, since feet and legs give.
+#: Deviation of the velocity of a base that has no filter: m/s, and as a share, since legs give.
 _LEAST_SPEED, _GIVES = 2e-3, 0.1
 #: Share of the robot's mass above which no load is credible.
 _LARGEST_LOAD = 0.5
-#: Least deviations of the seven numbers of a row: moment, vertical and level force; over the weight.
+#: Least deviations of a row over the weight: moment, m, vertical and level force.
 _LEAST = np.array((1e-5, 1e-5, 1e-5, 1e-4, 5e-3, 5e-3, 5e-3))
 
 
@@ -261,8 +261,9 @@ class FusedComEstimator:
         com = coms[model.link_names.index(carrier)] if carrier in model.link_names else np.zeros(3)
         moment = s.load_moment * model.mass
         self._load_prior = spread(com, s.load_mass * model.mass, moment)
-        up = model.state(model.usual_posture()).placements_in_base(model.frames((carrier,)))[0, :3, 2]
-        up = model.frames((carrier,)).poses_in_joint()[0].rotation.dot(up)
+        frame = model.frames((carrier,))
+        up = model.state(model.usual_posture()).placements_in_base(frame)[0, :3, 2]
+        up = frame.poses_in_joint()[0].rotation.dot(up)
         self._load_prior[1:, 1:] += (_TALL ** 2 - 1.0) * moment ** 2 * np.outer(up, up)
         units = np.repeat((1.0, _CROSS_LEVER), 3)
         reads = s.sensor_crosstalk * np.outer(units, 1.0 / units) * (1.0 - np.eye(6))
@@ -348,7 +349,7 @@ class FusedComEstimator:
             self._end_mean(len(wrenches))
 
     def _add(self, dt: float, state: RobotState, wrenches: Array) -> Array:
-        """Add an instant to the mean, and the motion of when its wrenches are of; return their force."""
+        """Add an instant, and the motion of its wrenches; return their force in the world, N."""
         motion, soles, com = self._motion, state.placements_in_base(
             self._model.soles), state.com_in_base
         wrench = pin.rnea(self._pin, self._data, state.q, motion.v, motion.rate)[:6]
@@ -600,8 +601,8 @@ class FusedComEstimator:
                 twist.angular, com)
             moments = np.matmul(x[:, np.newaxis, 1:], placements[:, :3])[:, 0]
             linear, angular = state.twists_in_base(self._bodies, placements).transpose(1, 0, 2)
-            self._rate = (x[:, 0].dot(linear - still)
-                          + np.matmul(skew(angular), moments[:, :, np.newaxis]).sum(axis=0)[:, 0]) / self._mass
+            turned = np.matmul(skew(angular), moments[:, :, np.newaxis]).sum(axis=0)[:, 0]
+            self._rate = (x[:, 0].dot(linear - still) + turned) / self._mass
 
     def _by_kinematics(self) -> tuple[Array, Array]:
         """Return the CoM and its velocity in the world, by kinematics and x."""

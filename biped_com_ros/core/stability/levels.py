@@ -35,8 +35,8 @@ from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import check_setting
 from biped_com_ros.core.geometry.pose import Array
 
-#: A lean counts as usual after a step, ns, and for about so many seconds; one that is so many times
-#: as far does not come back by itself.
+#: A lean counts as usual after a step, ns, and for about so many seconds; one that is so many
+#: times as far does not come back by itself.
 _STEP_NS, _MEMORY, _FARTHER = nanoseconds(0.5), 4.0, 1.3
 
 

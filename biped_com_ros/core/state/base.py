@@ -175,12 +175,12 @@ class BaseEstimator:
 
     @property
     def warning(self) -> str:
-        """What makes the base doubtful, its probable cause and the remedy; '' if nothing does."""
+        """Return what makes the base doubtful, with cause and remedy; '' if nothing does."""
         return ''
 
     @property
     def figures(self) -> dict[str, float]:
-        """What a user may want to know of the estimate, with units, by name."""
+        """Return what a user may want to know of the estimate, with units, by name."""
         return {}
 
     def set_sample(self, stamp_ns: int, *sample: Array) -> None:
@@ -353,18 +353,18 @@ class FilterBase(BaseEstimator):
         return self._is_held
 
     @property
-    def filter(self) -> BaseFilter:
-        """What estimates."""
+    def estimate(self) -> BaseFilter:
+        """Return what estimates."""
         return self._filter
 
     @property
     def warning(self) -> str:
-        """That IMU, legs and contacts contradict each other."""
+        """Return that IMU, legs and contacts contradict each other; '' if they do not."""
         return self._filter.warning
 
     @property
     def figures(self) -> dict[str, float]:
-        """Slides, consistency, what the legs are worth, and the biases of the IMU."""
+        """Return slides, consistency, noise of the legs, and biases of the IMU."""
         return self._filter.figures
 
     def set_sample(self, stamp_ns: int, *sample: Array) -> None:

@@ -322,7 +322,7 @@ class BaseFilter:
 
     @property
     def warning(self) -> str:
-        """That measurements contradict each other, the probable cause and the remedy; or ''."""
+        """Return what measurements contradict, with cause and remedy; '' if none do."""
         if self.legs.consistency > _CONTRADICTION:
             return (f'the feet move by {math.sqrt(self.legs.consistency):.1f} times what IMU and '
                     'joints allow: their stamps, the frame of the IMU, or joint positions may be '
@@ -338,7 +338,7 @@ class BaseFilter:
 
     @property
     def figures(self) -> dict[str, float]:
-        """What a user may want to know, with units, by name."""
+        """Return what a user may want to know, with units, by name."""
         gyro, accelerometer = np.linalg.norm(self.filter.biases, axis=1).tolist()
         return {'slides': float(self.slides.count),
                 'innovations (1 is right)': self.legs.consistency,

@@ -179,7 +179,7 @@ class InvariantFilter:
 
     @property
     def place_deviations(self) -> Array:
-        """Standard deviations of x and y, m, and of the heading, rad, along the world's axes."""
+        """Return deviations of x and y, m, and of the heading, rad, along the world's axes."""
         J = np.zeros((3, 9))
         J[:2, ATTITUDE], J[:2, POSITION] = -skew(self.position)[:2], self._eye[:2]
         J[2, 2] = 1.0

@@ -19,9 +19,9 @@ contact does not move, so the base moves by ``dp = -sum w_i d(R_world_base p_bas
 legs and floors give, and a foot rolls while it lands and leaves, so that a sole counts by the
 square of its load, where that is measured; a sole that was in the air an instant before does not
 count yet. When a change of contacts arrives late, the instants since then are computed again
-(:meth:`LegOdometry.revise`), so that a foot that was in the air has moved nothing. While no sole is
-in contact the horizontal position is held; the first sole to touch the ground is put at the height
-at which it last stood.
+(:meth:`LegOdometry.revise`), so that a foot that was in the air has moved nothing. While no sole
+is in contact the horizontal position is held; the first sole to touch the ground is put at the
+height at which it last stood.
 """
 
 from __future__ import annotations

@@ -100,6 +100,7 @@ class StandingWindow:
     def reset(self) -> None:
         """Begin a new window at the next instant."""
         self._since_ns: int | None = None
+        self._moved = 0.0
 
     def update(self, stamp_ns: int, reading: Array, placements: Array,
                is_standing: bool) -> StandingMean | None:
@@ -236,8 +237,8 @@ def starting_problem(mean: StandingMean, gravity: float) -> str:
         return (f'{measured}: gravity was taken off; have its driver publish the raw (proper) '
                 'acceleration')
     if _angle(mean.acceleration, mean.normal) > math.pi - _OFF_SOLES:
-        return (f'the accelerometer measures {size:.2f} m/s^2 downward: its sign is reversed; have '
-                'its driver publish +9.81 along the axis that points up')
+        return (f'the accelerometer measures {size:.2f} m/s^2 downward: its sign is reversed; '
+                'have its driver publish +9.81 along the axis that points up')
     return ''
 
 

@@ -119,7 +119,7 @@ class LengthErrors(NamedTuple):
 
     @property
     def deviation(self) -> float:
-        """Standard deviation, rad: each error is anything from none to the largest."""
+        """Return the standard deviation, rad: each error is anything from none to the largest."""
         return math.hypot(*self) / math.sqrt(3.0)
 
 

@@ -66,8 +66,8 @@ class FusionParameters:
         0.003, 'Standard deviation of fusion_wrench_delay, whose error is estimated; 0: the delay '
         'is known', 's', 0.0, 0.1)
     fusion_kinematics: float = parameter(
-        0.0007, 'Standard deviation of the CoM by joint offsets and the mounting of the IMU, which '
-        'nothing shows', 'm', 0.0, 0.1)
+        0.0007, 'Standard deviation of the CoM by joint offsets and the mounting of the IMU: '
+        'nothing shows it', 'm', 0.0, 0.1)
 
 
 @dataclass(frozen=True)

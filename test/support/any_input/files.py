@@ -140,7 +140,8 @@ def _rows(draw):
 def _averages(draw):
     model = draw(r.light_robots)
     header = ','.join((
-        'name', 'time', 'up/x', 'up/y', 'up/z', *(f'position/{name}' for name in model.joint_names),
+        'name', 'time', 'up/x', 'up/y', 'up/z',
+        *(f'position/{name}' for name in model.joint_names),
         *(f'{sensor}/{axis}' for sensor in model.config.wrench_sensors
           for axis in ('fx', 'fy', 'fz', 'tx', 'ty', 'tz'))))
     cells = st.sampled_from(('0', '1', 'nan', 'inf', '', 'x', '1e400', '-3.5'))

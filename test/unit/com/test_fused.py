@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The fused CoM, against a simulator whose robots differ from the URDF, and laws of its equation."""
+"""The fused CoM, against simulated robots that differ from the URDF, and laws of its equation."""
 
 import math
 

@@ -236,7 +236,7 @@ def test_a_foot_that_slips_does_not_take_the_base_with_it():
     moved = np.linalg.norm(after.base.position - before.base.position)
     sole = after.sole_placements_in_world[1, 3] - before.sole_placements_in_world[1, 3]
     assert np.linalg.norm(sole) > 0.01 > 5.0 * moved
-    assert estimate.base.filter.slides.count == 1
+    assert estimate.base.estimate.slides.count == 1
 
 
 RIGHT_LEG = ('right_hip_roll', 'right_knee', 'right_ankle')
@@ -286,7 +286,7 @@ def test_a_wrong_velocity_is_found_out_by_feet_that_never_agree_with_it():
     motion, found = swaying(1.2)
     estimate = estimator(motion.model)
     located = feed(estimate, [sample for sample in found if sample[1] < START + 500 * MS])
-    estimate.base.filter.filter.restart_velocity(np.array((3.0, -2.0, 0.5)), 1e-3)
+    estimate.base.estimate.filter.restart_velocity(np.array((3.0, -2.0, 0.5)), 1e-3)
     located += feed(estimate, [sample for sample in found if sample[1] >= START + 500 * MS])
     assert velocity_error(located[252], motion, 0.504) > 1.0
     assert velocity_error(located[450], motion, 0.9) < 0.05

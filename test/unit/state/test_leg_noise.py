@@ -23,7 +23,7 @@ import pytest
 def test_the_density_of_white_noise_is_learnt_whatever_the_rate(dt):
     rng, noise, density = np.random.default_rng(0), LegNoise(2), 1e-3
     found = []
-    for k in range(round(8.0 / dt)):
+    for _ in range(round(8.0 / dt)):
         # The prediction contributes as much as is told.
         innovation = (density / dt ** 0.5 * rng.normal(size=3) + 4e-3 * rng.normal(size=3))
         found.append(noise.variance(0, innovation, 3.0 * 4e-3 ** 2, dt))
@@ -90,7 +90,8 @@ def test_a_velocity_that_is_not_known_shows_no_slide():
 
 
 def test_more_than_a_slide_per_second_and_foot_is_too_many():
-    seldom, often = (slides(lambda t: np.array((0.04 * round(t / every), 0.0, 0.0)), seconds=8.0)[0]
-                     for every in (2.0, 0.5))
+    def detector_of(every):
+        return slides(lambda t: np.array((0.04 * round(t / every), 0.0, 0.0)), seconds=8.0)[0]
+    seldom, often = detector_of(2.0), detector_of(0.5)
     assert seldom.count > 2 and not seldom.is_frequent
     assert often.count > 8 and often.is_frequent

@@ -173,7 +173,7 @@ class _Columns:
         wrenches = np.full((len(sensors), 6), np.nan)
         for sensor, keys in self._wrenches.items():
             correction = self._corrections[sensor]
-            wrenches[sensors.index(sensor)] = correction.corrected(correction.sign * np.array(
+            wrenches[sensors.index(sensor)] = correction.corrected(correction.scale * np.array(
                 [_number(line, key, where, 'N or N m') for key in keys]), correction.bias)
         return wrenches
 
