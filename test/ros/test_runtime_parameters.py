@@ -220,13 +220,13 @@ class SuiteRig(NodeRig):
 
 @pytest.mark.parametrize('is_composed', (True, False))
 def test_each_node_refuses_stamps_by_its_own_limit(closing, is_composed):
-    company = closing(SuiteRig((WrenchAggregator, ComEstimator), is_composed))
-    aggregator, estimator = company.nodes
-    sources = aggregator.imu, estimator.inputs.inputs['IMU']
+    company = closing(SuiteRig((ZmpMonitor, ComEstimator), is_composed))
+    monitor, estimator = company.nodes
+    sources = monitor.inputs.inputs['IMU'], estimator.inputs.inputs['IMU']
     assert (sources[0].subscription is sources[1].subscription) is is_composed
     sender = company.publisher(Imu, sources[0].topic)
     company.until(lambda: sender.get_subscription_count() == (1 if is_composed else 2))
-    frame, clock = aggregator.model.config.imu.frame, company.node.get_clock()
+    frame, clock = monitor.model.config.imu.frame, company.node.get_clock()
 
     def send(age):
         """Send a message and return whether each node used it."""
@@ -241,12 +241,12 @@ def test_each_node_refuses_stamps_by_its_own_limit(closing, is_composed):
     assert send(100.0) == [False, False]
     company.limit(estimator, 200.0)
     assert send(90.0) == [False, True]
-    company.limit(aggregator, 200.0)
+    company.limit(monitor, 200.0)
     assert (sources[0].reader is sources[1].reader) is is_composed
     assert send(80.0) == [True, True]
     company.limit(estimator, 20.0)
     assert send(70.0) == [True, False]
-    company.limit(aggregator, 0.0)
+    company.limit(monitor, 0.0)
     assert send(60.0) == [True, False]
     company.limit(estimator, 30.0)
     assert send(0.0) == [True, True]

@@ -14,20 +14,22 @@
 """
 Leg odometry: the pose of the base from an IMU on any link and the soles on the ground.
 
-The IMU gives ``R_world_imu``, which the joint positions turn into ``R_world_base``. A sole in
-contact does not move, so the base moves by ``dp = -sum w_i d(R_world_base p_base_sole_i)``. Soles,
-legs and floors give, and a foot rolls while it lands and leaves, so that a sole counts by the
-square of its load, where that is measured; a sole that was in the air an instant before does not
-count yet. When a change of contacts arrives late, the instants since then are computed again
-(:meth:`LegOdometry.revise`), so that a foot that was in the air has moved nothing. While no sole
-is in contact the horizontal position is held; the first sole to touch the ground is put at the
-height at which it last stood.
+The IMU gives ``R_world_imu``, which the joint positions turn into ``R_world_base``. A sole that
+supports the robot does not move, so the position of the base is
+``p = sum w_i (anchor_i - R_world_base p_base_sole_i)``. Soles, legs and floors give, and a foot rolls
+while it lands and leaves: where loads are measured, a foot supports from a quarter of them on, and
+counts by their square. When the feet that support change, their anchors are set from the estimate of
+that instant: the base never jumps. When a change of contacts arrives late, the instants since then
+are computed again (:meth:`LegOdometry.revise`), so that a foot that was in the air has moved nothing.
+While no sole is in contact the horizontal position is held; the first sole to touch the ground is put
+at the height at which it last stood.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+import math
 from typing import NamedTuple
 
 from biped_com_ros.core.errors import InputError
@@ -40,6 +42,8 @@ import numpy as np
 
 #: Number of past instants that can be computed again.
 _HISTORY = 128
+#: Share of the loads of all feet from which on a foot supports the robot, and below which not.
+_JOINS, _LEAVES = 0.25, 0.15
 
 
 class _Estimate(NamedTuple):
@@ -50,8 +54,10 @@ class _Estimate(NamedTuple):
     ----------
     position
         Of the base in the world, (3,), m; None before the first instant.
-    soles_from_base
-        Soles from the base along the axes of the world, (F, 3), m.
+    anchors
+        Where the soles that support the robot are at rest in the world, (F, 3), m.
+    supports
+        Which soles those are.
     weights
         Share of each sole in carrying the base, (F,).
     heights
@@ -62,7 +68,8 @@ class _Estimate(NamedTuple):
     """
 
     position: Array | None
-    soles_from_base: Array
+    anchors: Array
+    supports: tuple[bool, ...]
     weights: Array
     heights: Array
     stance: Stance
@@ -124,8 +131,8 @@ class LegOdometry:
         count = len(self._feet)
         self.sole_placements = np.zeros((count, 4, 3))
         stance = Stance(self.sole_placements[:, 3], (False,) * count)
-        self._estimate = _Estimate(
-            None, np.zeros((count, 3)), np.zeros(count), np.zeros(count), stance)
+        self._estimate = _Estimate(None, np.zeros((count, 3)), stance.in_contact,
+                                   np.zeros(count), np.zeros(count), stance)
         self._history: deque[_PastInstant] = deque(maxlen=_HISTORY)
 
     @property
@@ -283,25 +290,37 @@ class LegOdometry:
                  loads: Sequence[float] | None) -> Array:
         """Use the soles (F, 3) from the base, in axes of the world; return the base's position."""
         before = self._estimate
-        weights, heights = _weights(contacts, loads), before.heights
+        supports = _supports(contacts, loads, before.supports)
+        weights = _weights(supports, loads)
+        if before.position is None or supports != before.supports:
+            before = self._change_stance(soles_from_base, contacts, supports)
+        position = before.position
+        assert position is not None
+        if any(supports):
+            position = weights.dot(before.anchors - soles_from_base)
+        self._estimate = before._replace(
+            position=position, weights=weights,
+            stance=Stance(soles_from_base + position, contacts))
+        return position
+
+    def _change_stance(self, soles_from_base: Array, contacts: tuple[bool, ...],
+                       supports: tuple[bool, ...]) -> _Estimate:
+        """Anchor the soles that support where those that already did put the base."""
+        before, heights = self._estimate, self._estimate.heights
         if before.position is None:
             position = -footprint_position(soles_from_base, contacts)
         elif before.is_airborne:
-            position = before.position
-            if any(contacts):
-                # The posture may have changed in the air, where nothing measures the height.
-                height = _equal_weights(contacts).dot(heights - soles_from_base[:, 2])
-                position = np.array((*position[:2], height))
+            # The posture may have changed in the air, where nothing measures the height.
+            height = _equal_weights(contacts).dot(heights - soles_from_base[:, 2])
+            position = np.array((*before.position[:2], height))
         else:
-            stayed = np.sqrt(before.weights * weights)
-            total = float(stayed.sum())
-            shares = stayed / total if total > 0.0 else before.weights
-            position = before.position - shares.dot(soles_from_base - before.soles_from_base)
+            stayed = before.weights * supports
+            weights = stayed / stayed.sum() if stayed.any() else before.weights
+            position = weights.dot(before.stance.soles_in_world - soles_from_base)
             heights = np.where(
                 before.stance.in_contact, before.stance.soles_in_world[:, 2], heights)
-        self._estimate = _Estimate(position, soles_from_base, weights, heights,
-                                   Stance(soles_from_base + position, contacts))
-        return position
+        return before._replace(position=position, anchors=soles_from_base + position,
+                               supports=supports, heights=heights)
 
 
 def _point_velocity(joint: Sequence[Sequence[float]], motion: Sequence[float],
@@ -339,15 +358,27 @@ def twist_from_stance(state: RobotState, in_contact: Sequence[bool]) -> Twist | 
     return Twist(linear, angular)
 
 
-def _weights(in_contact: Sequence[bool], loads: Sequence[float] | None) -> Array:
-    """Return shares (F,) of the soles in contact by the squares of their loads."""
+def _supports(in_contact: tuple[bool, ...], loads: Sequence[float] | None,
+              before: tuple[bool, ...]) -> tuple[bool, ...]:
+    """Return which soles in contact carry enough to be at rest; all of them without loads."""
+    if loads is None:
+        return in_contact
+    carried = [max(load, 0.0) if touches else 0.0 for load, touches in zip(loads, in_contact)]
+    total = sum(carried)
+    supports = tuple([load > total * (_LEAVES if did else _JOINS)
+                      for load, did in zip(carried, before)])
+    return supports if 0.0 < total < math.inf else in_contact
+
+
+def _weights(supports: tuple[bool, ...], loads: Sequence[float] | None) -> Array:
+    """Return shares (F,) of the soles that support, by the squares of their loads."""
+    weights = _equal_weights(supports)
     if loads is not None:
-        squares = np.array([max(load, 0.0) ** 2 if touches else 0.0
-                            for load, touches in zip(loads, in_contact)])
+        squares = weights * np.square(loads)
         total = float(squares.sum())
-        if 0.0 < total < np.inf:
+        if 0.0 < total < math.inf:
             return squares / total
-    return _equal_weights(in_contact)
+    return weights
 
 
 def _equal_weights(in_contact: Sequence[bool]) -> Array:

@@ -24,6 +24,7 @@ from biped_com_ros.core.stability import hands
 from biped_com_ros.core.state import base
 from biped_com_ros.core.state.stance import Twist
 from biped_com_ros.core.torso import constant_curvature, statics, tension
+from biped_com_ros.core.wrench.dynamics import ExternalForces
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 import numpy as np
@@ -98,6 +99,11 @@ TABLES = {
     'model.pinocchio_model.unbound': {
         'model': lambda robot: robot.pin_model.copy(), 'continuous': lambda model: st.frozensets(
             st.sampled_from(list(model.names)[2:]), max_size=2)},
+    'model.efforts': {'may_be_infinite': True},
+    'wrench.drive_errors': {
+        'calls': 10, 'model': r.robots.filter(lambda model: model.config.imus),
+        'forces': lambda model: ExternalForces(model), 'shares': st.tuples(
+            st.floats(0.0, 1.0), st.floats(0.0, 1.0)), 'cutoff': st.floats(1.0, 100.0)},
     'wrench.dynamics': {
         'values': st.dictionaries(st.sampled_from('abc'), v.credible),
         'groups': st.dictionaries(st.sampled_from('ab'), st.lists(st.sampled_from('xyz'))),

@@ -91,7 +91,7 @@ def test_averaged_captures_are_read_as_they_are(true, poses, tmp_path):
     ({'line3': {'name': 'pose 0'}}, r"a.csv:3: column 'name' 'pose 0' is also that of line 2; "),
     ({'line3': {'up/x': 9.8}}, r'a.csv:3: columns up/x, .* unit vector, .*; divide them by 9'),
     ({'line2': {'position/{joint}': 90.0}}, r"a.csv:2: column 'position/\w+' is 90, .*: give rad"),
-    ({'line2': {'left_foot/fz': -400.0}}, r'a.csv:2: .* negative, .*: flip wrench_sensors'),
+    ({'line2': {'left_foot/fz': -400.0}}, r'a.csv:2: .* negative, .*: negate wrench_sensors'),
     ({'without': ['up/x']}, r'a.csv. does not have the columns up/x'),
     ({'line2': {'left_foot/fq': 0.0}}, r"a.csv: column 'left_foot/fq' is not known; remove it")))
 def test_what_is_wrong_with_averaged_captures_is_named(true, poses, tmp_path, changes, message):
