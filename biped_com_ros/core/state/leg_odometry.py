@@ -15,14 +15,14 @@
 Leg odometry: the pose of the base from an IMU on any link and the soles on the ground.
 
 The IMU gives ``R_world_imu``, which the joint positions turn into ``R_world_base``. A sole that
-supports the robot does not move, so the position of the base is
-``p = sum w_i (anchor_i - R_world_base p_base_sole_i)``. Soles, legs and floors give, and a foot rolls
-while it lands and leaves: where loads are measured, a foot supports from a quarter of them on, and
-counts by their square. When the feet that support change, their anchors are set from the estimate of
-that instant: the base never jumps. When a change of contacts arrives late, the instants since then
-are computed again (:meth:`LegOdometry.revise`), so that a foot that was in the air has moved nothing.
-While no sole is in contact the horizontal position is held; the first sole to touch the ground is put
-at the height at which it last stood.
+supports the robot does not move, so the position of the base is ``p = sum w_i (anchor_i -
+R_world_base p_base_sole_i)``. Soles, legs and floors give, and a foot rolls while it lands and
+leaves: where loads are measured, a foot supports from a quarter of them on, and counts by their
+square. When the feet that support change, their anchors are set from the estimate of that instant:
+the base never jumps. When a change of contacts arrives late, the instants since then are computed
+again (:meth:`LegOdometry.revise`), so that a foot that was in the air has moved nothing. While no
+sole is in contact the horizontal position is held; the first sole to touch the ground is put at
+the height at which it last stood.
 """
 
 from __future__ import annotations
