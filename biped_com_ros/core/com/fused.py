@@ -631,20 +631,33 @@ class FusedComEstimator:
         return covariance
 
     @property
+    def position_covariance(self) -> Array:
+        """Covariance of the centre of mass in the world, with that of a filtered base, (3, 3)."""
+        filtered, covariance = self._located.filtered, self.com_covariance
+        if filtered is not None:
+            arm = self._now[0] - self._located.state.base.position
+            J = np.hstack((np.eye(3), -skew(arm)))
+            covariance = covariance + J.dot(filtered.pose_covariance).dot(J.T)
+        return covariance
+
+    @property
     def velocity_covariance(self) -> Array:
-        """Covariance of its velocity, (3, 3), m^2/s^2."""
+        """Covariance of its velocity in the world, (3, 3), m^2/s^2."""
         located = self._located
         R, twist = located.state.base.rotation, located.twist
         if twist is None:
             return np.full((3, 3), np.inf)
         turn = skew(twist.angular)
         found = turn.dot(self._covariance).dot(turn.T)
-        if located.filtered is not None:
-            found += located.filtered.twist_covariance[:3, :3]
-        else:
-            found += (_LEAST_SPEED ** 2 + (_GIVES * np.linalg.norm(twist.linear)) ** 2) * np.eye(3)
-        covariance: Array = R.dot(found).dot(R.T)
-        return covariance
+        if located.filtered is None:
+            speed = float(np.linalg.norm(twist.linear))
+            found += (_LEAST_SPEED ** 2 + (_GIVES * speed) ** 2) * np.eye(3)
+            return np.array(R.dot(found).dot(R.T))
+        J = np.hstack((np.eye(3), -skew(located.state.com_in_base + self._error)))
+        found += J.dot(located.filtered.twist_covariance).dot(J.T)
+        moves = skew(self._now[1])
+        of_attitude = moves.dot(located.filtered.pose_covariance[3:, 3:]).dot(moves.T)
+        return np.array(R.dot(found).dot(R.T) + of_attitude)
 
 
 def sensors_in_soles(model: RobotModel) -> list[Pose]:

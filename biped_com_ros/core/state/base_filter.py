@@ -342,6 +342,7 @@ class BaseFilter:
         gyro, accelerometer = np.linalg.norm(self.filter.biases, axis=1).tolist()
         return {'slides': float(self.slides.count),
                 'innovations (1 is right)': self.legs.consistency,
+                'stamps uneven by [s]': self.slides.unevenness,
                 'noise of the legs [m sqrt(s)]': max(self.legs.deviations),
                 'gyroscope bias [rad/s]': gyro, 'accelerometer bias [m/s2]': accelerometer}
 

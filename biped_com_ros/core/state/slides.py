@@ -79,6 +79,12 @@ class SlideDetector:
         recent, last_ns = self._recent, self._travels[-1][0] if self._travels else 0
         return len(recent) == recent.maxlen and last_ns - recent[0] < _FREQUENT * SECOND_NS
 
+    @property
+    def unevenness(self) -> float:
+        """Return by how much stamps have led or lagged even ones in the last half second, s."""
+        leads = [lead for _, lead in self._leads] or [0.0]
+        return max(leads) - min(leads)
+
     def update(self, stamp_ns: int, travel: Array, soles: Array, shares: Sequence[float],
                in_contact: Sequence[bool], speed_deviation: float) -> list[bool]:
         """
@@ -105,8 +111,7 @@ class SlideDetector:
         travels.append((stamp_ns, travel))
         while len(travels) > 2 and travels[1][0] <= stamp_ns - _WINDOW_NS:
             travels.popleft()
-        leads = [lead for _, lead in self._leads]
-        blur = speed * (max(leads, default=0.0) - min(leads, default=0.0))
+        blur = speed * self.unevenness
         slides = []
         for foot, (points, touches) in enumerate(zip(self._points, in_contact)):
             if not touches:

@@ -146,7 +146,7 @@ class FusedComOutput:
         if self._fused.has_subscribers:
             fields = self._fused.fields
             fields['position'][...], fields['velocity'][...] = self._with_payload(*estimate.now())
-            fields['position_covariance'][LINEAR] = estimate.com_covariance.reshape(-1)
+            fields['position_covariance'][LINEAR] = estimate.position_covariance.reshape(-1)
             fields['velocity_covariance'][LINEAR] = estimate.velocity_covariance.reshape(-1)
             self._fused.publish(stamp_ns)
         if self._bias.has_subscribers:

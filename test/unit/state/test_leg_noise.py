@@ -81,6 +81,7 @@ def test_feet_at_rest_do_not_slide_however_messages_arrive():
     for stamps in (None, late):
         detector, found = slides(lambda t: np.zeros(3), stamps)
         assert detector.count == 0 and not found.any()
+        assert (detector.unevenness > 0.02) == (stamps is late)
 
 
 def test_a_velocity_that_is_not_known_shows_no_slide():
