@@ -21,15 +21,18 @@ mass, along the axes of the base:
 
 x are errors that stay as they are: mass and first moment of each body, a load on the trunk, and of
 each foot sensor the bias, gains and cross-talk, orientation and place, and the delay of all. With
-their prior deviations the estimate is linear and Gaussian, so that it cannot be worse than the
-URDF in the mean of the robots that these describe. A load is a hypothesis beside the one of none:
-as a prior that is always open it would throw away what the URDF knows.
+their prior deviations the problem is linear and Gaussian, so that the estimate cannot be worse than
+the URDF in the mean of the robots that these describe. A load is a hypothesis beside the one of
+none: as a prior that is always open it would throw away what the URDF knows.
+
+Cross-talk and orientation are not estimated; their covariance with the others is kept
+(Schmidt-Kalman). Columns that multiply readings contain the noise of these, and would explain it:
+at rest they are of means over two seconds.
 
 Rows are means under a triangular window, whose derivative lets the white noise of joint velocities
 cancel: one each 0.2 s while the robot stands, and each 0.1 s while it steps, since steps are what
-tells of heights. The noise of a row comes from second differences of its residuals, in which what
-lasts cancels. While nothing carries the robot, or readings are
-missing, there are no rows: the constants stay, and the place comes from kinematics.
+tells of heights. The noise of a row comes from second differences of its residuals, in which what lasts cancels. While nothing carries the robot, or readings are missing,
+there are no rows: the constants stay, and the place comes from kinematics.
 """
 
 from __future__ import annotations
@@ -55,6 +58,10 @@ import pinocchio as pin
 PER_SENSOR = 48
 #: Longest time between two instants, s.
 _GAP = 0.1
+#: Time over which the wrenches of a robot at rest are averaged, s.
+_RESTING = 2.0
+#: Shortest step, s.
+_SHORTEST = 1e-3
 #: Length of a mean, s, and means from one row to the next: while the robot stands, and steps.
 _MEAN, _PER_ROW = 0.02, (10, 5)
 _WINDOWS = tuple(np.array((*range(1, n + 1), *range(n - 1, 0, -1))) / n ** 2 for n in _PER_ROW)
@@ -78,11 +85,15 @@ _MODEL = 0.01
 _MOVES, _TURNS = 0.03, 0.025
 #: Prior probability of a load, its largest log odds, and random walks of load and bias per root
 #: of a second, as a share of their deviations.
-_LOADED, _LARGEST_ODDS, _LOAD_DRIFT, _BIAS_DRIFT = 0.5, 12.0, 3e-3, 3e-3
+_LOADED, _LARGEST_ODDS, _LOAD_DRIFT, _BIAS_DRIFT = 0.3, 12.0, 3e-3, 3e-3
+#: Share of the evidence of a row that is new, and largest change of the log odds by one.
+_INDEPENDENT, _OF_ONE_ROW = 0.67, 3.0
 #: Normalised square of a row beyond which, so many times in turn, something was taken or put down.
 _CHANGED, _SURE_CHANGES = 60.0, 3
 #: Of each of the six numbers of a sensor: where its share of each axis is among its columns.
 _READS = 6 + np.arange(6)[:, np.newaxis] + 6 * np.arange(6)
+#: Which of its numbers are estimated: bias, gains and place.
+_ESTIMATED = np.isin(np.arange(PER_SENSOR), (*range(6), *range(6, 42, 7), *range(45, 48)))
 #: How many times as far a load may be up or down the robot as it is to a side.
 _TALL = 3.0
 #: Levers of moments per force: of biases, and of cross-talk, m.
@@ -237,6 +248,11 @@ class FusedComEstimator:
         self._weighed = np.repeat([weighed for _, weighed in groups] + [True], 4)
         self._columns = (10 * (self._joints[:, np.newaxis] - 1) + np.arange(4)).ravel()
         self._first_sensor = 4 * len(self._joints)
+        #: Which numbers are estimated: those of sensors that multiply noisy readings would explain
+        #: the noise itself. Their covariance with the others is kept (Schmidt-Kalman).
+        self._is_estimated = np.concatenate((
+            np.ones(self._first_sensor), np.tile(_ESTIMATED, len(self._sensors)),
+            (1.0,)))[:, np.newaxis]
         self._load = slice(self._first_sensor - 4, self._first_sensor)
         self._size = self._first_sensor + PER_SENSOR * len(self._sensors) + 1
         self._bodies = FrameSet([f'body {k}' for k in range(len(self._joints))],
@@ -275,7 +291,6 @@ class FusedComEstimator:
         prior[range(first, n), range(first, n)] = np.square(
             (*np.tile(of_sensor, count), s.delay_deviation))
         self._drift = np.zeros(n)
-        self._drift[self._load] = _LOAD_DRIFT ** 2 * np.diag(self._load_prior)
         for k in range(count):
             at = first + PER_SENSOR * k
             self._drift[at:at + 6] = (_BIAS_DRIFT * s.sensor_bias * bias) ** 2
@@ -292,13 +307,14 @@ class FusedComEstimator:
         self._variances: list[Array | None] = [None, None]
         self._rests: deque[tuple[Array, Array]] = deque(maxlen=3)
         self._noise = 0.0
+        self._idle, self._moves = 0.0, False
         self.is_started, self._mass = False, float(self._model.mass)
         self._restart()
 
     def _restart(self) -> None:
         """Begin anew after a gap; what has been estimated is kept."""
         self._motion.reset()
-        self._time = self._mean_time = 0.0
+        self._time = self._mean_time = self._short = 0.0
         self._rows_of_model: deque[tuple[float, Array]] = deque()
         self._sum: Array | None = None
         self._count = self._fresh = 0
@@ -307,6 +323,7 @@ class FusedComEstimator:
             maxlen=len(_WINDOWS[0]))
         self._rests.clear()
         self._measured: Array | None = None
+        self._resting: Array | None = None
         self.external_force, self._explained, self._of_sensors = np.zeros((3, 3))
         self._averages = [MovingAverage(_PUSH_WINDOW, 3) for _ in range(2)]
         self._late: Array | None = None
@@ -331,19 +348,29 @@ class FusedComEstimator:
         self._located, is_first, self.is_started = located, not self.is_started, True
         if is_first:
             self._update_output()
-        self._now = self._by_kinematics()
         if located.wrenches is None or twist is None or not self._is_measured:
             self._restart()
+            self._idle += dt if 0.0 < dt < _GAP else _MEAN
+            if self._idle >= _MEAN:
+                self._idle = 0.0
+                self._update_output()
+            self._now = self._by_kinematics()
             return
+        self._now = self._by_kinematics()
+        dt += self._short
+        if 0.0 < dt < _SHORTEST:  # stamps of arrival come in bunches
+            self._short = dt
+            return
+        self._short = 0.0
         if not 0.0 < dt < _GAP or located.restarted:
             self._restart()
-            dt = 1e-6
         if not self._motion.update(dt, state, twist):
+            self._update_output()
             return
         self._time += dt
         wrenches = np.array(located.wrenches)
         self._integrate(dt, self._add(dt, state, wrenches))
-        if self._mean_time - 0.5 * dt <= 0.5 * _MEAN:
+        if self._count == 1 or self._mean_time - 0.5 * dt <= 0.5 * _MEAN:
             self._middle = state
         if self._mean_time >= _MEAN - 1e-6:
             self._end_mean(len(wrenches))
@@ -364,7 +391,7 @@ class FusedComEstimator:
         measured = np.concatenate((forces.sum(axis=0), moments.sum(axis=0)))
         sample = np.concatenate((measured - of_model[:6], of_model[6:], measured,
                                  wrenches.ravel(), motion.rate, motion.v))
-        self._sum = sample if self._sum is None else self._sum + sample
+        self._sum = dt * sample if self._sum is None else self._sum + dt * sample
         self._count += 1
         self._mean_time += dt
         R_world_base = state.base.rotation
@@ -410,14 +437,17 @@ class FusedComEstimator:
     def _end_mean(self, feet: int) -> None:
         """Add a mean over 20 ms with its columns, and learn where a row is complete."""
         assert self._sum is not None
-        mean, state, nv = self._sum / self._count, self._middle, self._pin.nv
-        self._sum, self._count, self._mean_time = None, 0, 0.0
+        mean, state, nv = self._sum / self._mean_time, self._middle, self._pin.nv
+        elapsed, self._sum, self._count, self._mean_time = self._mean_time, None, 0, 0.0
         y, acceleration, measured = mean[:6], mean[6:9], mean[9:15]
         wrenches, rate, v = mean[15:15 + 6 * feet].reshape(feet, 6), mean[-2 * nv:-nv], mean[-nv:]
         up = state.base.rotation[2]
-        H = self._balance_columns(state, wrenches, rate, v, up)
-        if self._measured is not None:
-            H[:, -1] = (self._measured - measured) / _MEAN
+        if self._resting is None or self._moves:
+            self._resting = wrenches
+        self._resting = self._resting + elapsed / _RESTING * (wrenches - self._resting)
+        H = self._balance_columns(state, wrenches, self._resting, rate, v, up)
+        if self._measured is not None and self._moves:
+            H[:, -1] = (self._measured - measured) / elapsed
         self._measured = measured
         self._update_output()
         x, first = self.x, self._first_sensor
@@ -436,15 +466,16 @@ class FusedComEstimator:
             self._fresh = 0
             self._learn(up, window, list(self._means)[-len(window):])
 
-    def _balance_columns(self, state: RobotState, wrenches: Array, rate: Array, v: Array,
-                         up: Array) -> Array:
+    def _balance_columns(self, state: RobotState, wrenches: Array, resting: Array, rate: Array,
+                         v: Array, up: Array) -> Array:
         """Return what each number of x adds to the balance, (6, n)."""
         motion, com = self._motion, state.com_in_base
         R, p = motion.R_root_base.T, motion.root - com
         level = R.dot(rate[:3]) - up * up.dot(R.dot(rate[:3]))
-        if math.sqrt(level.dot(level)) < _MOVES and np.abs(v[6:]).max() < _TURNS:
+        self._moves = math.sqrt(level.dot(level)) > _MOVES or np.abs(v[6:]).max() > _TURNS
+        if not self._moves:
             # At rest noise must not look like a motion, which tells of heights.
-            v, rate = np.zeros_like(v), np.zeros_like(rate)
+            v, rate, wrenches = np.zeros_like(v), np.zeros_like(rate), resting
             rate[:3] = self.settings.gravity * R.T.dot(up)
         Y = pin.computeJointTorqueRegressor(
             self._pin, self._data, state.q, v, rate)[:6, self._columns] * self._weighed
@@ -475,9 +506,11 @@ class FusedComEstimator:
     def _learn(self, up: Array, window: Array,
                means: list[tuple[Array, Array, float, float, float]]) -> None:
         """Update both hypotheses with a row."""
-        n = self._size
-        self._P[:, range(n), range(n)] += self._drift * _MEAN * _PER_ROW[self._stepping]
+        n, elapsed = self._size, _MEAN * _PER_ROW[self._stepping]
+        self._P[:, range(n), range(n)] += self._drift * elapsed
+        self._P[1][self._load, self._load] += _LOAD_DRIFT ** 2 * elapsed * self._load_prior
         if min([mean[3] for mean in means]) < _GROUNDED * self._weight:
+            self._rests.clear()
             return
         T = np.zeros((7, 6))
         T[:3, 3:], T[3, :3], T[4:, :3] = np.eye(3), up, np.eye(3) - np.outer(up, up)
@@ -505,22 +538,25 @@ class FusedComEstimator:
             self._open_load()
             innovations = [self._innovation(k, y, H, S) for k in range(2)]
         self._changes = 0
-        for k, (nis, _, innovation, gain, PHt) in enumerate(innovations):
+        for k, (nis, _, innovation, gain, PHt, total) in enumerate(innovations):
             if push or nis < _CHANGED:  # else its constants would take what it cannot explain
+                change = gain.dot(PHt.T)
                 self._x[k] += gain.dot(innovation)
-                self._P[k] -= gain.dot(PHt.T)
-        odds = self._log_odds + innovations[1][1] - innovations[0][1]
+                self._P[k] += gain.dot(total).dot(gain.T) - change - change.T
+        # Rows overlap by half, and none decides alone.
+        odds = _INDEPENDENT * (innovations[1][1] - innovations[0][1])
+        odds = self._log_odds + min(max(odds, -_OF_ONE_ROW), _OF_ONE_ROW)
         self._log_odds = min(max(odds, -_LARGEST_ODDS), _LARGEST_ODDS)
         self._update_output()
 
     def _innovation(self, hypothesis: int, y: Array, H: Array, S: Array,
-                    ) -> tuple[float, float, Array, Array, Array]:
-        """Return normalised square, log likelihood, innovation, gain and P H' of a row."""
+                    ) -> tuple[float, float, Array, Array, Array, Array]:
+        """Return normalised square, log likelihood, innovation, gain, P H' and its covariance."""
         PHt = self._P[hypothesis].dot(H.T)
         total, innovation = H.dot(PHt) + S, y - H.dot(self._x[hypothesis])
-        gain = np.linalg.solve(total, PHt.T).T
+        gain = np.linalg.solve(total, PHt.T).T * self._is_estimated
         nis = float(innovation.dot(np.linalg.solve(total, innovation)))
-        return nis, -0.5 * (nis + float(np.linalg.slogdet(total)[1])), innovation, gain, PHt
+        return nis, -0.5 * (nis + float(np.linalg.slogdet(total)[1])), innovation, gain, PHt, total
 
     def _white_noise(self) -> Array | None:
         """Return the covariance (7, 7) of the noise of a row, by second differences."""

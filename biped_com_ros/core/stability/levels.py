@@ -38,6 +38,8 @@ from biped_com_ros.core.geometry.pose import Array
 #: A lean counts as usual after a step, ns, and for about so many seconds; one that is so many
 #: times as far does not come back by itself.
 _STEP_NS, _MEMORY, _FARTHER = nanoseconds(0.5), 4.0, 1.3
+#: What is usual raises the threshold by this factor at most.
+_AT_MOST = 1.4
 
 
 class Level(IntEnum):
@@ -257,8 +259,10 @@ class FallWatch:
                 trigger.reset()
         leaning, lean_now = (None if value is None else -value for value in (tilt, lean))
         if lean is not None:
-            largest, usual = self.thresholds.lean, _FARTHER * self._rocking.update(ns, lean)
-            lean_now = -lean * (largest / usual if usual > largest else 1.0)
+            largest = self.thresholds.lean
+            usual = min(_FARTHER * self._rocking.update(ns, lean), _AT_MOST * largest)
+            if walks and usual > largest and self.level < Level.FALLEN:
+                lean_now = -lean * largest / usual
         values = (zmp_margin, dcm_margin, dcm_margin, leaning, leaning, lean_now)
         level = Level.STABLE
         for trigger, value, its_level in zip(self._triggers, values, self._levels):

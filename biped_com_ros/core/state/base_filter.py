@@ -53,7 +53,8 @@ from biped_com_ros.core.state.invariant_filter import (
 from biped_com_ros.core.state.leg_noise import LegNoise
 from biped_com_ros.core.state.leg_odometry import twist_from_stance
 from biped_com_ros.core.state.rest import (
-    GyroBias, imu_problem, StandingMean, StandingWindow, starting_problem)
+    accelerometer_problem, gyroscope_problem, GyroBias, StandingMean, StandingWindow,
+    starting_problem)
 from biped_com_ros.core.state.slides import SlideDetector
 from biped_com_ros.core.state.stance import Stance, Twist
 import numpy as np
@@ -204,8 +205,6 @@ class BaseFilter:
         The noise of the legs.
     slides
         Which feet slide.
-    imu_problem
-        What is wrong with the IMU, found while the robot stands; '' if nothing.
     external
         Odometry from elsewhere.
 
@@ -217,16 +216,15 @@ class BaseFilter:
         self._imu = model.frames((model.config.imu.frame,))
         self._imu_moves = bool(self._imu.joints[0] != ROOT)
         self._feet = range(len(model.soles.names))
-        self.filter = InvariantFilter(len(self._feet), _noise(settings), settings.gravity)
+        self._drop_imu()
         self._jacobians: dict[tuple[int, ...], Array] = {}
         self._pressure = FootPressure(
             [foot.polygon for foot in model.config.feet.values()], model.mass * settings.gravity)
         self._readings = ImuReadings()
-        self._standing, self._gyro_bias = StandingWindow(), GyroBias()
-        self.legs = LegNoise(len(self._feet))
+        self._standing = StandingWindow()
         self.slides = SlideDetector(
-            [float(np.ptp(foot.polygon, axis=0).max()) for foot in model.config.feet.values()])
-        self.imu_problem, self._has_problem = '', False
+            [float(np.ptp(foot.polygon, axis=0).max()) for foot in model.config.feet.values()],
+            float(np.linalg.norm(self.soles_of(model.state(model.usual_posture())), axis=1).max()))
         self.external = ExternalOdometry(_external(settings))
         self.reset()
 
@@ -235,6 +233,31 @@ class BaseFilter:
         self._settings = replace(settings, gravity=self._settings.gravity)
         self.filter.noise = _noise(settings)
         self.external.settings = _external(settings)
+
+    @property
+    def imu_problem(self) -> str:
+        """Return what is wrong with the IMU, found while the robot stands; '' if nothing."""
+        return next(filter(None, self._problems.values()), '')
+
+    def _judge(self, part: str, problem: str | None) -> None:
+        """Take what a window shows of a part of the IMU; None: nothing."""
+        # One window may have been a motion that joints and contacts do not show.
+        if problem is not None:
+            if bool(problem) == self._suspected.get(part, False):
+                if problem:
+                    self._problems[part] = problem
+                elif self._problems.get(part):
+                    self._is_mended = True  # of this instant nothing is right yet
+            self._suspected[part] = bool(problem)
+
+    def _drop_imu(self) -> None:
+        """Start anew after an IMU that was wrong: its biases and all noise, too."""
+        self.filter = InvariantFilter(
+            len(self._feet), _noise(self._settings), self._settings.gravity)
+        self.legs, self._gyro_bias = LegNoise(len(self._feet)), GyroBias()
+        self._problems: dict[str, str] = {}
+        self._suspected: dict[str, bool] = {}
+        self._is_mended = False
 
     def reset(self) -> None:
         """Start at the origin at the next update; biases and noise stay."""
@@ -273,6 +296,10 @@ class BaseFilter:
         """
         intervals = self._readings.advance(stamp_ns)
         before_ns, self._time_ns = self._time_ns, stamp_ns
+        if self._is_mended:
+            self._drop_imu()
+            self.external.reset()
+            before_ns = None
         restarted = before_ns is None or stamp_ns < before_ns
         elapsed = 0.0
         if restarted:
@@ -366,6 +393,7 @@ class BaseFilter:
         nothing tells what the robot did meanwhile.
         """
         R_world_imu, deviation = self._attitude()
+        self._standing.reset()
         footprint, known = np.zeros(3), np.full(3, _CERTAIN)  # x, y, heading
         if hole:
             heading = yaw_of(self.filter.R_world_imu) - yaw_of(R_world_imu)
@@ -432,6 +460,12 @@ class BaseFilter:
         self._reset_stance()
 
     # -- feet
+
+    def soles_of(self, state: RobotState) -> Array:
+        """Return the origins of the soles from the IMU along the axes of the base, (F, 3), m."""
+        placed = state.placements_in_base(self._frames)
+        soles: Array = placed[:-1, 3] - placed[-1, 3]
+        return soles
 
     def soles_from_imu(self, state: RobotState) -> Array:
         """Return the origins of the soles from the IMU by the attitude so far, (F, 3), m."""
@@ -514,13 +548,9 @@ class BaseFilter:
         if mean is None:
             return
         oriented = self._orientation()
-        problem = imu_problem(mean, None if oriented is None else oriented[2],
-                              self._settings.gravity)
-        if self.imu_problem and not problem:
-            self.reset()  # what was estimated meanwhile is wrong
-        # One window may have been a motion that joints and contacts do not show.
-        self.imu_problem = problem if self._has_problem else ''
-        self._has_problem = bool(problem)
+        self._judge('gyroscope', gyroscope_problem(mean))
+        self._judge('accelerometer', accelerometer_problem(
+            mean, None if oriented is None else oriented[2], self._settings.gravity))
         rows, found = self.filter.gyro_bias_rows, self.filter
         deviation = math.sqrt(max(np.diag(found.covariance)[rows]))
         measured = self._gyro_bias.measure(mean, found.biases[0], deviation)

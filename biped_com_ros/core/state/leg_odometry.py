@@ -17,12 +17,12 @@ Leg odometry: the pose of the base from an IMU on any link and the soles on the 
 The IMU gives ``R_world_imu``, which the joint positions turn into ``R_world_base``. A sole that
 supports the robot does not move, so the position of the base is ``p = sum w_i (anchor_i -
 R_world_base p_base_sole_i)``. Soles, legs and floors give, and a foot rolls while it lands and
-leaves: where loads are measured, a foot supports from a quarter of them on, and counts by their
-square. When the feet that support change, their anchors are set from the estimate of that instant:
-the base never jumps. When a change of contacts arrives late, the instants since then are computed
-again (:meth:`LegOdometry.revise`), so that a foot that was in the air has moved nothing. While no
-sole is in contact the horizontal position is held; the first sole to touch the ground is put at
-the height at which it last stood.
+leaves: where loads are measured, a foot supports from a third of the largest one on, and counts by
+its square. When the feet that support change, their anchors are set from the estimate of that
+instant: the base never jumps. When a change of contacts arrives late, the instants since then are
+computed again (:meth:`LegOdometry.revise`), so that a foot that was in the air has moved nothing.
+While no sole is in contact the horizontal position is held; the first sole to touch the ground is
+put at the height at which it last stood.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ import numpy as np
 
 #: Number of past instants that can be computed again.
 _HISTORY = 128
-#: Share of the loads of all feet from which on a foot supports the robot, and below which not.
-_JOINS, _LEAVES = 0.25, 0.15
+#: Share of the largest load from which on a foot supports the robot, and below which not.
+_JOINS, _LEAVES = 0.33, 0.18
 
 
 class _Estimate(NamedTuple):
@@ -364,10 +364,10 @@ def _supports(in_contact: tuple[bool, ...], loads: Sequence[float] | None,
     if loads is None:
         return in_contact
     carried = [max(load, 0.0) if touches else 0.0 for load, touches in zip(loads, in_contact)]
-    total = sum(carried)
-    supports = tuple([load > total * (_LEAVES if did else _JOINS)
+    largest = max(carried, default=0.0)
+    supports = tuple([load > largest * (_LEAVES if did else _JOINS)
                       for load, did in zip(carried, before)])
-    return supports if 0.0 < total < math.inf else in_contact
+    return supports if 0.0 < largest < math.inf else in_contact
 
 
 def _weights(supports: tuple[bool, ...], loads: Sequence[float] | None) -> Array:

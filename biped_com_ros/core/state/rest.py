@@ -189,9 +189,20 @@ class GyroBias:
         return measured
 
 
-def imu_problem(mean: StandingMean, up: Array | None, gravity: float) -> str:
+def gyroscope_problem(mean: StandingMean) -> str | None:
+    """Return what is wrong with the gyroscope; '' if it is right, None where nothing turns it."""
+    if not mean.turns:
+        return None
+    turned, legs = np.linalg.norm(mean.gyro) * mean.seconds, np.linalg.norm(mean.turn)
+    if abs(turned / legs - _DEGREES) < 0.3 * _DEGREES:
+        return (f'the gyroscope turns by {turned:.1f} where the joints turn by {legs:.2f} rad: it '
+                'is in deg/s; have its driver publish rad/s')
+    return ''
+
+
+def accelerometer_problem(mean: StandingMean, up: Array | None, gravity: float) -> str | None:
     """
-    Return what is wrong with an IMU, and the remedy; '' if nothing shows.
+    Return what is wrong with the accelerometer; '' if it is right, None where the robot moves.
 
     Parameters
     ----------
@@ -203,12 +214,8 @@ def imu_problem(mean: StandingMean, up: Array | None, gravity: float) -> str:
         m/s^2.
 
     """
-    turned, legs = np.linalg.norm(mean.gyro) * mean.seconds, np.linalg.norm(mean.turn)
-    if legs > _LARGEST_TURN and abs(turned / legs - _DEGREES) < 0.3 * _DEGREES:
-        return (f'the gyroscope turns by {turned:.1f} where the joints turn by {legs:.2f} rad: it '
-                'is in deg/s; have its driver publish rad/s')
     if not mean.is_at_rest:
-        return ''
+        return None
     obvious = starting_problem(mean, gravity)
     if obvious:
         return obvious

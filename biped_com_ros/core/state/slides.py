@@ -29,8 +29,8 @@ _MEMORY = 2.0
 _UNEVEN_NS = nanoseconds(0.5)
 #: How long a foot counts as sliding after its last displacement, ns.
 _HOLD_NS = nanoseconds(0.05)
-#: Displacement as a share of the foot's length, and as a multiple of the deviation by velocity.
-_LEAST_SHARE, _SURE = 0.075, 4.0
+#: Displacement as shares of the lengths of foot and leg, and of the deviation by velocity.
+_LEAST_SHARE, _OF_LEG, _SURE = 0.075, 0.02, 4.0
 #: As many slides of each foot within as many seconds are too many.
 _FREQUENT = 3
 #: Share of the weight below which a foot does not count: it may be about to leave.
@@ -50,6 +50,8 @@ class SlideDetector:
     ----------
     lengths
         Of the soles, m.
+    legs
+        Length of a leg, m.
 
     Attributes
     ----------
@@ -58,8 +60,8 @@ class SlideDetector:
 
     """
 
-    def __init__(self, lengths: Sequence[float]) -> None:
-        self._least = [_LEAST_SHARE * length for length in lengths]
+    def __init__(self, lengths: Sequence[float], legs: float) -> None:
+        self._least = [max(_LEAST_SHARE * length, _OF_LEG * legs) for length in lengths]
         self._period, self._measured, self.count = 0.0, 0.0, 0
         self._recent: deque[int] = deque(maxlen=_FREQUENT * len(lengths))
         self.reset()
@@ -77,7 +79,8 @@ class SlideDetector:
     def is_frequent(self) -> bool:
         """Whether feet slide more than once per second and foot."""
         recent, last_ns = self._recent, self._travels[-1][0] if self._travels else 0
-        return len(recent) == recent.maxlen and last_ns - recent[0] < _FREQUENT * SECOND_NS
+        return len(recent) == recent.maxlen and (
+            0 <= last_ns - recent[0] < _FREQUENT * SECOND_NS)
 
     @property
     def unevenness(self) -> float:

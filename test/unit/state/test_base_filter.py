@@ -338,6 +338,20 @@ def test_nothing_is_estimated_by_an_accelerometer_that_is_wrong(change, words):
         located[-1].state.base.position).all()
 
 
+def test_an_accelerometer_that_was_wrong_leaves_nothing_behind():
+    """Of 8 m/s^2 for two seconds, then right; motion of the joints proves nothing."""
+    motion, found = standing(4.0)
+    estimate = estimator(motion.model)
+    located = feed(estimate, with_imu(found, lambda gyro, acceleration: (
+        gyro, acceleration * (8.0 / 9.81)), until_ms=2000))
+    wrong = [one for one in located if 1100 * MS < one.stamp_ns - START < 2000 * MS]
+    assert not wrong
+    right = [one for one in located if one.stamp_ns - START > 2000 * MS]
+    assert right[0].restarted and len(right) > 200
+    assert max(np.linalg.norm(one.twist.linear) for one in right) < 0.02
+    assert estimate.base.problem == ''
+
+
 def test_a_slow_turn_on_both_feet_does_not_spoil_the_heading():
     """By 0.1 rad/s for two seconds, which neither joints nor accelerometer show."""
     motion, found = standing(5.0)

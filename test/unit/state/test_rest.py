@@ -13,7 +13,8 @@
 # limitations under the License.
 """What an IMU that is wrong shows while the robot stands, and the bias of its gyroscope."""
 
-from biped_com_ros.core.state.rest import GyroBias, imu_problem, StandingMean, starting_problem
+from biped_com_ros.core.state.rest import (
+    accelerometer_problem, gyroscope_problem, GyroBias, StandingMean, starting_problem)
 import numpy as np
 import pytest
 
@@ -34,22 +35,24 @@ def mean(acceleration, turn=NOTHING, gyro=NOTHING, normal=UP):
     ((9.7, 0.0, 0.5), 'how it is mounted'),
 ])
 def test_units_sign_and_mounting_of_an_accelerometer_are_named(acceleration, words):
-    assert words in imu_problem(mean(acceleration), None, 9.81)
+    assert words in accelerometer_problem(mean(acceleration), None, 9.81)
 
 
 def test_an_accelerometer_that_contradicts_the_orientation_is_named():
     tilted = (9.81 * np.sin(0.3), 0.0, 9.81 * np.cos(0.3))
-    assert imu_problem(mean(tilted), None, 9.81) == ''  # soles may be on a slope
-    assert "17 deg off the IMU's orientation" in imu_problem(mean(tilted), UP, 9.81)
+    assert accelerometer_problem(mean(tilted), None, 9.81) == ''  # soles may be on a slope
+    assert "17 deg off the IMU's orientation" in accelerometer_problem(mean(tilted), UP, 9.81)
     along = np.array(tilted) / 9.81
-    assert imu_problem(mean(tilted), along, 9.81) == ''
+    assert accelerometer_problem(mean(tilted), along, 9.81) == ''
 
 
 def test_a_gyroscope_in_degrees_is_named_as_soon_as_the_joints_turn_it():
     turn = np.array((0.0, 0.06, 0.0))
     right, degrees = turn / 0.5, np.degrees(turn) / 0.5
-    assert imu_problem(mean(9.81 * UP, turn, right), None, 9.81) == ''
-    assert 'deg/s' in imu_problem(mean(9.81 * UP, turn, degrees), None, 9.81)
+    assert gyroscope_problem(mean(9.81 * UP, turn, right)) == ''
+    assert 'deg/s' in gyroscope_problem(mean(9.81 * UP, turn, degrees))
+    assert gyroscope_problem(mean(9.81 * UP, gyro=degrees)) is None
+    assert accelerometer_problem(mean(UP, turn), None, 9.81) is None
 
 
 @pytest.mark.parametrize('acceleration', [(0.0, 0.0, 9.3), (2.0, -3.0, 14.0), (8.0, 0.0, 5.0)])
