@@ -21,9 +21,9 @@ mass, along the axes of the base:
 
 x are errors that stay as they are: mass and first moment of each body, a load on the trunk, and of
 each foot sensor the bias, gains and cross-talk, orientation and place, and the delay of all. With
-their prior deviations the problem is linear and Gaussian, so that the estimate cannot be worse than
-the URDF in the mean of the robots that these describe. A load is a hypothesis beside the one of
-none: as a prior that is always open it would throw away what the URDF knows.
+their prior deviations the problem is linear and Gaussian, so that the estimate cannot be worse
+than the URDF in the mean of the robots that these describe. A load is a hypothesis beside the one
+of none: as a prior that is always open it would throw away what the URDF knows.
 
 Cross-talk and orientation are not estimated; their covariance with the others is kept
 (Schmidt-Kalman). Columns that multiply readings contain the noise of these, and would explain it:
@@ -31,8 +31,9 @@ at rest they are of means over two seconds.
 
 Rows are means under a triangular window, whose derivative lets the white noise of joint velocities
 cancel: one each 0.2 s while the robot stands, and each 0.1 s while it steps, since steps are what
-tells of heights. The noise of a row comes from second differences of its residuals, in which what lasts cancels. While nothing carries the robot, or readings are missing,
-there are no rows: the constants stay, and the place comes from kinematics.
+tells of heights. The noise of a row comes from second differences of its residuals, in which what
+lasts cancels. While nothing carries the robot, or readings are missing, there are no rows: the
+constants stay, and the place comes from kinematics.
 """
 
 from __future__ import annotations

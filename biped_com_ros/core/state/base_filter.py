@@ -53,7 +53,7 @@ from biped_com_ros.core.state.invariant_filter import (
 from biped_com_ros.core.state.leg_noise import LegNoise
 from biped_com_ros.core.state.leg_odometry import twist_from_stance
 from biped_com_ros.core.state.rest import (
-    accelerometer_problem, gyroscope_problem, GyroBias, StandingMean, StandingWindow,
+    accelerometer_problem, GyroBias, gyroscope_problem, StandingMean, StandingWindow,
     starting_problem)
 from biped_com_ros.core.state.slides import SlideDetector
 from biped_com_ros.core.state.stance import Stance, Twist

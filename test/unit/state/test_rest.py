@@ -14,7 +14,7 @@
 """What an IMU that is wrong shows while the robot stands, and the bias of its gyroscope."""
 
 from biped_com_ros.core.state.rest import (
-    accelerometer_problem, gyroscope_problem, GyroBias, StandingMean, starting_problem)
+    accelerometer_problem, GyroBias, gyroscope_problem, StandingMean, starting_problem)
 import numpy as np
 import pytest
 
