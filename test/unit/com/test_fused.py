@@ -172,8 +172,8 @@ def test_covariances_in_the_world_contain_those_of_a_filtered_base():
     np.testing.assert_allclose(estimator.position_covariance - estimator.com_covariance,
                                np.cov(moved.T), atol=0.03 * np.cov(moved.T).max())
     twists = root.T @ rng.normal(size=(6, 100_000))
-    moving = (twists[:3].T + np.cross(twists[3:].T, located.state.com_in_base + estimator._error)
-            ) @ located.state.base.rotation.T + np.cross(errors[3:].T, v)
+    moving = twists[:3].T + np.cross(twists[3:].T, located.state.com_in_base + estimator._error)
+    moving = moving @ located.state.base.rotation.T + np.cross(errors[3:].T, v)
     np.testing.assert_allclose(estimator.velocity_covariance, np.cov(moving.T),
                                atol=0.03 * np.cov(moving.T).max())
 
