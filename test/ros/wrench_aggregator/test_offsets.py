@@ -257,8 +257,9 @@ def test_numbers_of_readings_and_the_largest_speed_of_a_tare_take_effect(rig):
     rig.joint_speed = 0.03
     rig.play(30)
     assert rig.tare('right_foot/tare').success
-    change(rig, tare_max_joint_speed=0.02)
-    rig.play(60)  # a mean over 0.1 s that began after the change is among them
+    # Readings of 0.3 s, in which a mean of the speed over 0.1 s ends in any case.
+    change(rig, tare_max_joint_speed=0.02, tare_samples=60)
+    rig.play(90)
     response = rig.tare('right_foot/tare')
     assert not response.success and 'above 0.02 rad/s' in response.message
     change(rig, tare_samples=50, tare_max_joint_speed=0.05)

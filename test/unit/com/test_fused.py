@@ -159,21 +159,22 @@ def test_where_nothing_may_be_wrong_it_is_the_urdf():
 def test_covariances_in_the_world_contain_those_of_a_filtered_base():
     """A sample of bases with these errors, each turned and moved with the robot on it."""
     model, rng = small_robot(), np.random.default_rng(0)
-    estimator = follow(FusedComEstimator(model), still(model, 0.1))
-    located = estimator._located
     root = 0.01 * rng.normal(size=(6, 6))
-    located.filtered = SimpleNamespace(
-        pose_covariance=root @ root.T, twist_covariance=root.T @ root)
-    located._twist = Twist(np.array((0.4, -0.2, 0.1)), np.zeros(3))
-    com, v = estimator.now()[0], located.state.base.rotation @ located.twist.linear
-    estimator._now = com, v
-    arm, errors = com - located.state.base.position, root @ rng.normal(size=(6, 100_000))
+    twist = Twist(np.array((0.4, -0.2, 0.1)), np.zeros(3))
+    state = next(still(model, 0.1)).state
+    located = LocatedState(
+        0, state, Stance(state.soles_in_world, (True, True)), True, lambda _: twist,
+        filtered=SimpleNamespace(pose_covariance=root @ root.T, twist_covariance=root.T @ root))
+    estimator = FusedComEstimator(model)
+    estimator.update(0.01, located)
+    (com, v), R = estimator.now(), state.base.rotation
+    arm, errors = com - state.base.position, root @ rng.normal(size=(6, 100_000))
     moved = errors[:3].T + np.cross(errors[3:].T, arm)
     np.testing.assert_allclose(estimator.position_covariance - estimator.com_covariance,
                                np.cov(moved.T), atol=0.03 * np.cov(moved.T).max())
     twists = root.T @ rng.normal(size=(6, 100_000))
-    moving = twists[:3].T + np.cross(twists[3:].T, located.state.com_in_base + estimator._error)
-    moving = moving @ located.state.base.rotation.T + np.cross(errors[3:].T, v)
+    moving = twists[:3].T + np.cross(twists[3:].T, R.T @ arm)
+    moving = moving @ R.T + np.cross(errors[3:].T, v)
     np.testing.assert_allclose(estimator.velocity_covariance, np.cov(moving.T),
                                atol=0.03 * np.cov(moving.T).max())
 
