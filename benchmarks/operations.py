@@ -55,8 +55,8 @@ LIMITS = {
     callbacks.THREE: Count(129, 2100),
     callbacks.EVERYTHING: Count(139, 2240),
     gravity.CLOSED: Count(166, 3230),
-    zmp.EVERYTHING: Count(548, 11490),
-    zmp.FUSED: Count(466, 8040)}
+    zmp.EVERYTHING: Count(595, 11850),
+    zmp.FUSED: Count(500, 7900)}
 
 
 def count(call: Call) -> Count:

@@ -169,7 +169,7 @@ class _Motion:
         root = model.state(np.zeros(len(model.joint_names))).placements_in_base(
             model.frames(model.frame_names[:1]))[0]
         self.R_root_base, self.root = root[:3].copy(), root[3].copy()
-        self._up = np.array((0.0, 0.0, gravity))
+        self._up, self._is_offset = np.array((0.0, 0.0, gravity)), bool(self.root.any())
         self.reset()
 
     def reset(self) -> None:
@@ -188,8 +188,9 @@ class _Motion:
         proper = ((twist.linear - before[1]) / dt + cross(omega, linear)
                   + state.base.rotation.T.dot(self._up))
         self.v, self.rate = 0.5 * (v + before[0]), (v - before[0]) / dt
-        turning = self.R_root_base.T.dot(self.rate[3:6])
-        proper += cross(turning, self.root) + cross(omega, cross(omega, self.root))
+        if self._is_offset:
+            turning = self.R_root_base.T.dot(self.rate[3:6])
+            proper += cross(turning, self.root) + cross(omega, cross(omega, self.root))
         self.v[:3], self.rate[:3] = 0.0, self.R_root_base.dot(proper)
         return True
 

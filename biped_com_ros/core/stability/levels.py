@@ -258,10 +258,10 @@ class FallWatch:
             for trigger in self._triggers[:3]:
                 trigger.reset()
         leaning, lean_now = (None if value is None else -value for value in (tilt, lean))
-        if lean is not None:
+        if lean is not None and walks:
             largest = self.thresholds.lean
             usual = min(_FARTHER * self._rocking.update(ns, lean), _AT_MOST * largest)
-            if walks and usual > largest and self.level < Level.FALLEN:
+            if usual > largest and self.level < Level.FALLEN:
                 lean_now = -lean * largest / usual
         values = (zmp_margin, dcm_margin, dcm_margin, leaning, leaning, lean_now)
         level = Level.STABLE

@@ -298,9 +298,8 @@ class LegOdometry:
         assert position is not None
         if any(supports):
             position = weights.dot(before.anchors - soles_from_base)
-        self._estimate = before._replace(
-            position=position, weights=weights,
-            stance=Stance(soles_from_base + position, contacts))
+        self._estimate = _Estimate(position, before.anchors, supports, weights, before.heights,
+                                   Stance(soles_from_base + position, contacts))
         return position
 
     def _change_stance(self, soles_from_base: Array, contacts: tuple[bool, ...],
@@ -363,22 +362,21 @@ def _supports(in_contact: tuple[bool, ...], loads: Sequence[float] | None,
     """Return which soles in contact carry enough to be at rest; all of them without loads."""
     if loads is None:
         return in_contact
-    carried = [max(load, 0.0) if touches else 0.0 for load, touches in zip(loads, in_contact)]
-    largest = max(carried, default=0.0)
-    supports = tuple([load > largest * (_LEAVES if did else _JOINS)
-                      for load, did in zip(carried, before)])
-    return supports if 0.0 < largest < math.inf else in_contact
+    largest = max(loads, default=0.0)
+    joins, leaves = _JOINS * largest, _LEAVES * largest
+    supports = tuple([touches and load > (leaves if did else joins)
+                      for load, touches, did in zip(loads, in_contact, before)])
+    return supports if 0.0 < largest < math.inf and True in supports else in_contact
 
 
 def _weights(supports: tuple[bool, ...], loads: Sequence[float] | None) -> Array:
     """Return shares (F,) of the soles that support, by the squares of their loads."""
-    weights = _equal_weights(supports)
     if loads is not None:
-        squares = weights * np.square(loads)
-        total = float(squares.sum())
+        squares = [load * load if carries else 0.0 for load, carries in zip(loads, supports)]
+        total = sum(squares)
         if 0.0 < total < math.inf:
-            return squares / total
-    return weights
+            return np.array([square / total for square in squares])
+    return _equal_weights(supports)
 
 
 def _equal_weights(in_contact: Sequence[bool]) -> Array:
