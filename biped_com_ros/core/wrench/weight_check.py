@@ -20,11 +20,21 @@ from dataclasses import dataclass
 
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.model.config import LONGEST_SOLE
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 
 WEIGHING_RATE = 100.0
 """Rate of the instants to average, Hz; for the mean of a second more would not help."""
+
+FORCE_UNITS = {'kgf': 9.80665, 'lbf': 4.4482216}
+"""In N. Others would be far below or above the noise of a sensor, and a hanging robot."""
+
+NEAR = 0.1
+"""How near the weight has to be to that in another unit, relatively."""
+
+_LOADED = 0.25
+"""Share of the total above which the moments of a foot are not those of errors alone."""
 
 UPRIGHT = 0.7
 """Least vertical part of the z axes of base and soles of a robot that has not fallen."""
@@ -67,7 +77,7 @@ class WeightCheckResult:
 
 class WeightCheck:
     """
-    Averages vertical forces and compares them with the weight of the model.
+    Averages the wrenches of the feet, and compares them with the weight and the size of a sole.
 
     Parameters
     ----------
@@ -86,10 +96,10 @@ class WeightCheck:
                  tolerance: float, robot_file: str) -> None:
         self.body_weight, self.tolerance = body_weight, tolerance
         self._sensors_of, self._file = sensors_of, robot_file
-        self._foot_sums = np.zeros(len(sensors_of))
+        self._foot_sums = np.zeros((len(sensors_of), 6))
         self._start()
 
-    def add(self, vertical_force: float, foot_forces: Array | Sequence[float],
+    def add(self, vertical_force: float, foot_wrenches: Array | Sequence[Sequence[float]],
             in_contact: bool, uprightness: float = 1.0) -> None:
         """
         Add one instant.
@@ -98,8 +108,8 @@ class WeightCheck:
         ----------
         vertical_force
             Of the total wrench, N.
-        foot_forces
-            Normal force of each foot in the order of `sensors_of`, N, shape (F,).
+        foot_wrenches
+            At the soles in the order of `sensors_of`, N and N m, shape (F, 6).
         in_contact
             Whether any foot is in contact.
         uprightness
@@ -110,14 +120,15 @@ class WeightCheck:
         self._fallen += uprightness < UPRIGHT
         self._sum += vertical_force
         self._contacts += in_contact
-        self._foot_sums += foot_forces
+        if len(foot_wrenches):
+            self._foot_sums += foot_wrenches
 
     def result(self) -> WeightCheckResult | None:
         """Return the result for the mean since the last one; None without data."""
         if not self._count:
             return None
         mean = self._sum / self._count
-        feet = (self._foot_sums / self._count).tolist()
+        wrenches = (self._foot_sums / self._count).tolist()
         touching, fallen = (2 * n > self._count for n in (self._contacts, self._fallen))
         self._start()
         ratio = mean / self.body_weight
@@ -125,7 +136,8 @@ class WeightCheck:
             return WeightCheckResult(False, (
                 'not compared: base or soles are tilted by more than 45 deg; the robot has '
                 'fallen, or the orientation of the IMU is wrong'), ratio)
-        problem = self._wrong_sign(ratio, feet) or (
+        problem = self._wrong_sign(ratio, [wrench[2] for wrench in wrenches]) or (
+            self._wrong_units(mean, wrenches)) or (
             self._wrong_weight(mean, ratio) if touching else '')
         where = '' if touching else ', no foot on the ground'
         return WeightCheckResult(not problem, problem or (
@@ -142,10 +154,26 @@ class WeightCheck:
         if not pulled:
             return ''
         sensors = [sensor for name in pulled for sensor in self._sensors_of[name]]
-        parameters = ', '.join(f'wrench_sensors.{sensor}.scale' for sensor in sensors)
+        parameters = _parameters(sensors)
         forces = ', '.join(f'{name} {force:.1f} N' for name, force in pulled.items())
         return (f'negative normal force of a foot ({forces}; total {ratio:.3f} of the weight): '
                 f'negate {parameters} in {self._file}, then tare again')
+
+    def _wrong_units(self, total: float, wrenches: Sequence[Sequence[float]]) -> str:
+        """Describe forces that are a known share of the weight, or a CoP that is metres away."""
+        for unit, newtons in FORCE_UNITS.items() if self._sensors_of else ():
+            if abs(total * newtons / self.body_weight - 1.0) < NEAR:
+                sensors = [sensor for names in self._sensors_of.values() for sensor in names]
+                return (f'the feet carry {total:.1f} N, the model weighs {self.body_weight:.1f} '
+                        f'N: if the robot stands freely, the sensors measure in {unit}; set '
+                        f'{_parameters(sensors)} to {newtons:g}')
+        for (foot, sensors), (_, _, fz, mx, my, _) in zip(self._sensors_of.items(), wrenches):
+            moment = float(np.hypot(mx, my))
+            if fz > _LOADED * max(total, 0.2 * self.body_weight) and moment > LONGEST_SOLE * fz:
+                return (f'the centre of pressure of foot {foot} is {moment / fz:.1f} m from its '
+                        'sole frame: its moments are probably in N mm; set '
+                        f'{_parameters(sensors)} to [1, 1, 1, 0.001, 0.001, 0.001]')
+        return ''
 
     def _wrong_weight(self, mean: float, ratio: float) -> str:
         if abs(ratio - 1.0) <= self.tolerance:
@@ -154,3 +182,8 @@ class WeightCheck:
                 f'{ratio:.3f}, weight_tolerance {self.tolerance:g}): tare with the feet in the '
                 'air; if it stays, look for a support or load that has no sensor, and for masses '
                 'missing in the URDF: calibrate (calibration.launch.xml)')
+
+
+def _parameters(sensors: Sequence[str]) -> str:
+    """Return the names of the parameters of sensors in the robot's YAML."""
+    return ', '.join(f'wrench_sensors.{sensor}.scale' for sensor in sensors)

@@ -45,7 +45,6 @@ from biped_com_ros.core.signals.synchronizer import StampThrottle
 from biped_com_ros.core.signals.tilt import TiltFilter
 from biped_com_ros.core.wrench.aggregation import ContactBody, WrenchAggregation
 from biped_com_ros.core.wrench.tare import JointStillness
-from biped_com_ros.core.wrench.units import UnitCheck
 from biped_com_ros.core.wrench.weight_check import WEIGHING_RATE, WeightCheck
 from biped_com_ros.nodes.wrench_aggregator.faults import SensorFaults
 from biped_com_ros.nodes.wrench_aggregator.offsets import SensorOffsets
@@ -98,12 +97,11 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
             self.params.footprint_frame)
         self._stillness = JointStillness(model.joint_names, self.params.tare_max_joint_speed)
         self.offsets = SensorOffsets(self, aggregation, self._stillness)
-        sensors_of = {foot.name: [aggregation.channels[i].name for i in foot.sensors]
-                      for foot in self._feet}
         self._weight = WeightCheck(
-            aggregation.body_weight, sensors_of, self.params.weight_tolerance,
-            f'the YAML of robot {config.name}')
-        self._units = UnitCheck(sensors_of)
+            aggregation.body_weight,
+            {foot.name: [aggregation.channels[i].name for i in foot.sensors]
+             for foot in self._feet},
+            self.params.weight_tolerance, f'the YAML of robot {config.name}')
         self._tilt = TiltFilter(self.params.gravity)
         self._has_total = not config.feet_with_force_z
         self._total_count, self._weighing = 0, StampThrottle(WEIGHING_RATE)
@@ -285,9 +283,8 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         self.offsets.track(stamp_ns)
         self.faults.add_forces(total_force, stamp_ns)
         self._check_orientations(stamp_ns)
-        self._weight.add(total_force, aggregation.foot_forces, aggregation.any_foot_in_contact,
-                         aggregation.uprightness)
-        self._units.add([foot.wrench_values for foot in self._feet], total_force)
+        self._weight.add(total_force, [foot.wrench_values for foot in self._feet],
+                         aggregation.any_foot_in_contact, aggregation.uprightness)
 
     def _check_orientations(self, stamp_ns: int) -> None:
         """Look for sensors that are mounted in another orientation than in the URDF."""
@@ -357,8 +354,6 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         result = self._weight.result()
         if result is None:
             return WARN, 'not measured: there is no total wrench', {}
-        if problem := self._units.problem(self.aggregation.body_weight):
-            return WARN, problem, {'ratio': result.ratio}
         return (OK if result.plausible else WARN), result.message, {'ratio': result.ratio}
 
 

@@ -80,7 +80,7 @@ class StabilityHealth:
                 self._uncertain += 1
             assert located.wrenches is not None
             self._weight.body_weight = report.weight
-            self._weight.add(report.wrench[2], [wrench[2] for wrench in located.wrenches],
+            self._weight.add(report.wrench[2], located.wrenches,
                              any(located.stance.in_contact), located.state.uprightness)
 
     def _restart(self) -> None:

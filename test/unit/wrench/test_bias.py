@@ -171,6 +171,7 @@ def drifting(t):
 def warming(t):
     """Return the bias of a sensor that warms up in a minute: it drifts four times as fast."""
     return 4.0 * DRIFT * 60.0 * (1.0 - np.exp(-t / 60.0))
+UP = np.array((0.0, 0.0, 1.0, 0.0, 0.0, 0.0))
 
 
 class Stepping:
@@ -247,7 +248,8 @@ def stepped(bias, gain, track):
             check.result()  # of what was before
         if i < 6600:
             forces = robot.aggregation.foot_forces
-            check.add(sum(forces), forces, robot.aggregation.any_foot_in_contact)
+            check.add(sum(forces), np.multiply.outer(forces, UP),
+                      robot.aggregation.any_foot_in_contact)
     return robot, np.array(errors), check.result()
 
 

@@ -22,6 +22,11 @@ import numpy as np
 import pytest
 
 
+UP = np.array((0.0, 0.0, 1.0, 0.0, 0.0, 0.0))
+#: Wrenches at both soles, N and N m: CoPs at (0.02, 0.01) and (-0.03, 0.02) m.
+STANDING = np.array([[5.0, -2.0, 200.0, 2.0, -4.0, 0.1], [-5.0, 2.0, 300.0, 6.0, 9.0, 0.0]])
+
+
 @pytest.fixture
 def check():
     return WeightCheck(500.0, {'left': ('l_toe', 'l_heel'), 'right': ('r_ft',)}, 0.03, 'my.yaml')
@@ -29,7 +34,8 @@ def check():
 
 def judge(check, left, right, in_contact=True, uprightness=1.0):
     for wobble in (-5.0, 5.0):
-        check.add(left + right, np.array([left + wobble, right - wobble]), in_contact, uprightness)
+        check.add(left + right, np.multiply.outer([left + wobble, right - wobble], UP), in_contact,
+                  uprightness)
     return check.result()
 
 
@@ -56,6 +62,38 @@ def test_a_result_covers_only_what_came_since_the_last(check):
     result = judge(check, 260.0, 250.0)
     assert result.plausible and result.ratio == pytest.approx(1.02)
     assert check.result() is None
+
+
+def of_wrenches(check, wrenches):
+    """Return the message for wrenches of feet that are not known to be in contact."""
+    for noise in (-1.0, 1.0):
+        check.add(float(wrenches[:, 2].sum() + noise), wrenches + noise, False)
+    return check.result().message
+
+
+def test_right_units_and_hanging_robots_give_no_hint(check):
+    assert 'scale' not in of_wrenches(check, STANDING)
+    assert 'scale' not in of_wrenches(check, 0.002 * STANDING)
+    assert 'scale' not in of_wrenches(check, 0.5 * STANDING)
+
+
+@pytest.mark.parametrize('mass_error', [0.94, 1.06])
+@pytest.mark.parametrize(('unit', 'newtons'), [('kgf', 9.80665), ('lbf', 4.4482216)])
+def test_a_known_share_of_the_weight_is_a_unit_of_force(check, unit, newtons, mass_error):
+    text = of_wrenches(check, mass_error * STANDING / newtons)
+    assert f'the sensors measure in {unit}' in text
+    assert ('set wrench_sensors.l_toe.scale, wrench_sensors.l_heel.scale, '
+            f'wrench_sensors.r_ft.scale to {newtons:g}') in text
+
+
+def test_a_centre_of_pressure_in_metres_is_a_unit_of_moments(check):
+    text = of_wrenches(check, STANDING * [1, 1, 1, 1e3, 1, 1e3])  # of the left one: 10 m along y
+    assert text.startswith('the centre of pressure of foot left is 10.0 m from its sole frame')
+    assert 'wrench_sensors.l_toe.scale, wrench_sensors.l_heel.scale to [1, 1, 1, 0.001' in text
+    assert 'r_ft' not in text
+    # Moments of a foot that carries little are moved by errors alone.
+    little = np.array([[0.0, 0.0, 20.0, 30.0, 0.0, 0.0], STANDING[1]])
+    assert 'scale' not in of_wrenches(check, little)
 
 
 def test_the_weight_below_the_sensors_is_that_of_all_links_that_hang_from_them():
