@@ -43,7 +43,7 @@ from dataclasses import dataclass
 import math
 
 from biped_com_ros.core.com.kinematics import com_velocity_along_base
-from biped_com_ros.core.constants import GRAVITY
+from biped_com_ros.core.constants import GRAVITY, NEVER_NS
 from biped_com_ros.core.errors import check_positive
 from biped_com_ros.core.geometry.pose import Array, cross, Pose
 from biped_com_ros.core.geometry.wrench import skew
@@ -214,6 +214,13 @@ class FusedComEstimator:
         Force on the robot other than at its feet, in the world, (3,), N.
     is_started
         Whether there is an estimate.
+    uses_wrenches
+        Whether the feet have sensors that measure whole wrenches.
+    unexplained, changes
+        Number of rows so far that fit neither hypothesis, and of changes of the load that several
+        such rows in turn show. What is put down fits the one of no load, and is none of them.
+    unexplained_ns
+        Stamp of the last of these rows; :data:`NEVER_NS` without any.
 
     """
 
@@ -225,8 +232,10 @@ class FusedComEstimator:
         self._pin.gravity = pin.Motion.Zero()
         self._data = pin.Data(self._pin)
         self._motion = _Motion(model, self.settings.gravity)
-        #: The wrenches of virtual feet come from the balance itself: they tell nothing of it.
-        self._is_measured = not any(foot.is_virtual for foot in model.config.feet.values())
+        #: Wrenches of virtual feet come from the balance itself, and vertical forces alone do not
+        #: balance.
+        self.uses_wrenches = not model.config.feet_with_force_z and not any(
+            foot.is_virtual for foot in model.config.feet.values())
         self._sensors = sensors_in_soles(model)
         self._set_bodies(carrier or trunk(model))
         self._prior = self._prior_covariance(carrier or trunk(model))
@@ -250,8 +259,8 @@ class FusedComEstimator:
         self._weighed = np.repeat([weighed for _, weighed in groups] + [True], 4)
         self._columns = (10 * (self._joints[:, np.newaxis] - 1) + np.arange(4)).ravel()
         self._first_sensor = 4 * len(self._joints)
-        #: Which numbers are estimated: those of sensors that multiply noisy readings would explain
-        #: the noise itself. Their covariance with the others is kept (Schmidt-Kalman).
+        #: Which numbers are estimated. The covariance of the others, cross-talk and orientation,
+        #: with these is kept (Schmidt-Kalman).
         self._is_estimated = np.concatenate((
             np.ones(self._first_sensor), np.tile(_ESTIMATED, len(self._sensors)),
             (1.0,)))[:, np.newaxis]
@@ -305,11 +314,13 @@ class FusedComEstimator:
         self._x, self._P = np.zeros((2, n)), np.array((self._prior, self._prior))
         self._P[1][self._load, self._load] = self._load_prior
         self._log_odds = math.log(_LOADED / (1.0 - _LOADED))
-        self._changes, self._learnt = 0, [0, 0]
+        self._in_turn, self._learnt = 0, [0, 0]
         self._variances: list[Array | None] = [None, None]
         self._rests: deque[tuple[Array, Array]] = deque(maxlen=3)
         self._noise = 0.0
-        self._idle, self._moves = 0.0, False
+        self._idle, self._is_idle, self._moves = 0.0, False, False
+        self.unexplained = self.changes = 0
+        self.unexplained_ns = NEVER_NS
         self.is_started, self._mass = False, float(self._model.mass)
         self._restart()
 
@@ -350,18 +361,15 @@ class FusedComEstimator:
         self._located, is_first, self.is_started = located, not self.is_started, True
         if is_first:
             self._update_output()
-        if located.wrenches is None or twist is None or not self._is_measured:
-            self._restart()
-            self._idle += dt if 0.0 < dt < _GAP else _MEAN
-            if self._idle >= _MEAN:
-                self._idle = 0.0
-                self._update_output()
+        if located.wrenches is None or twist is None or not self.uses_wrenches:
+            self._go_idle(dt)
             self._now = self._by_kinematics()
             return
-        self._now = self._by_kinematics()
+        self._is_idle, self._now = False, self._by_kinematics()
         dt += self._short
-        if 0.0 < dt < _SHORTEST:  # stamps of arrival come in bunches
+        if 0.0 <= dt < _SHORTEST and not located.restarted:  # stamps of arrival come in bunches
             self._short = dt
+            self._now = self._now[0], self._velocity(self._now[1])
             return
         self._short = 0.0
         if not 0.0 < dt < _GAP or located.restarted:
@@ -376,6 +384,21 @@ class FusedComEstimator:
             self._middle = state
         if self._mean_time >= _MEAN - 1e-6:
             self._end_mean(len(wrenches))
+
+    def _go_idle(self, dt: float) -> None:
+        """Go on without a balance; the posture may change."""
+        if not self._is_idle:
+            self._restart()
+        self._is_idle, self._idle = True, self._idle + (dt if 0.0 < dt < _GAP else _MEAN)
+        if self._idle >= _MEAN:
+            self._idle = 0.0
+            self._update_output()
+
+    def _velocity(self, by_kinematics: Array) -> Array:
+        """Return the velocity of now; that by kinematics before there is another."""
+        if self._late is None:
+            return by_kinematics
+        return self._late + self.settings.wrench_delay * self._accelerated
 
     def _add(self, dt: float, state: RobotState, wrenches: Array) -> Array:
         """Add an instant, and the motion of its wrenches; return their force in the world, N."""
@@ -425,7 +448,7 @@ class FusedComEstimator:
             self._noise += min(dt / _NOISE_MEMORY, 1.0) * (bend.dot(bend) / 18.0 - self._noise)
         share = dt / max(math.sqrt(self._noise * dt / _UNKNOWN), dt)
         self._late = late + share * error
-        self._now = position, self._late + delay * acceleration
+        self._now = position, self._velocity(velocity)
 
     def _of_model(self, time: float) -> Array:
         """Return wrench and proper acceleration of the model at a time, s, interpolated, (9,)."""
@@ -534,12 +557,14 @@ class FusedComEstimator:
         innovations = [self._innovation(k, y, H, S) for k in range(2)]
         if not push and min([nis for nis, *_ in innovations]) > _CHANGED:
             # Something was taken up, or this is an outlier: the next rows tell.
-            self._changes += 1
-            if self._changes < _SURE_CHANGES:
+            self.unexplained, self._in_turn = self.unexplained + 1, self._in_turn + 1
+            self.unexplained_ns = self._located.stamp_ns
+            if self._in_turn < _SURE_CHANGES:
                 return
+            self.changes += 1
             self._open_load()
             innovations = [self._innovation(k, y, H, S) for k in range(2)]
-        self._changes = 0
+        self._in_turn = 0
         for k, (nis, _, innovation, gain, PHt, total) in enumerate(innovations):
             if push or nis < _CHANGED:  # else its constants would take what it cannot explain
                 change = gain.dot(PHt.T)
@@ -580,11 +605,6 @@ class FusedComEstimator:
             P[self._load] = P[:, self._load] = 0.0
         self._P[1][self._load, self._load] = self._load_prior
         self._x[0][self._load], self._log_odds = 0.0, 0.0
-
-    @property
-    def uses_wrenches(self) -> bool:
-        """Whether the feet have sensors, not wrenches that come from the model itself."""
-        return self._is_measured
 
     @property
     def load_probability(self) -> float:

@@ -113,16 +113,13 @@ class FusedComOutput:
         if not self.estimate.is_credible:
             self._node.get_logger().error(
                 'the fused CoM or its mass became implausible: the filter is restarted; check the '
-                'masses of the URDF and the units of the inputs')
+                'masses of the URDF and the units of the inputs', throttle_duration_sec=5.0)
             self.restart()
         elif located.twist is not None:
             self._publish(located.stamp_ns)
 
     def _without_payload(self, located: LocatedState) -> LocatedState:
         """Update the payload, and subtract its weight from the foot wrenches."""
-        if self._node.model.config.feet_with_force_z and located.wrenches is not None:
-            located = copy(located)  # other callbacks get the same object
-            located.wrenches = None  # where the forces act is not measured
         payload, state, wrenches = self._payload, located.state, located.wrenches
         payload.update(located.stamp_ns)
         self._load = payload.motion(state)
@@ -171,7 +168,11 @@ class FusedComOutput:
         values = {'estimated mass [kg]': estimate.mass,
                   'bias of the model [m]': ', '.join(f'{b:.4f}' for b in estimate.bias),
                   'probability of a load': estimate.load_probability,
+                  'changes of the load': estimate.changes,
+                  'readings that fit no load': estimate.unexplained,
                   'standard deviation [m]': float(np.sqrt(np.trace(estimate.com_covariance)))}
+        if estimate.unexplained and last is not None:
+            values['last of these [s ago]'] = 1e-9 * (last.stamp_ns - estimate.unexplained_ns)
         if not instants:
             missing = _stale(*(source for source in inputs.inputs.values() if source.required))
             return WARN, f'stopped: {missing or _UNMATCHED}', values

@@ -113,11 +113,13 @@ def test_three_kilograms_taken_up_and_put_down_are_found_within_three_seconds():
     model = RobotModel.load('talos')
     estimator = FusedComEstimator(model)
     follow(estimator, still(model, 4.0))
-    assert abs(estimator.mass - model.mass) < 1.0
-    follow(estimator, still(model, 3.0, lambda t: 9.0, since=4.0))
-    assert estimator.mass - model.mass == pytest.approx(9.0, abs=2.0)
+    assert abs(estimator.mass - model.mass) < 1.0 and estimator.unexplained == 0
+    follow(estimator, still(model, 3.0, lambda t: 3.0, since=4.0))
+    assert estimator.mass - model.mass == pytest.approx(3.0, abs=0.5)
+    assert estimator.changes == 1 and estimator.unexplained >= 3
+    assert 4e9 < estimator.unexplained_ns < 7e9
     follow(estimator, still(model, 3.0, since=7.0))
-    assert abs(estimator.mass - model.mass) < 2.0
+    assert abs(estimator.mass - model.mass) < 1.0
 
 
 @pytest.mark.thorough
