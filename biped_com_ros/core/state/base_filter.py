@@ -226,6 +226,8 @@ class BaseFilter:
             [float(np.ptp(foot.polygon, axis=0).max()) for foot in model.config.feet.values()],
             float(np.linalg.norm(self.soles_of(model.state(model.usual_posture())), axis=1).max()))
         self.external = ExternalOdometry(_external(settings))
+        self._other_heights = 0
+        self._other_height_ns: int | None = None
         self.reset()
 
     def use(self, settings: FilterSettings) -> None:
@@ -246,7 +248,9 @@ class BaseFilter:
             if bool(problem) == self._suspected.get(part, False):
                 if problem:
                     self._problems[part] = problem
-                elif self._problems.get(part):
+                elif len(self._problems) > 1:
+                    self._problems.pop(part, None)
+                elif part in self._problems:
                     self._is_mended = True  # of this instant nothing is right yet
             self._suspected[part] = bool(problem)
 
@@ -360,18 +364,25 @@ class BaseFilter:
         if self._gyro_bias.rejected:
             return (f'at rest the gyroscope has measured another bias '
                     f'{self._gyro_bias.rejected} times in turn: the robot turns with its feet, or '
-                    'the bias jumped, which is believed after 5 s')
+                    'the bias jumped; it is used after 5 s')
         return ''
 
     @property
     def figures(self) -> dict[str, float]:
         """Return what a user may want to know, with units, by name."""
         gyro, accelerometer = np.linalg.norm(self.filter.biases, axis=1).tolist()
-        return {'slides': float(self.slides.count),
-                'innovations (1 is right)': self.legs.consistency,
-                'stamps uneven by [s]': self.slides.unevenness,
-                'noise of the legs [m sqrt(s)]': max(self.legs.deviations),
-                'gyroscope bias [rad/s]': gyro, 'accelerometer bias [m/s2]': accelerometer}
+        figures = {'slides': float(self.slides.count),
+                   'steps onto another height': float(self._other_heights),
+                   'IMU samples that waited too long': float(self._readings.dropped)}
+        for name, ns in (('last slide [s ago]', self.slides.last_ns),
+                         ('last step onto another height [s ago]', self._other_height_ns)):
+            if ns is not None and self._time_ns is not None:
+                figures[name] = 1e-9 * (self._time_ns - ns)
+        return {
+            **figures, 'innovations (1 is right)': self.legs.consistency,
+            'stamps uneven by [s]': self.slides.unevenness,
+            'noise of the legs [m sqrt(s)]': max(self.legs.deviations),
+            'gyroscope bias [rad/s]': gyro, 'accelerometer bias [m/s2]': accelerometer}
 
     @property
     def is_started(self) -> bool:
@@ -528,23 +539,26 @@ class BaseFilter:
         if H is None:
             H = self._jacobians[feet] = self.filter.anchor_jacobian(feet)
         innovation = (points - self.filter.anchors + self.filter.position)[list(feet)]
-        predicted = np.diag(self.filter.predicted(H)).reshape(-1, 3).sum(axis=1).tolist()
-        variances = [self.legs.variance(foot, error, trace, elapsed)
-                     for foot, error, trace in zip(feet, innovation, predicted)]
+        variances = [
+            self.legs.variance(foot, error, self.filter.anchor_variance(foot), elapsed)
+            for foot, error in zip(feet, innovation)]
         self.filter.update(H, innovation.reshape(-1), np.repeat(variances, 3))
 
     def _measure_height(self, foot: int) -> None:
         """Update with the height of the floor, where it is level, once per step."""
         deviation = self._settings.floor_deviation
-        if deviation:
-            self.filter.update(self.filter.height_jacobian(foot), self.filter.anchors[foot, 2:],
-                               deviation ** 2, _FLOOR_GATE)
+        if deviation and not self.filter.update(
+                self.filter.height_jacobian(foot), self.filter.anchors[foot, 2:],
+                deviation ** 2, _FLOOR_GATE):
+            self._other_heights, self._other_height_ns = self._other_heights + 1, self._time_ns
 
     def _check_imu(self, stamp_ns: int, state: RobotState, in_contact: tuple[bool, ...]) -> None:
         """Compare the IMU with the joints while the robot stands; measure the gyroscope's bias."""
         mean = self._standing.update(
             stamp_ns, self._readings.values, state.placements_in_base(self._frames),
             all(in_contact))
+        if not all(in_contact):
+            self._gyro_bias.interrupt()
         if mean is None:
             return
         oriented = self._orientation()

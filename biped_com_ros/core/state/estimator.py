@@ -287,13 +287,14 @@ class StateEstimator:
             if contacts is not None:
                 contacts.reset()
         self._last_ns = stamp_ns
+        loads = None
         if contacts is not None:
             in_contact = contacts.at(stamp_ns)
+            loads = None if in_contact is None else contacts.loads
             if contacts.revised_ns is not None:
                 self.base.revise(contacts.revised_ns, contacts.at)
                 contacts.revised_ns = None
-        return self.base.locate(stamp_ns, state, in_contact,
-                                loads=None if contacts is None else contacts.loads)
+        return self.base.locate(stamp_ns, state, in_contact, loads=loads)
 
     def _complete(self, source: int, stamp_ns: int, sample: Any) -> Sequence[LocatedState]:
         """Add a sample and locate the instants that are complete with it."""

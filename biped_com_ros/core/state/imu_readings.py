@@ -46,6 +46,8 @@ class ImuReadings:
     gyro_variance
         Of the noise of each sample of the gyroscope, rad^2/s^2, by what differs from a straight
         line through its neighbours.
+    dropped
+        Number of samples so far that waited for too long.
 
     """
 
@@ -55,7 +57,7 @@ class ImuReadings:
         self.values, self.orientation = np.zeros(6), np.zeros(4)
         self._sample: tuple[int, Array] | None = None
         self._unknown, self._turn = (0.0, 0.0), np.zeros(3)
-        self.gyro_variance = 0.0
+        self.gyro_variance, self.dropped = 0.0, 0
 
     def add(self, stamp_ns: int, values: Array, orientation: Array) -> None:
         """Take a sample (6,), quaternion (4,) and stamp, ns; a repeated stamp is ignored."""
@@ -67,6 +69,7 @@ class ImuReadings:
         waiting.append((stamp_ns, values, orientation))
         while waiting[0][0] < stamp_ns - _LONGEST_WAIT_NS:
             waiting.popleft()
+            self.dropped += 1
 
     @property
     def latest(self) -> Array:

@@ -310,10 +310,10 @@ class InvariantFilter:
 
     # -- measurements
 
-    def predicted(self, H: Array) -> Array:
-        """Return the covariance (k, k) of an innovation without the noise of its measurement."""
-        covariance: Array = H.dot(self.covariance).dot(H.T)
-        return covariance
+    def anchor_variance(self, foot: int) -> float:
+        """Return the variance of an anchor from the IMU, the trace over three axes, m^2."""
+        P, rows = self.covariance, self.anchor_rows(foot)
+        return float(np.trace(P[POSITION, POSITION] + P[rows, rows] - 2.0 * P[POSITION, rows]))
 
     def update(self, H: Array, innovation: Array, variance: float | Array,
                gate: float = np.inf) -> bool:

@@ -162,6 +162,10 @@ class GyroBias:
         self._before: Array | None = None
         self.rejected = 0
 
+    def interrupt(self) -> None:
+        """Begin anew: the robot does not stand on all feet."""
+        self._before, self.rejected = None, 0
+
     def measure(self, mean: StandingMean, bias: Array, deviation: float) -> Array | None:
         """
         Return a measured bias (3,), rad/s, or None where it may be something else.

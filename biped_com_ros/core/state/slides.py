@@ -55,14 +55,15 @@ class SlideDetector:
 
     Attributes
     ----------
-    count
-        Number of slides so far.
+    count, last_ns
+        Number of slides so far, and the time at which the last one was found, ns; None without.
 
     """
 
     def __init__(self, lengths: Sequence[float], legs: float) -> None:
         self._least = [max(_LEAST_SHARE * length, _OF_LEG * legs) for length in lengths]
         self._period, self._measured, self.count = 0.0, 0.0, 0
+        self.last_ns: int | None = None
         self._recent: deque[int] = deque(maxlen=_FREQUENT * len(lengths))
         self.reset()
 
@@ -130,7 +131,7 @@ class SlideDetector:
                         _SURE * speed_deviation * 1e-9 * (stamp_ns - since_ns)) + blur
             if shares[foot] > _LEAST_LOAD and math.hypot(moved[0], moved[1]) > limit:
                 if stamp_ns > self._until_ns[foot]:
-                    self.count += 1
+                    self.count, self.last_ns = self.count + 1, stamp_ns
                     self._recent.append(stamp_ns)
                 self._until_ns[foot] = stamp_ns + _HOLD_NS
             slides.append(stamp_ns <= self._until_ns[foot])

@@ -352,6 +352,18 @@ def test_an_accelerometer_that_was_wrong_leaves_nothing_behind():
     assert estimate.base.problem == ''
 
 
+def test_what_is_not_used_is_counted_and_has_an_age():
+    """A floor of another height after a step, and a foot that slides."""
+    motion = SwayingMotion(4)
+    found, _ = steps(motion, count=2)
+    estimate = estimator(motion.model, FilterSettings(floor_deviation=1e-4))
+    feed(estimate, found)
+    figures = estimate.base.figures
+    assert figures['steps onto another height'] == 1.0
+    assert 0.0 < figures['last step onto another height [s ago]'] < 0.4
+    assert figures['slides'] == 0.0 and 'last slide [s ago]' not in figures
+
+
 def test_a_slow_turn_on_both_feet_does_not_spoil_the_heading():
     """By 0.1 rad/s for two seconds, which neither joints nor accelerometer show."""
     motion, found = standing(5.0)

@@ -45,3 +45,25 @@ def test_a_clock_that_is_set_back_begins_anew():
     assert readings.advance(1000 * MS) == []
     (mean, dt, _), = readings.advance(1010 * MS)
     assert mean.tolist() == [2.0] * 6 and dt == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize('ms', [2, 10])
+def test_what_happens_between_two_samples_is_as_uncertain_as_they_differ(ms):
+    """A ninth of the squared difference for as long as it takes; nothing where none differs."""
+    readings, rest = ImuReadings(), np.array((0.0, 0.0, 0.1, 0.0, 0.0, 9.8))
+    found = []
+    for k, change in enumerate((0.0, 0.0, 1.0, 1.0)):
+        readings.add(k * ms * MS, rest + change * np.array((0.3, 0.0, 0.4, 0.0, 6.0, 8.0)), LEVEL)
+        found += readings.advance(k * ms * MS)
+    dt = 1e-3 * ms
+    assert [dt for _, dt, _ in found] == pytest.approx([dt] * 3)
+    assert [unknown for *_, unknown in found] == [
+        (0.0, 0.0), pytest.approx((0.25 * dt / 9.0, 100.0 * dt / 9.0)), (0.0, 0.0)]
+
+
+def test_samples_that_wait_for_more_than_two_seconds_are_dropped_and_counted():
+    readings = ImuReadings()
+    for k in range(300):
+        readings.add(10 * k * MS, np.full(6, float(k)), LEVEL)
+    assert readings.dropped == 99 and readings.latest[0] == 299.0
+    assert readings.advance(3000 * MS)[0][0][0] >= 99.0

@@ -87,3 +87,11 @@ def test_what_joints_turn_is_no_bias():
     assert gate.measure(turning, NOTHING, 0.02)[2] == pytest.approx(0.003)
     moving = mean(9.81 * UP, turn=(0.0, 0.0, 0.1), gyro=(0.0, 0.0, 0.2))
     assert gate.measure(moving, NOTHING, 0.02) is None
+
+
+def test_windows_with_steps_between_do_not_agree():
+    gate = GyroBias()
+    assert bias_after((0.05,) * 3, gate=gate) == [None] * 3 and gate.rejected == 2
+    gate.interrupt()
+    assert gate.rejected == 0
+    assert bias_after((0.0,), gate=gate) == [None]  # the first of two
