@@ -290,6 +290,7 @@ class StabilityMonitor:
     def __init__(self, model: RobotModel, settings: MonitorSettings,
                  polygons: Sequence[Sequence[Point]] | None = None) -> None:
         self.model, self.settings = model, settings
+        self._measures_whole = not model.config.feet_with_force_z
         self._least_force = settings.min_share * model.mass * settings.gravity
         self.payload: CarriedPayload | None = None
         self._load: LoadMotion | None = None
@@ -366,7 +367,7 @@ class StabilityMonitor:
 
     def _whole_wrenches(self, located: LocatedState) -> Sequence[Sequence[float]] | None:
         """Return the wrenches of the feet; None if of one the vertical force alone is measured."""
-        return None if self.model.config.feet_with_force_z else located.wrenches
+        return located.wrenches if self._measures_whole else None
 
     def _with_all_hands(self, located: LocatedState) -> LocatedState:
         """Complete the wrenches of hands of which a message is late or lost."""

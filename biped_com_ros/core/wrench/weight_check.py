@@ -163,10 +163,10 @@ class WeightCheck:
         """Describe forces that are a known share of the weight, or a CoP that is metres away."""
         for unit, newtons in FORCE_UNITS.items() if self._sensors_of else ():
             if abs(total * newtons / self.body_weight - 1.0) < NEAR:
-                sensors = [sensor for names in self._sensors_of.values() for sensor in names]
+                every = [sensor for names in self._sensors_of.values() for sensor in names]
                 return (f'the feet carry {total:.1f} N, the model weighs {self.body_weight:.1f} '
                         f'N: if the robot stands freely, the sensors measure in {unit}; set '
-                        f'{_parameters(sensors)} to {newtons:g}')
+                        f'{_parameters(every)} to {newtons:g}')
         for (foot, sensors), (_, _, fz, mx, my, _) in zip(self._sensors_of.items(), wrenches):
             moment = float(np.hypot(mx, my))
             if fz > _LOADED * max(total, 0.2 * self.body_weight) and moment > LONGEST_SOLE * fz:

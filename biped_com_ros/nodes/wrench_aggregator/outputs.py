@@ -107,8 +107,6 @@ class FootOutput:
         self._cop = point_publisher(node, f'~/{foot.name}/cop', frame_id)
         self._contact = bool_publisher(node, f'~/{foot.name}/contact', qos=LATCHED)
         self._contact_repeater = Repeater()
-        #: Added to the wrench: what is not measured is NaN, as in ros2_control, and never zero.
-        self._gaps = np.where(FORCE_Z, 0.0, np.nan) if foot.has_force_z_only else 0.0
 
     def publish(self, stamp_ns: int, min_force: float, contact_period_ns: int) -> None:
         """
@@ -118,7 +116,10 @@ class FootOutput:
         none of a foot of which the vertical force alone is measured.
         """
         foot = self._foot
-        self._wrench.publish_value(foot.wrench + self._gaps, stamp_ns)
+        wrench = foot.wrench
+        if foot.has_force_z_only:  # what is not measured is NaN, as in ros2_control, never zero
+            wrench = np.where(FORCE_Z, wrench, np.nan)
+        self._wrench.publish_value(wrench, stamp_ns)
         in_contact = foot.in_contact
         if in_contact and self._cop.has_subscribers and not foot.has_force_z_only:
             point = centre_of_pressure(foot.wrench_values, minimum_force=max(
