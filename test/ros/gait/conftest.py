@@ -25,17 +25,25 @@ def model():
 
 @pytest.fixture
 def make(model):
-    """Return a function that makes a rig with other parameters, whose robot stands."""
+    """
+    Return a function that makes a rig with other parameters, whose robot stands.
+
+    It takes the place of the one before: each publishes a time of its own on ``/clock``.
+    """
     rigs = []
 
+    def close():
+        while rigs:
+            rigs.pop().close()
+
     def make_rig(kind=GaitRig, **parameters):
+        close()
         rigs.append(kind(model, **parameters))
         rigs[-1].stand()
         return rigs[-1]
 
     yield make_rig
-    for rig in rigs:
-        rig.close()
+    close()
 
 
 @pytest.fixture

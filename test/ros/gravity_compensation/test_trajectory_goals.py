@@ -140,7 +140,8 @@ def test_a_goal_that_goes_past_the_node_is_cancelled_and_never_succeeds(robot, f
     robot.reports('was cancelled', 'gravity_compensation/follow_joint_trajectory')
     robot.until(robot.is_balanced, 'efforts')
     full = robot.expected().efforts[robot.index]
-    np.testing.assert_allclose(robot.controller.efforts, full, atol=0.02)
+    robot.until(lambda: np.allclose(robot.controller.efforts, full, atol=0.02),
+                'efforts of the controller, which interpolates')
     # The goal has no efforts, so there was a gap; beside it they were never others than before.
     efforts = np.array([tau for _, _, tau in robot.controller.history])
     assert not efforts.any(axis=1).all()

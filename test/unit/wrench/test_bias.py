@@ -171,6 +171,8 @@ def drifting(t):
 def warming(t):
     """Return the bias of a sensor that warms up in a minute: it drifts four times as fast."""
     return 4.0 * DRIFT * 60.0 * (1.0 - np.exp(-t / 60.0))
+
+
 UP = np.array((0.0, 0.0, 1.0, 0.0, 0.0, 0.0))
 
 
