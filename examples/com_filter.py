@@ -183,10 +183,11 @@ class Rig:
                  sensors: SensorOptions | None = None, robot: str = 'biped',
                  errors: Mapping[str, LinkError] | None = None, carrier: str = '',
                  seed: int = 0, dt: float = 0.002, world: str = 'load',
-                 instruments: Mapping[str, float] | None = None, tendons: bool = False) -> None:
+                 instruments: Mapping[str, float] | None = None, tendons: bool = False,
+                 left: float = 1.0) -> None:
         self.model = model = RobotModel.load(robot)
         loaded = carrier or trunk(model)
-        wrong = {'com_sigma': 0.005, 'mass_sigma': 0.08}
+        wrong = {'com_sigma': 0.005 * left, 'mass_sigma': 0.08 * left}
         if world == 'load':
             wrong = {'errors': hidden_load(seed, model, loaded) if errors is None else errors}
         self.plant = Plant(

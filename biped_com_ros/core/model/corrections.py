@@ -23,6 +23,8 @@ where a reading enters the package:
   their torque constants;
 - wrenches: ``true = correction @ (scale * measured - bias)``, in the sensor's frame in the URDF;
 - IMUs: ``R_true = R_measured exp(tilt)``.
+
+What is left of the errors then is what the calibration could not know: ``deviations``.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
 import numpy as np
 
 Row6 = tuple[float, float, float, float, float, float]
@@ -49,6 +51,10 @@ _GAINS = 0.5, 2.0
 _CROSS = 0.5  # of forces on forces, and of moments on moments
 _LEVER = 0.2  # m, of forces on moments: the shift of a frame
 _INVERSE_LEVER = 10.0  # 1/m, of moments on forces
+LARGEST_DEVIATIONS = {
+    'link_mass': 1.0, 'link_com': 0.5, 'sensor_gain': 0.5, 'sensor_crosstalk': 0.5,
+    'sensor_rotation': 0.5, 'sensor_frame': 0.2}
+"""What `InstrumentCorrections.deviations` may hold, and at most."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +99,10 @@ class InstrumentCorrections:
     tilts
         By link of the IMU: rotation vector from the true to the measured direction of gravity,
         along the axes of that link, rad.
+    deviations
+        Standard deviations of what is left, by the names of `FusedComSettings`: ``link_mass``
+        (share), ``link_com`` (m), and of all foot sensors together ``sensor_gain``,
+        ``sensor_crosstalk`` (shares), ``sensor_rotation`` (rad) and ``sensor_frame`` (m).
 
     """
 
@@ -101,6 +111,7 @@ class InstrumentCorrections:
     torque_offsets: Mapping[str, float] = field(default_factory=dict)
     wrench_sensors: Mapping[str, SensorCorrection] = field(default_factory=dict)
     tilts: Mapping[str, Tilt] = field(default_factory=dict)
+    deviations: Mapping[str, float] = field(default_factory=dict)
 
     def sensor(self, name: str) -> SensorCorrection:
         """Return the correction of a wrench sensor; of a perfect one if none is known."""
@@ -122,7 +133,8 @@ class InstrumentCorrections:
         plain = {'joint_offsets': dict(self.joint_offsets),
                  'torque_gains': dict(self.torque_gains),
                  'torque_offsets': dict(self.torque_offsets), 'wrench_sensors': sensors,
-                 'tilts': {link: list(tilt) for link, tilt in self.tilts.items()}}
+                 'tilts': {link: list(tilt) for link, tilt in self.tilts.items()},
+                 'deviations': dict(self.deviations)}
         return {key: value for key, value in plain.items() if value}
 
 
@@ -158,6 +170,17 @@ def check_corrections(corrections: InstrumentCorrections) -> None:
                 'of mounting; correct the frame in the URDF')
     for name, sensor in corrections.wrench_sensors.items():
         _check_sensor(f'instruments.wrench_sensors.{name}', sensor)
+    _check_deviations(corrections.deviations)
+
+
+def _check_deviations(deviations: Mapping[str, float]) -> None:
+    for name, deviation in deviations.items():
+        if name not in LARGEST_DEVIATIONS:
+            raise UnknownNameError('deviation', name, LARGEST_DEVIATIONS, 'instruments.deviations')
+        if not 0.0 <= deviation <= LARGEST_DEVIATIONS[name]:
+            raise ConfigurationError(
+                f'instruments.deviations.{name} is {deviation:g}: valid are 0 to '
+                f'{LARGEST_DEVIATIONS[name]:g} (shares, m, rad)')
 
 
 def _check_sensor(where: str, sensor: SensorCorrection) -> None:

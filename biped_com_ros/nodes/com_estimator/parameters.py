@@ -41,11 +41,12 @@ class FusionParameters:
         0.006, 'Standard deviation of the first moment of a load about the centre of mass of its '
         "link, over the robot's mass", 'm', 0.0, 1.0)
     fusion_link_mass: float = parameter(
-        0.08, 'Standard deviation of the mass of each link of the URDF, as a share of it; with a '
-        'calibrated URDF that of its report', '', 0.0, 1.0)
+        0.08, 'Standard deviation of the mass of each link of the URDF, as a share of it; a '
+        'smaller one in the deviations of the robot file, which a calibration writes, is used '
+        'instead', '', 0.0, 1.0)
     fusion_link_com: float = parameter(
-        0.005, 'Standard deviation of the centre of mass of each link of the URDF, per axis', 'm',
-        0.0, 1.0)
+        0.005, 'Standard deviation of the centre of mass of each link of the URDF, per axis; the '
+        'same holds for it and for those of sensors', 'm', 0.0, 1.0)
     fusion_sensor_bias: float = parameter(
         0.005, 'Standard deviation of the bias of each foot sensor, as a share of the weight '
         '(moments: over 0.03 m)', '', 0.0, 0.5)

@@ -61,6 +61,22 @@ def test_it_is_no_worse_than_the_urdf_where_sensors_are_wrong_too(world, level, 
     assert np.mean([run.covered()[:3] for run in runs], axis=0).min() > 0.88
 
 
+def test_links_that_were_calibrated_are_doubted_less(tmp_path):
+    """Sensors are as wrong as before, links a tenth: it is no reason to doubt these."""
+    robot = tmp_path / 'calibrated.yaml'
+    robot.write_text('extends: biped\nname: calibrated\n'
+                     'instruments: {deviations: {link_mass: 0.008, link_com: 5.0e-4}}\n')
+    rms = {name: [] for name in ('kinematic', 'biped', str(robot))}
+    for seed in range(2):
+        for name in ('biped', str(robot)):
+            found = ran('real', robot=name, seed=seed, left=0.1)
+            rms[name].append(found.rms('fused', C))
+        rms['kinematic'].append(found.rms('kinematic', C))
+        assert found.covered()[:3].min() > 0.88
+    by_urdf, doubted, kept = (math.sqrt(np.mean(np.square(each))) for each in rms.values())
+    assert kept < 0.6 * doubted and kept < by_urdf + 3e-4
+
+
 def test_the_velocity_is_better_than_by_kinematics_alone():
     found = ran('real')
     assert found.rms('fused', V) < 0.6 * found.rms('kinematic', V) and found.rms('fused', V) < 3e-3

@@ -22,7 +22,8 @@ from biped_com_ros.core.identification.equations.first_moments import StaticsReg
 from biped_com_ros.core.identification.equations.instruments import InstrumentErrors
 from biped_com_ros.core.identification.estimation.estimator import Estimator
 from biped_com_ros.core.identification.output.robot_yaml import (
-    calibrated_robot_yaml, corrections_after, errors_of, write_calibrated_robot)
+    calibrated_robot_yaml, corrections_after, deviations_after, errors_of,
+    write_calibrated_robot)
 from biped_com_ros.core.model.config import (
     load_robot_config, robot_config_from_mapping, robot_file, robot_names)
 from biped_com_ros.core.model.corrections import InstrumentCorrections, SensorCorrection
@@ -32,7 +33,7 @@ from biped_com_ros.core.wrench.correction import ReadingCorrection
 import numpy as np
 import pytest
 from scipy.linalg import expm, logm
-from support.statics_data import total_com, TrueRobot
+from support.statics_data import NOISE, total_com, TrueRobot
 
 
 def skew(v):
@@ -142,6 +143,33 @@ def test_the_bias_of_a_tare_is_included(model):
     for i, name in enumerate(model.config.wrench_sensors):
         assert found.sensor(name).bias == pytest.approx(
             (tare[i] + errors.wrench_biases[i]).tolist(), abs=1e-6)
+
+
+def test_what_a_calibration_leaves_unknown(tmp_path):
+    """Links as uncertain as the file says move the CoM by what the calibration states for it."""
+    true, rng = TrueRobot('sabian', seed=3), np.random.default_rng(6)
+    model = true.model
+    found = Estimator(model, NOISE).solve(true.captures(25))
+    (tmp_path / 'calibrated.urdf').write_text(model.urdf)
+    path = write_calibrated_robot(tmp_path, 'sabian', model, errors_of(found, model),
+                                  deviations=deviations_after(found, model))
+    known = RobotModel.load(str(path)).config.instruments.deviations
+    state = model.state(model.usual_posture())
+    links = state.placements_in_base(model.frames(model.link_names))
+    masses, coms = found.parameters[:, 0], []
+    middles = np.array([link[:3] @ (moment / max(mass, 1e-9)) + link[3] for link, (
+        mass, *moment) in zip(links, found.parameters)])
+    for _ in range(3000):
+        drawn = masses * (1.0 + known['link_mass'] * rng.standard_normal(len(masses)))
+        at = middles + known['link_com'] * rng.standard_normal(middles.shape)
+        coms.append(drawn @ at / drawn.sum())
+    stated = found.com_std(StaticsRegressor(model), model.usual_posture())
+    assert np.linalg.norm(np.std(coms, axis=0)) == pytest.approx(np.linalg.norm(stated), rel=0.05)
+    assert 0.0 < known['link_com'] < 0.003  # of 10 mm before
+    for name, before in (
+            ('sensor_gain', NOISE.wrench_gain), ('sensor_crosstalk', NOISE.cross_talk),
+            ('sensor_rotation', NOISE.sensor_turn), ('sensor_frame', NOISE.sensor_shift)):
+        assert 0.1 * before < known[name] < before
 
 
 @pytest.mark.parametrize('name', robot_names())

@@ -32,7 +32,8 @@ from biped_com_ros.core.files import read_bytes, read_text, write_atomically
 from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.identification.estimation.estimates import Identification
 from biped_com_ros.core.identification.output.results import calibrated_urdf
-from biped_com_ros.core.identification.output.robot_yaml import errors_of, write_calibrated_robot
+from biped_com_ros.core.identification.output.robot_yaml import (
+    deviations_after, errors_of, write_calibrated_robot)
 from biped_com_ros.core.identification.output.urdf_inertials import consistent_inertia, tag_at
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.urdf import numbers, parse_urdf, rpy_and_xyz_of
@@ -84,7 +85,8 @@ def write_exports(directory: Path, model: RobotModel, found: Identification, *, 
     write_atomically(paths['inertials'], inertials_yaml(found, urdf))
     if robot:
         paths['robot'] = write_calibrated_robot(
-            directory, robot, model, errors_of(found, model), biases)
+            directory, robot, model, errors_of(found, model), biases,
+            deviations_after(found, model))
     if mjcf is not None:
         paths['mjcf'] = directory / f'calibrated_{mjcf.name}'
         write_atomically(paths['mjcf'], with_mjcf_inertials(_read(mjcf), urdf))
