@@ -32,7 +32,7 @@ $(error ROBOT and CHAPTERS must not contain an apostrophe: rename the file)
 endif
 # Simulated robots publish on the topics of real ones: never on the network, unless asked.
 isolated = $(if $(NETWORK),,--isolated)
-launch = --block-interrupt -- python -m biped_com_ros.launch_runner.launch
+launch = --block-interrupt -- python -m biped_com_ros.launching.run
 
 .DEFAULT_GOAL := help
 .PHONY: help demo torso check test test-all test-thorough test-oldest fuzz fuzz-check docs bench bench-check lint lock setup clean faults faults-check soak mutants
@@ -66,12 +66,12 @@ help:
 
 demo:
 	@$(environment) $(robots) $(launch) $(isolated) \
-		--foreground demo demo.launch.xml $(if $(ROBOT),'robot:=$(ROBOT)') \
+		--foreground demo demo.launch.py $(if $(ROBOT),'robot:=$(ROBOT)') \
 		$(if $(chapters),'chapters:=$(chapters)') $(if $(ONCE),once:=true) $(ARGS)
 
 torso:
 	@$(environment) $(robots) $(launch) $(isolated) \
-		--foreground torso_teleop torso_demo.launch.xml tour:=false keys:=true viewer:=true \
+		--foreground torso_teleop torso_demo.launch.py tour:=false keys:=true viewer:=true \
 		$(if $(ROBOT),'robot:=$(ROBOT)') $(ARGS)
 
 check:
@@ -103,7 +103,7 @@ test-thorough:
 # The launch runner is left out: it uses nothing that has an oldest version.
 test-oldest:
 	@$(environment) --oldest -- python -m pytest -p no:cacheprovider \
-		$(or $(ARGS),$(parallel) --ignore-glob='test/unit/launch_runner/*' test/unit test/oracle)
+		$(or $(ARGS),$(parallel) --ignore-glob='test/unit/launching/*' test/unit test/oracle)
 
 # A failure names the seed and the message; BIPED_COM_FUZZ_SEED=... repeats it.
 fuzz:

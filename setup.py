@@ -31,7 +31,7 @@ NAME = 'biped_com_ros'
 PACKAGE = Path(NAME)
 # Executables that are not nodes: name -> module.
 TOOLS = {'calibrate': 'offline.calibrate', 'check': 'offline.check',
-         'run_launch': 'launch_runner.launch'}
+         'run_launch': 'launching.run'}
 SHARED = ('launch', 'config', 'urdf', 'rviz', 'examples')
 # For pip; with a sourced ROS 2, rosdep installs what package.xml names.
 CORE = ['numpy>=1.26', 'pin>=3.3.1', 'PyYAML', 'rich', 'scipy', 'xacro']

@@ -78,12 +78,12 @@ _LAUNCH = """
     <param name="real_time_factor" value="{pace}" type="float"/>
     <param name="floor_pitch" value="{floor_pitch}" type="float"/>
   </node>
-  <include file="$(find-pkg-share biped_com_ros)/launch/bringup.launch.xml">
+  <include file="$(find-pkg-share biped_com_ros)/launch/bringup.launch.py">
     <arg name="use_sim_time" value="true"/>
     <arg name="gravity" value="active"/>
     <arg name="torso" value="false"/>
   </include>
-  <include file="$(find-pkg-share biped_com_ros)/launch/gait.launch.xml">
+  <include file="$(find-pkg-share biped_com_ros)/launch/gait.launch.py">
     <arg name="use_sim_time" value="true"/>
   </include>
 </launch>
@@ -261,12 +261,12 @@ def walk(pattern: str, seed: int, options: argparse.Namespace) -> SimulatedWalk:
     os.environ.update(ROS_DOMAIN_ID=str(random.randint(1, 100)),
                       ROS_AUTOMATIC_DISCOVERY_RANGE='LOCALHOST')
     with tempfile.TemporaryDirectory() as directory:
-        launch = Path(directory) / 'walking.launch.xml'
+        launch = Path(directory) / 'walking.launch.py'
         launch.write_text(_LAUNCH.format(sigma=MASS_SIGMA, seed=seed, pace=options.pace,
                                          floor_pitch=math.radians(options.slope)))
         log = Path(directory) / 'log'
         process = subprocess.Popen(
-            [sys.executable, '-m', 'biped_com_ros.launch_runner.launch', str(launch)],
+            [sys.executable, '-m', 'biped_com_ros.launching.run', str(launch)],
             start_new_session=True, stdout=log.open('w'), stderr=subprocess.STDOUT)
         rclpy.init()
         recorder = Recorder(RobotModel.load('biped'))

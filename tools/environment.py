@@ -73,7 +73,7 @@ FROM_APT = {
 }
 # Commands of the package that are not nodes, as setup.py installs them: name -> module.
 COMMANDS = {'calibrate': 'biped_com_ros.offline.calibrate',
-            'run_launch': 'biped_com_ros.launch_runner.launch'}
+            'run_launch': 'biped_com_ros.launching.run'}
 # Variables of another environment that must not reach into one made of wheels.
 FOREIGN_VARIABLES = ('PYTHONPATH', 'PYTHONHOME', 'CMAKE_PREFIX_PATH', 'COLCON_PREFIX_PATH',
                      'ROS_DISTRO', '_ROS_WHEELS_BOOTSTRAP_COMPLETE')

@@ -29,35 +29,24 @@ import argparse
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
-import os
 from pathlib import Path
 import sys
-import tempfile
 from xml.sax.saxutils import escape, quoteattr
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / 'test')]  # the tables are read as the tests read them
 
 from biped_com_ros.core.model.config import load_robot_config, RobotConfig  # noqa: E402, I100
-from biped_com_ros.launch_runner.actions import declared_arguments, load, Planner  # noqa: E402
-from biped_com_ros.launch_runner.context import Context  # noqa: E402
-from biped_com_ros.launch_runner.parameters import ParameterFiles  # noqa: E402
+from biped_com_ros.core.model.resources import PACKAGE  # noqa: E402
+from biped_com_ros.launching.files import LAUNCH_FILES, LaunchFile  # noqa: E402
+from biped_com_ros.launching.programs import ForeignLaunchFile, Program  # noqa: E402
 from support.documented_interfaces import documented_interfaces  # noqa: E402
-import yaml  # noqa: E402
 
 VERSION = '0.2.0'
-PREFIX = '/biped_com_ros/'
 #: Arguments that change which processes a launch file starts; it is planned with each of them.
 VARIANTS: tuple[dict[str, str], ...] = (
     {}, {'composed': 'false'}, {'keys': 'true', 'tour': 'false'}, {'simulation': 'true'},
-    {'view': 'true'}, {'gravity': 'active'}, {'respawns': 'true'})
-#: Executables of other packages, which have policies of their own.
-FOREIGN = {'robot_state_publisher': ('robot_state_publisher',), 'rviz2': ('rviz2',),
-           'ros_gz_sim': ('create',), 'ros_gz_bridge': ('parameter_bridge',),
-           'controller_manager': ('spawner',)}
-#: Their launch files that ours include.
-FOREIGN_LAUNCH = {'ros_gz_sim': 'gz_sim.launch.py'}
+    {'view': 'true'}, {'gravity': 'active'}, {'respawn': 'none'})
 #: Robots of launch files for some robots only, unless the given one has what they need.
 OF_UNITREE, UNITREE = 'lowstate', 'g1_as_sold'
 #: Services of every node, and of a lifecycle node.
@@ -97,7 +86,7 @@ class LaunchedProcess:
     nodes
         Their names.
     remappings
-        Pairs of names as the command line gives them.
+        By name, as the launch file gives them.
     kinds
         Executable by name, of nodes that a launch file gives another name.
 
@@ -106,12 +95,12 @@ class LaunchedProcess:
     enclave: str
     namespace: str
     nodes: tuple[str, ...]
-    remappings: list[tuple[str, str]] = field(default_factory=list)
+    remappings: dict[str, str] = field(default_factory=dict)
     kinds: dict[str, str] = field(default_factory=dict)
 
     def remapped(self, name: str, node: str) -> str:
         """Return the name that a node uses for one of its own, both in full."""
-        for source, target in self.remappings:
+        for source, target in self.remappings.items():
             if self._full(source, node) == name:
                 return self._full(target, node)
         return name
@@ -173,67 +162,31 @@ def plain(node: str, base: str) -> Iterator[tuple[str, str]]:
     yield from (('serves', f'{base}/{node}/{service}') for service in PARAMETER_SERVICES)
 
 
-def processes_of(file: Path, robot: str, namespace: str) -> tuple[list[LaunchedProcess], set[str]]:
+def processes_of(file: LaunchFile, robot: str,
+                 namespace: str) -> tuple[list[LaunchedProcess], set[str]]:
     """Return the processes that a launch file can start, and executables of other packages."""
     ours: list[LaunchedProcess] = []
     foreign: set[str] = set()
-    declared = {a.name for a in declared_arguments(load(file), Context(planning_environment()))}
     for variant in VARIANTS:
-        if not variant.keys() <= declared:
+        if not variant.keys() <= set(file.takes):
             continue
         given = {'robot': robot, 'namespace': namespace} | variant
-        with tempfile.TemporaryDirectory() as directory:
-            context = Context({key: value for key, value in given.items() if key in declared},
-                              planning_environment(Path(directory)))
-            context.runs_commands = False
-            (Path(directory) / 'files').mkdir()
-            planner = Planner(context, ParameterFiles(Path(directory) / 'files'))
-            planner.run(load(file))
-            for plan in planner.processes:
-                executable = plan.name.rpartition('-')[0]
-                if any(executable in names for names in FOREIGN.values()):
-                    foreign.add(executable)
-                elif (process := process_of(executable, plan.command)) not in ours:
-                    ours.append(process)
+        for program in file.plan(given):
+            if isinstance(program, ForeignLaunchFile):
+                continue
+            if program.package != PACKAGE:
+                foreign.add(program.executable)
+            elif (process := process_of(program)) not in ours:
+                ours.append(process)
     return ours, foreign
 
 
-def planning_environment(directory: Path | None = None) -> dict[str, str]:
-    """Return variables with which executables of packages that are not installed are found."""
-    if directory is None:
-        return {}
-    for package, names in FOREIGN.items():
-        share, programs = directory / 'share' / package, directory / 'lib' / package
-        share.mkdir(parents=True)
-        programs.mkdir(parents=True)
-        for name in names:
-            (programs / name).touch(mode=0o755)
-    for package, name in FOREIGN_LAUNCH.items():
-        file = directory / 'share' / package / 'launch' / name
-        file.parent.mkdir()
-        file.write_text('<launch><arg name="gz_args" default=""/></launch>')
-    paths = [str(directory), os.environ.get('AMENT_PREFIX_PATH', '')]
-    return {**os.environ, 'AMENT_PREFIX_PATH': os.pathsep.join(filter(None, paths))}
-
-
-def process_of(executable: str, command: Sequence[str]) -> LaunchedProcess:
-    """Read a command line."""
-    process = LaunchedProcess(PREFIX + executable, '/', (executable,))
-    for flag, word in pairwise(command):
-        source, _, target = word.partition(':=')
-        if flag == '--enclave':
-            process.enclave = word
-        elif flag == '-r' and source == '__ns':
-            process.namespace = target
-        elif flag == '-r' and source == '__node':
-            process.nodes, process.kinds = (target,), {target: executable}
-        elif flag == '-r' and not source.startswith('__'):
-            process.remappings.append((source, target))
-        elif flag == '--params-file' and executable == 'suite':
-            document = yaml.safe_load(Path(word).read_text()) or {}
-            nodes = document.get('/**', {}).get('ros__parameters', {}).get('nodes')
-            process.nodes = tuple(nodes) if nodes else process.nodes
-    return process
+def process_of(program: Program) -> LaunchedProcess:
+    """Return the process of a program."""
+    nodes = tuple(program.parameters.get('nodes', (program.name or program.executable,)))
+    kinds = {program.name: program.executable} if program.name else {}
+    return LaunchedProcess(program.enclave, program.namespace or '/', nodes,
+                           dict(program.remappings), kinds)
 
 
 def policy(processes: Sequence[LaunchedProcess], config: RobotConfig, comment: str) -> str:
@@ -275,15 +228,14 @@ def robot_for(name: str, robot: str) -> str:
 def texts(robot: str = 'biped', namespace: str = '') -> dict[str, str]:
     """Return the text of the policy of every launch file, by file name."""
     found = {}
-    for file in sorted((ROOT / 'launch').glob('*.launch.xml')):
-        name = file.name.removesuffix('.launch.xml')
+    for name, file in sorted(LAUNCH_FILES.items()):
         chosen = robot_for(name, robot)
         config = load_robot_config(chosen)
         processes, foreign = processes_of(file, chosen, namespace)
         others = f'; not of {", ".join(sorted(foreign))}' if foreign else ''
         if processes:
             found[f'{name}.policy.xml'] = policy(
-                processes, config, f'Of {file.name} with robot {config.name}{others}; written by '
+                processes, config, f'Of {name}.launch.py with robot {config.name}{others}; written by '
                 'tools/security_policies.py.')
     return found
 

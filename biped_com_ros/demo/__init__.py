@@ -16,7 +16,7 @@ The demonstration of ``make demo``: chapters that the node `demo` runs one after
 
 To add a chapter, write a subclass of :class:`~biped_com_ros.demo.chapter.Chapter` in a module of
 this package, add it to :data:`CHAPTERS`, and start the nodes that it needs in
-``launch/demo.launch.xml``.
+``launch/demo.launch.py``.
 """
 
 from __future__ import annotations

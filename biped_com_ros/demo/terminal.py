@@ -276,7 +276,7 @@ def summary(shot: Snapshot) -> str:
     if shot.has_fallen:
         return FALLEN[0].upper() + FALLEN[1:]
     if math.isnan(shot.com_distance):
-        remedy = '; demo.launch.xml starts these nodes, and errors above say why one ended'
+        remedy = '; demo.launch.py starts these nodes, and errors above say why one ended'
         return 'No measurements: ' + (line(shot) + remedy if shot.waiting else shot.health[1])
     return '\n'.join((
         f'Over {shot.time:.1f} s of simulated time (x{shot.real_time_factor:.2f} real time):',

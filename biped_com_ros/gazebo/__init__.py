@@ -15,7 +15,7 @@
 """
 A robot for Gazebo, from its YAML: its URDF, controllers with gains, and the bridge.
 
-It only writes files; Gazebo is started by ``launch/gazebo.launch.xml``.
+It only writes files; Gazebo is started by ``launch/gazebo.launch.py``.
 """
 
 from biped_com_ros.interrupts import end_quietly

@@ -13,7 +13,7 @@
 # limitations under the License.
 
 """
-Writes what ``gazebo.launch.xml`` needs for a robot, and prints the directory.
+Writes what ``gazebo.launch.py`` needs for a robot.
 
 ::
 
@@ -63,31 +63,69 @@ def main(argv: Sequence[str] | None = None) -> int:
         directory = Path(options.directory or tempfile.mkdtemp(prefix='biped_com_gazebo.'))
         directory = directory.expanduser().resolve()
         make_directory(directory)
-        config = load_robot_config(options.robot)
-        model = RobotModel(config, load_urdf(config, options.urdf))
-        hidden = hidden_inertials(model.urdf, options.hidden, options.load, _seed(options.seed))
-        gains = servo_gains(model, UPDATE_RATE)
-        robot = gazebo_robot(model, gains, command=options.command, hidden=hidden,
-                             controllers=str(directory / 'controllers.yaml'))
-        texts = {
-            'robot.urdf': robot.simulated,
-            'description.yaml': _yaml(
-                {'/**': _parameters({'robot_description': robot.description})}),
-            'create.yaml': _yaml({'/**': _parameters(
-                _creation(config.name, robot, directory, options.height))}),
-            'controllers.yaml': _given(options.controllers) or _yaml(
-                controller_parameters(model, gains, options.command)),
-            'bridge.yaml': _given(options.bridge) or _yaml(bridge_entries(config))}
-        for name, text in texts.items():
-            write_atomically(directory / name, text)
+        for problem in write_files(
+                directory, options.robot, urdf=options.urdf, command=options.command,
+                hidden=options.hidden, load=[options.load] if options.load else [],
+                seed=options.seed, height=options.height, controllers=options.controllers,
+                bridge=options.bridge):
+            print(f'warning: {problem}', file=sys.stderr)
     except BipedComError as error:
         print(error, file=sys.stderr)
         return 1
-    for problem in (*model.warnings, *robot.problems):
-        print(f'warning: {problem}', file=sys.stderr)
-    # A launch file takes it as it is, with the end of the line.
-    print(directory, end='')
+    print(directory)
     return 0
+
+
+def write_files(directory: Path, robot: str, *, urdf: str = '', command: str = 'position',
+                hidden: str = 'none', load: Sequence[str] = (), seed: int = 0,
+                height: float | None = None, controllers: str = '',
+                bridge: str = '') -> tuple[str, ...]:
+    """
+    Write the files for a robot.
+
+    Parameters
+    ----------
+    directory
+        Where; it exists.
+    robot, urdf
+        Name of the robot or path of its YAML; what overrides its URDF.
+    command
+        Command interface of the controllers.
+    hidden, load, seed
+        See `hidden_inertials`.
+    height
+        Initial height of the root link, m; None: the soles are just above the ground.
+    controllers, bridge
+        Files that are copied in place of generated ones.
+
+    Returns
+    -------
+    tuple of str
+        What Gazebo will do otherwise than the robot, or is wrong in its description.
+
+    Raises
+    ------
+    BipedComError
+        If the robot cannot be used in Gazebo.
+
+    """
+    config = load_robot_config(robot)
+    model = RobotModel(config, load_urdf(config, urdf))
+    inertials = hidden_inertials(model.urdf, hidden, load, seed)
+    gains = servo_gains(model, UPDATE_RATE)
+    made = gazebo_robot(model, gains, command=command, hidden=inertials,
+                        controllers=str(directory / 'controllers.yaml'))
+    for name, text in {
+            'robot.urdf': made.simulated,
+            'description.yaml': _yaml(
+                {'/**': _parameters({'robot_description': made.description})}),
+            'create.yaml': _yaml({'/**': _parameters(
+                _creation(config.name, made, directory, height))}),
+            'controllers.yaml': _given(controllers) or _yaml(
+                controller_parameters(model, gains, command)),
+            'bridge.yaml': _given(bridge) or _yaml(bridge_entries(config))}.items():
+        write_atomically(directory / name, text)
+    return *model.warnings, *made.problems
 
 
 def controller_parameters(model: RobotModel, gains: Mapping[str, ServoGains],
@@ -129,7 +167,8 @@ def bridge_entries(config: RobotConfig) -> list[dict[str, str]]:
             for topic, kind, gazebo_kind in topics]
 
 
-def hidden_inertials(urdf: str, hidden: str, load: str, seed: int) -> dict[str, NewInertial]:
+def hidden_inertials(urdf: str, hidden: str, load: Sequence[str],
+                     seed: int) -> dict[str, NewInertial]:
     """
     Return the masses and centres of mass that the simulated robot has instead of the URDF's.
 
@@ -142,7 +181,7 @@ def hidden_inertials(urdf: str, hidden: str, load: str, seed: int) -> dict[str, 
     hidden
         ``none`` or ``masses``: name of a file in ``config/hidden``.
     load
-        Load that is not in the URDF: link, mass (kg) and position in the link's frame (m).
+        Loads that are not in the URDF: link, mass (kg) and position in the link's frame (m).
     seed
         Of the random numbers.
 
@@ -159,16 +198,17 @@ def hidden_inertials(urdf: str, hidden: str, load: str, seed: int) -> dict[str, 
     sigmas = document['/**/simulator']['ros__parameters']
     nominal = parse(urdf)
     errors = draw(nominal, seed, sigmas['hidden_com_sigma'], sigmas['hidden_mass_sigma'])
-    true = apply(apply(nominal, errors), parse_errors([load] if load else []))
+    true = apply(apply(nominal, errors), parse_errors(list(load)))
     return {name: NewInertial(true.links[name].mass, true.links[name].com)
             for name, link in nominal.links.items() if link.mass > 0.0}
 
 
-def _creation(name: str, robot: GazeboRobot, directory: Path, height: str) -> dict[str, Any]:
+def _creation(name: str, robot: GazeboRobot, directory: Path,
+              height: float | None) -> dict[str, Any]:
     """Return the parameters of ros_gz_sim's create: what is put down, and where."""
     position = robot.root_in_world.position.tolist()
-    if height:
-        position[2] = _number(height, 'height')
+    if height is not None:
+        position[2] = height
     angles = pin.rpy.matrixToRpy(np.asarray(robot.root_in_world.rotation)).tolist()
     return {'file': str(directory / 'robot.urdf'), 'name': name,
             **{key: float(value) for key, value in zip(
@@ -183,19 +223,6 @@ def _yaml(document: Any) -> str:
     return yaml.safe_dump(document, sort_keys=False)
 
 
-def _seed(text: str) -> int:
-    if text and not text.isdigit():
-        raise ConfigurationError(f"seed is '{text}': it must be a whole number, 0 or above")
-    return int(text or 0)
-
-
-def _number(text: str, what: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ConfigurationError(f"{what} is '{text}': it must be a number") from None
-
-
 def _parameters(values: dict[str, Any]) -> dict[str, Any]:
     return {'ros__parameters': values}
 
@@ -203,7 +230,7 @@ def _parameters(values: dict[str, Any]) -> dict[str, Any]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog='python3 -m biped_com_ros.gazebo.files',
-        description='Write what gazebo.launch.xml needs for a robot, and print the directory.')
+        description='Write what gazebo.launch.py needs for a robot, and print the directory.')
     parser.add_argument('robot', help='name of a robot, or path of its YAML file')
     parser.add_argument('--urdf', default='', help="overrides the robot's URDF")
     parser.add_argument('--command', choices=COMMANDS, default='position',
@@ -212,9 +239,9 @@ def _parser() -> argparse.ArgumentParser:
                         help='how the simulated robot differs from its URDF')
     parser.add_argument('--load', default='',
                         help="link, mass (kg) and position (m), such as 'l_hand 0.5 0 0 0'")
-    parser.add_argument('--seed', default='',
+    parser.add_argument('--seed', type=int, default=0,
                         help='seed of the hidden errors of masses and CoMs')
-    parser.add_argument('--height', default='',
+    parser.add_argument('--height', type=float,
                         help='initial height of the root link, m; default: soles above the floor')
     parser.add_argument('--controllers', default='',
                         help='parameter file of the controllers, to be copied; default: '

@@ -14,28 +14,15 @@
 """
 Adapts a configuration of RViz to a robot whose frames have a prefix, and to a second robot.
 
-``view.launch.xml`` runs it; it prints the path of the new file::
-
-    python3 -m biped_com_ros.viz.rviz_file biped.rviz --frame-prefix r1/ \
-        --second-namespace r2 --second-frame-prefix r2/
-
 Topics of the first robot stay relative: RViz runs in its namespace.
 """
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Sequence
 import copy
-from pathlib import Path
-import sys
-import tempfile
 from typing import Any
 
-from biped_com_ros.core.errors import BipedComError, ConfigurationError
-from biped_com_ros.core.files import read_text, write_atomically
-from biped_com_ros.core.plain_yaml import load_yaml
-import yaml
+from biped_com_ros.core.errors import ConfigurationError
 
 _FRAMES = ('Fixed Frame', 'Reference Frame', 'Target Frame')
 _NO_FRAME = ('', '<Fixed Frame>')
@@ -112,34 +99,3 @@ def adapted(document: Any, prefix: str, second_namespace: str, second_prefix: st
         'Class': 'rviz_common/Group', 'Enabled': True, 'Name': second_namespace,
         'Displays': with_prefix(in_namespace(displays, second_namespace), second_prefix)})
     return changed
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; return 1 if the file cannot be adapted."""
-    parser = argparse.ArgumentParser(
-        prog='python3 -m biped_com_ros.viz.rviz_file',
-        description='Adapt a configuration of RViz to prefixes of frames and topics.')
-    parser.add_argument('file', help='configuration of RViz to begin with')
-    parser.add_argument('--frame-prefix', default='', help='prefix of all frames of the robot')
-    parser.add_argument('--second-namespace', default='',
-                        help='namespace of a second robot; default: none')
-    parser.add_argument('--second-frame-prefix', default='',
-                        help='prefix of all frames of the second robot')
-    options = parser.parse_args(argv)
-    try:
-        document = load_yaml(read_text(Path(options.file).expanduser(), 'configuration of RViz'),
-                             options.file)
-        text = yaml.safe_dump(adapted(document, options.frame_prefix, options.second_namespace,
-                                      options.second_frame_prefix), sort_keys=False)
-        path = Path(tempfile.mkdtemp(prefix='biped_com_rviz.')) / 'robots.rviz'
-        write_atomically(path, text)
-    except BipedComError as error:
-        print(error, file=sys.stderr)
-        return 1
-    # A launch file takes it as it is, with the end of the line.
-    print(path, end='')
-    return 0
-
-
-if __name__ == '__main__':
-    sys.exit(main())

@@ -17,8 +17,8 @@ Takes the pictures of the page in doc/viewer.rst, with Chromium, of simulated ro
 
 ::
 
-    python doc/pictures/draw_page.py biped torso_demo.launch.xml Torso Health
-    python doc/pictures/draw_page.py talos simulation.launch.xml
+    python doc/pictures/draw_page.py biped torso_demo.launch.py Torso Health
+    python doc/pictures/draw_page.py talos simulation.launch.py
 
 Writes ``page_<robot>.png`` beside this file. Needs chromium, chromium-driver and selenium, as the
 tests of the page do.
@@ -45,7 +45,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / 'test'))
 from support.browser import Browser  # noqa: E402, I100, I202
 
-LAUNCH = [sys.executable, '-m', 'biped_com_ros.launch_runner.launch']
+LAUNCH = [sys.executable, '-m', 'biped_com_ros.launching.run']
 # Without the fused CoM: while a torso bends, its height is wrong (doc/viewer.rst, Limits).
 VIEWER = [sys.executable, '-m', 'biped_com_ros.nodes.viewer.node', '--ros-args',
           '-r', 'com_estimator/com_fused:=not_shown', '-p', 'port:=0']
@@ -57,7 +57,7 @@ ROUND = 900.0  # s: longer than the torso's tour takes at that pace
 BENT = 14.0  # deg: what the torso is to be bent by
 
 
-def main(robot: str = 'biped', file: str = 'torso_demo.launch.xml', *tabs: str) -> None:
+def main(robot: str = 'biped', file: str = 'torso_demo.launch.py', *tabs: str) -> None:
     """Start the robot and the viewer, look, write the file."""
     os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
     with tempfile.TemporaryDirectory() as directory:

@@ -18,11 +18,9 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree
 
+from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.model.resources import package_share
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.launch_runner.actions import load, Planner
-from biped_com_ros.launch_runner.context import Context
-from biped_com_ros.launch_runner.parameters import ParameterFiles
 from biped_com_ros.nodes import NODES
 from biped_com_ros.nodes.com_estimator.markers import MarkerOutput
 from biped_com_ros.nodes.com_estimator.parameters import ComEstimatorParameters
@@ -30,11 +28,11 @@ from biped_com_ros.nodes.zmp_monitor.markers import StabilityMarkers
 from biped_com_ros.nodes.zmp_monitor.parameters import ZmpMonitorParameters
 from biped_com_ros.viz import palette
 from biped_com_ros.viz.arrows import arrow_scale
-from biped_com_ros.viz.rviz_file import main as adapt
+from biped_com_ros.viz.rviz_file import adapted
 import pytest
 import rclpy
 from support.documented_interfaces import documented_interfaces, NAMESPACE
-from support.planned import given_parameters, install_gazebo
+from support.planned import plan
 import yaml
 
 #: What each display of RViz takes, of those that are used.
@@ -227,18 +225,15 @@ TWO = {'namespace': 'r1', 'robot': 'biped', 'frame_prefix': 'r1/', 'second_names
        'second_robot': 'talos', 'second_x': '0.5', 'second_yaw': '1.57'}
 
 
-@pytest.fixture
-def installed(tmp_path, monkeypatch):
-    return install_gazebo(tmp_path, monkeypatch)
+def viewing(**arguments):
+    """Return what view.launch.py starts, RViz, and the file that it loads."""
+    programs = plan('view', **arguments)
+    rviz, = (program for program in programs if program.executable == 'rviz2')
+    return programs, rviz, yaml.safe_load(Path(option(rviz, '-d')).read_text())
 
 
-def viewing(directory, **arguments):
-    """Return the commands of view.launch.xml, and the file that RViz loads."""
-    planner = Planner(Context(arguments), ParameterFiles(directory))
-    planner.run(load(package_share() / 'launch' / 'view.launch.xml'))
-    planned = [list(plan.command) for plan in planner.processes]
-    rviz, = (command for command in planned if command[0].endswith('rviz2'))
-    return planned, rviz, yaml.safe_load(Path(rviz[rviz.index('-d') + 1]).read_text())
+def option(program, flag):
+    return program.arguments[program.arguments.index(flag) + 1]
 
 
 def frames_of(document):
@@ -251,17 +246,16 @@ def models(document):
     return [part for part in walk(document) if part.get('Class', '').endswith('/RobotModel')]
 
 
-def test_without_a_prefix_rviz_loads_the_file_of_the_package(installed):
-    _, rviz, _ = viewing(installed, robot='talos')
-    assert rviz[rviz.index('-d') + 1] == str(package_share() / 'rviz' / 'biped.rviz')
+def test_without_a_prefix_rviz_loads_the_file_of_the_package():
+    _, rviz, _ = viewing(robot='talos')
+    assert option(rviz, '-d') == str(package_share() / 'rviz' / 'biped.rviz')
 
 
-def test_the_model_of_a_robot_with_a_prefix_has_its_frames(installed):
-    planned, rviz, document = viewing(
-        installed, namespace='r1', robot='biped', frame_prefix='r1/')
-    assert rviz[rviz.index('-f') + 1] == 'r1/odom' and '__ns:=/r1' in rviz
-    publisher, = (given_parameters(command) for command in planned
-                  if command[0].endswith('robot_state_publisher'))
+def test_the_model_of_a_robot_with_a_prefix_has_its_frames():
+    programs, rviz, document = viewing(namespace='r1', robot='biped', frame_prefix='r1/')
+    assert option(rviz, '-f') == 'r1/odom' and rviz.namespace == '/r1'
+    publisher, = (program.parameters for program in programs
+                  if program.executable == 'robot_state_publisher')
     model, = models(document)
     # RViz puts a slash between its prefix and the link (tf_link_updater.cpp of rviz 14).
     assert model['TF Prefix'] + '/' + 'l_sole' == publisher['frame_prefix'] + 'l_sole'
@@ -271,8 +265,8 @@ def test_the_model_of_a_robot_with_a_prefix_has_its_frames(installed):
         topic for topic, _ in displays(configuration())]
 
 
-def test_two_robots_are_shown_in_one_tree_of_frames(installed):
-    planned, rviz, document = viewing(installed, **TWO)
+def test_two_robots_are_shown_in_one_tree_of_frames():
+    programs, rviz, document = viewing(**TWO)
     first, second = models(document)
     assert (first['TF Prefix'], second['TF Prefix']) == ('r1', 'r2')
     assert [model['Description Topic']['Value'] for model in (first, second)] == [
@@ -283,36 +277,32 @@ def test_two_robots_are_shown_in_one_tree_of_frames(installed):
     assert [topic['Value'] for topic, _ in displays(group)] == [f'/r2/{name}' for name in plain]
     assert [topic['Value'] for topic, _ in displays(document)][:len(plain)] == plain
     assert set(frames_of(group)) == {'r2/base_footprint'}
-    static, = (command for command in planned
-               if command[0].endswith('static_transform_publisher'))
-    given = dict(zip(static[1:11:2], static[2:12:2]))
-    assert given == {'--x': '0.5', '--y': '1.0', '--yaw': '1.57', '--frame-id': 'r1/odom',
-                     '--child-frame-id': 'r2/odom'}
-    described = {next(word for word in command if word.startswith('__ns')): given_parameters(
-        command) for command in planned if command[0].endswith('robot_state_publisher')}
-    assert {key: values['frame_prefix'] for key, values in described.items()} == {
-        '__ns:=/r1': 'r1/', '__ns:=/r2': 'r2/'}
-    assert 'l_sole' in described['__ns:=/r1']['robot_description']
-    assert 'torso_2_link' in described['__ns:=/r2']['robot_description']
+    static, = (program.arguments for program in programs
+               if program.executable == 'static_transform_publisher')
+    assert dict(zip(static[::2], static[1::2])) == {
+        '--x': '0.5', '--y': '1.0', '--yaw': '1.57', '--frame-id': 'r1/odom',
+        '--child-frame-id': 'r2/odom'}
+    described = {program.namespace: program for program in programs
+                 if program.executable == 'robot_state_publisher'}
+    assert {name: program.parameters['frame_prefix'] for name, program in described.items()} == {
+        '/r1': 'r1/', '/r2': 'r2/'}
+    assert 'l_sole' in described['/r1'].parameters['robot_description']
+    assert 'torso_2_link' in described['/r2'].parameters['robot_description']
     # tf2_ros publishes on /tf, whatever the namespace.
-    assert not [word for command in planned if command is not rviz
-                for word in command if word == '/tf:=tf']
+    assert not [program for program in programs if '/tf' in program.remappings]
 
 
-@pytest.mark.parametrize(('words', 'problem'), [
-    (['--frame-prefix', 'r1_'], "frame prefix 'r1_' does not end with '/'"),
-    (['--second-namespace', 'r2', '--second-frame-prefix', 'r2/'], 'need different ones'),
-    (['--frame-prefix', 'r/', '--second-namespace', 'r2', '--second-frame-prefix', 'r/'],
+@pytest.mark.parametrize(('arguments', 'problem'), [
+    ({'frame_prefix': 'r1_'}, "frame prefix 'r1_' does not end with '/'"),
+    ({'second_namespace': 'r2', 'second_frame_prefix': 'r2/'}, 'need different ones'),
+    ({'frame_prefix': 'r/', 'second_namespace': 'r2', 'second_frame_prefix': 'r/'},
      'need different ones')])
-def test_prefixes_that_cannot_be_shown_are_named(capsys, words, problem):
-    assert adapt([str(package_share() / 'rviz' / 'biped.rviz'), *words]) == 1
-    output = capsys.readouterr()
-    assert problem in output.err and not output.out
+def test_prefixes_that_cannot_be_shown_are_named(arguments, problem):
+    with pytest.raises(ConfigurationError, match=problem):
+        plan('view', **arguments)
 
 
-def test_frames_that_have_the_prefix_keep_it(tmp_path, capsys):
-    source = tmp_path / 'own.rviz'
-    source.write_text(yaml.safe_dump({'Visualization Manager': {
-        'Displays': [], 'Global Options': {'Fixed Frame': 'r1/odom'}}}))
-    assert adapt([str(source), '--frame-prefix', 'r1/']) == 0
-    assert frames_of(yaml.safe_load(Path(capsys.readouterr().out).read_text())) == ['r1/odom']
+def test_frames_that_have_the_prefix_keep_it():
+    document = {'Visualization Manager': {
+        'Displays': [], 'Global Options': {'Fixed Frame': 'r1/odom'}}}
+    assert frames_of(adapted(document, 'r1/', '', '')) == ['r1/odom']

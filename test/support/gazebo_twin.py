@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-A twin of `gazebo_gravity.launch.xml`: the same robot and controller in MuJoCo, at Gazebo's step.
+A twin of `gazebo_gravity.launch.py`: the same robot and controller in MuJoCo, at Gazebo's step.
 
 The robot is the URDF that Gazebo gets, without rotor inertia; the damping of its joints is
 integrated implicitly, as DART does (SingleDofJoint::updateInvProjArtInertiaImplicitDynamic), and
@@ -41,7 +41,7 @@ SHARE = package_share()
 
 @dataclass(frozen=True)
 class GazeboFiles:
-    """What `gazebo.launch.xml` writes for a robot: texts and parameters."""
+    """What `gazebo.launch.py` writes for a robot: texts and parameters."""
 
     simulated: str
     description: str

@@ -24,7 +24,6 @@ Read in ros2/launch 3.4.3 (branch jazzy, 09403fce), in the package's folder ``la
 - ``actions/execute_local.py``: a process registers a handler of its own end that returns its
   ``on_exit``, which ``get_sub_entities`` returns, too, if it is a list; a process that is
   respawned also emits `ProcessExited`;
-- ``actions/execute_process.py``: ``on_exit="shutdown"`` of XML is ``[Shutdown()]``.
 """
 
 from __future__ import annotations
@@ -48,6 +47,48 @@ class NodeElement:
 
     def get_sub_entities(self):
         return self.on_exit if isinstance(self.on_exit, list) else []
+
+
+@dataclass(kw_only=True)
+class Node(NodeElement):
+    """Of ``launch_ros``."""
+
+    package: str
+    executable: str
+    output: str
+    arguments: list
+    ros_arguments: list
+    respawn: bool
+    respawn_delay: float
+    sigterm_timeout: str
+    sigkill_timeout: str
+    name: str = ''
+
+
+@dataclass
+class DeclareLaunchArgument:
+    """Sets a launch configuration that was not given."""
+
+    name: str
+    default_value: str
+    description: str
+    choices: tuple | None
+
+
+@dataclass
+class IncludeLaunchDescription:
+    """Includes a launch file."""
+
+    source: str
+    launch_arguments: list
+
+
+@dataclass
+class OpaqueFunction:
+    """Returns actions when it is executed."""
+
+    function: object
+    args: list
 
 
 @dataclass
@@ -116,6 +157,19 @@ class LaunchService:
         for entity in description.entities:
             self._handlers.appendleft(entity.handler)
 
+    def execute(self, description, given):
+        """Return the actions of a description whose function decides what is started."""
+        self.launch_configurations = dict(given)
+        actions = []
+        for entity in description.entities:
+            if isinstance(entity, DeclareLaunchArgument):
+                value = self.launch_configurations.setdefault(entity.name, entity.default_value)
+                if entity.choices and value not in entity.choices:
+                    raise RuntimeError(f'argument {entity.name}: {value}')
+            else:
+                actions += entity.function(self, *entity.args)
+        return actions
+
     def start(self, process):
         self._handlers.appendleft(OnProcessExit(
             on_exit=process.on_exit, target_action=process))
@@ -148,7 +202,14 @@ def modules():
     """Return what can be imported of ``launch``, by name."""
     contents = {
         'launch': {'LaunchDescription': LaunchDescription, 'LaunchContext': LaunchService},
-        'launch.actions': {'RegisterEventHandler': RegisterEventHandler, 'Shutdown': Shutdown},
+        'launch.actions': {kind.__name__: kind for kind in (
+            DeclareLaunchArgument, IncludeLaunchDescription, OpaqueFunction,
+            RegisterEventHandler, Shutdown)},
+        'launch_ros': {},
+        'launch_ros.actions': {'Node': Node},
+        'ament_index_python': {},
+        'ament_index_python.packages': {
+            'get_package_share_directory': lambda package: f'/share/{package}'},
         'launch.event_handlers': {'OnProcessExit': OnProcessExit},
         'launch.events': {},
         'launch.events.process': {'ProcessExited': ProcessExited}}

@@ -63,7 +63,7 @@ class Launched:
                            prefix, os.environ.get('AMENT_PREFIX_PATH', '')]))}
         with self._file.open('w') as output:
             self.process = subprocess.Popen(
-                [*before, sys.executable, '-m', 'biped_com_ros.launch_runner.launch', *words],
+                [*before, sys.executable, '-m', 'biped_com_ros.launching.run', *words],
                 stdin=subprocess.DEVNULL, stdout=stdout or output, stderr=subprocess.STDOUT,
                 env=environment, start_new_session=True)
 
@@ -167,5 +167,5 @@ def busyness() -> float:
 
 def foreground(chapters: str, robot: str = 'biped') -> Sequence[str]:
     """Return the words that `make demo` launches with, but for the page."""
-    return ('--foreground', 'demo', 'demo.launch.xml', 'viewer:=false', f'robot:={robot}',
+    return ('--foreground', 'demo', 'demo.launch.py', 'viewer:=false', f'robot:={robot}',
             f'chapters:={chapters}')

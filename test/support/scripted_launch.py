@@ -15,7 +15,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+import json
 import os
 from pathlib import Path
 import re
@@ -23,6 +24,12 @@ import signal
 import subprocess
 import sys
 import time
+from typing import Any
+
+from biped_com_ros.launching import run, supervisor
+from biped_com_ros.launching.arguments import Arguments
+from biped_com_ros.launching.files import LAUNCH_FILES, LaunchFile
+from biped_com_ros.launching.programs import Program, Programs
 
 # Each script says when it is ready, so that no test has to guess how long a start takes.
 SCRIPTS = {
@@ -59,6 +66,13 @@ SCRIPTS = {
     'fails': """
         print('about to fail', file=sys.stderr)
         sys.exit(7)
+        """,
+    'fails_once': """
+        if not os.path.exists(sys.argv[1]):
+            open(sys.argv[1], 'w').close()
+            sys.exit(3)
+        print('ready', flush=True)
+        time.sleep(100)
         """,
     'refuses': """
         print('the table')
@@ -100,24 +114,53 @@ SCRIPTS = {
 
 
 #: For processes that end by themselves: however busy the machine is, nobody hurries them.
-PATIENT = 'output="screen" sigterm_timeout="15" sigkill_timeout="15"'
+PATIENT = {'sigterm_timeout': 15.0, 'sigkill_timeout': 15.0}
+#: Variable with the programs of the launch file `x`, and what it waits for, as JSON.
+SCRIPTED = 'SCRIPTED_LAUNCH_FILE'
+
+
+def node(name: str, **options: Any) -> dict[str, Any]:
+    """Return a program of the scripts; see `Program`."""
+    return {'package': 'fake', 'executable': name, 'sigterm_timeout': 1.8, 'sigkill_timeout': 0.8,
+            **options}
+
+
+def scripted_command(words: Sequence[str | dict[str, Any]], slow: str = '') -> tuple[
+        list[str], dict[str, str]]:
+    """Return command and environment of run_launch with programs and options."""
+    programs = [word for word in words if isinstance(word, dict)]
+    options = [word for word in words if isinstance(word, str)]
+    tests = str(Path(__file__).resolve().parents[1])
+    environment = {**os.environ, SCRIPTED: json.dumps({'programs': programs, 'slow': slow}),
+                   'PYTHONPATH': os.pathsep.join((tests, os.environ.get('PYTHONPATH', '')))}
+    return [sys.executable, '-m', 'support.scripted_launch', 'x', *options], environment
+
+
+def scripted_file() -> LaunchFile:
+    """Return the launch file that the environment describes."""
+    description = json.loads(os.environ[SCRIPTED])
+
+    def programs(arguments: Arguments) -> Programs:
+        if description['slow']:
+            subprocess.run(description['slow'].split())
+        return [Program(**program) for program in description['programs']]
+    return LaunchFile('x', programs, ('robot', 'composed'))
 
 
 class Runner:
     """A run_launch process and its output."""
 
-    def __init__(self, tmp_path: Path, package: Path, body: str, *options: str) -> None:
-        file = tmp_path / 'x.launch.xml'
-        file.write_text(f'<launch>{body}</launch>')
+    def __init__(self, tmp_path: Path, package: Path, *words: str | dict[str, Any],
+                 slow: str = '') -> None:
+        command, environment = scripted_command(words, slow)
         self.directory = tmp_path
         self._mark = str(package)
         self._output = tmp_path / 'output.txt'
-        environment = {**os.environ, 'AMENT_PREFIX_PATH': str(package),
-                       'ROS_LOG_DIR': str(tmp_path / 'log'), 'TMPDIR': str(tmp_path)}
+        environment |= {'AMENT_PREFIX_PATH': str(package),
+                        'ROS_LOG_DIR': str(tmp_path / 'log'), 'TMPDIR': str(tmp_path)}
         with self._output.open('w') as output:
             self.process = subprocess.Popen(
-                [sys.executable, '-m', 'biped_com_ros.launch_runner.launch', str(file), *options],
-                stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment)
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment)
 
     @property
     def output(self) -> str:
@@ -163,5 +206,7 @@ def living(matches: Callable[[str, int], bool]) -> list[str]:
 Start = Callable[..., Runner]
 
 
-def node(name: str, attributes: str = 'output="screen"', children: str = '') -> str:
-    return f'<node pkg="fake" exec="{name}" {attributes}>{children}</node>'
+if __name__ == '__main__':
+    LAUNCH_FILES['x'] = scripted_file()
+    supervisor.RESPAWN_DELAY = 0.1
+    sys.exit(run.main())

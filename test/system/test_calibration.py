@@ -203,10 +203,10 @@ def test_a_robot_is_calibrated_while_gravity_compensation_is_on(
         max_stamp_age=10.0, sensor_timeout=5.0, hoisted=0, hoist_service='', torso_bend=0.0)
     efforts = observer.keep(JointState, 'gravity_compensation/effort')
     diagnostics = observer.keep(DiagnosticArray, '/diagnostics')
-    launch('gravity_simulation.launch.xml', 'trajectory_rate:=100.0', 'hidden:=masses',
+    launch('gravity_simulation.launch.py', 'trajectory_rate:=100.0', 'hidden:=masses',
            'respawn:=none', *steady)
     observer.until(lambda: efforts and any(efforts[-1].effort), 'efforts')
-    launch('calibration.launch.xml', 'robot:=biped', 'move:=true', 'use_sim_time:=true',
+    launch('calibration.launch.py', 'robot:=biped', 'move:=true', 'use_sim_time:=true',
            f'directory:={tmp_path}', f'com_calibrator_params:={params}',
            'trajectory_topic:=gravity_compensation/reference_trajectory')
     observer.until(lambda: read_captures(tmp_path), 'a capture')

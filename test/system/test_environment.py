@@ -252,10 +252,10 @@ def test_commands_have_the_names_that_colcon_gives_them(plan):
     environment.write_commands(plan)
     plan.venv_python.unlink(missing_ok=True)
     plan.venv_python.symlink_to(sys.executable)
-    result = subprocess.run([plan.directory / 'bin' / 'run_launch', 'no.launch.xml'], text=True,
+    result = subprocess.run([plan.directory / 'bin' / 'run_launch', 'no.launch.py'], text=True,
                             capture_output=True, cwd=ROOT, check=False)
     assert result.returncode == 2
-    assert 'no.launch.xml' in result.stderr and 'demo.launch.xml' in result.stderr
+    assert 'no.launch.py' in result.stderr and 'demo.launch.py' in result.stderr
 
 
 @pytest.mark.parametrize('name', ['plain', 'Büro', "it's \\"])

@@ -19,33 +19,28 @@ That of ``ros2 launch`` by a stand-in, and by the real one where it is installed
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import os
-from pathlib import Path
 import sys
 
-from biped_com_ros.core.model.resources import package_share
-from biped_com_ros.launch_runner.launch import main
-from biped_com_ros.launch_runner.xml_reader import Element, read_xml
 from biped_com_ros.nodes.gravity_compensation.parameters import GravityCompensationParameters
 from biped_com_ros.ros.node import ending, executor
 import pytest
 from support import launch_stand_in
-from support.launch_stand_in import LaunchService, NodeElement, Shutdown
-
-LAUNCH = package_share() / 'launch'
-FILE = LAUNCH / 'exit_code.launch.py'
+from support.launch_stand_in import (
+    LaunchDescription, LaunchService, NodeElement, OnProcessExit, RegisterEventHandler, Shutdown)
+from support.planned import each_of_nodes, plan
 
 
 @pytest.fixture
 def service(monkeypatch):
-    """Return a launch that has included the file, and has started nothing."""
+    """Return a launch of our launch files, that has started nothing."""
     launch_stand_in.install(monkeypatch)
-    spec = importlib.util.spec_from_file_location('exit_code_launch', FILE)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    monkeypatch.delitem(sys.modules, 'biped_com_ros.launching.ros2_launch', False)
+    module = importlib.import_module('biped_com_ros.launching.ros2_launch')
     service = LaunchService()
-    service.include(module.generate_launch_description())
+    service.include(LaunchDescription([
+        RegisterEventHandler(OnProcessExit(on_exit=module.raise_if_failed))]))
     return service
 
 
@@ -76,21 +71,11 @@ def test_a_process_that_may_fail_ends_nothing(service):
     assert service.return_code == 0 and not service.errors
 
 
-def test_without_the_file_the_code_is_lost():
+def test_without_the_handler_the_code_is_lost():
     """The fault that it is for: so the stand-in, as launch itself."""
     service = LaunchService()
     service.end(started(service, 'suite-1', True), -9)
     assert (service.is_shutdown, service.return_code) == (True, 0)
-
-
-def elements(element: Element):
-    """Yield an element of a launch file and all that are in it or in the files it includes."""
-    yield element
-    for child in element.children:
-        yield from elements(child)
-    name = element.get('file').partition('biped_com_ros)/launch/')[2]
-    if element.tag == 'include' and name.endswith('.xml'):
-        yield from elements(read_xml(LAUNCH / name))
 
 
 def longest_end(node: str) -> float:
@@ -102,48 +87,25 @@ def longest_end(node: str) -> float:
     return end + ramp + executor._DELIVERY_TIME
 
 
-@pytest.mark.parametrize('file', sorted(LAUNCH.glob('*.xml')), ids=lambda file: file.name)
-def test_what_ends_a_launch_is_watched_and_nodes_end_by_themselves_first(file: Path):
-    found = list(elements(read_xml(file)))
-    ends = any('on_exit' in element.attributes for element in found)
-    assert ends is any(element.get('file').endswith(FILE.name) for element in found)
-    for node in found:
-        if node.tag == 'node' and node.get('pkg') == 'biped_com_ros':
-            assert float(node.get('sigterm_timeout')) > longest_end(node.get('exec')), node.where
-            assert float(node.get('sigkill_timeout')) >= 2.0, node.where
-
-
-def write(tmp_path: Path, code: int) -> Path:
-    """Write a launch file with a process that ends with this code."""
-    file = tmp_path / 'short.launch.xml'
-    file.write_text(f"""<launch>
-      <include file="{FILE}"/>
-      <executable cmd="{sys.executable} -c 'exit({code})'" on_exit="shutdown"/>
-      <executable cmd="sleep 60"/>
-    </launch>""")
-    return file
+@each_of_nodes
+def test_nodes_end_by_themselves_before_they_are_ended(file):
+    for program in plan(file):
+        if program.package == 'biped_com_ros':
+            assert program.sigterm_timeout > longest_end(program.executable), program
+            assert program.sigkill_timeout >= 2.0, program
 
 
 @pytest.mark.parametrize('code', (0, 7))
-def test_run_launch_returns_the_code_itself(tmp_path: Path, code: int):
-    assert main([str(write(tmp_path, code))]) == code
-
-
-def test_a_copy_that_is_missing_is_an_error(tmp_path: Path, capsys):
-    file = tmp_path / 'short.launch.xml'
-    file.write_text('<launch><include file="/nowhere/exit_code.launch.py"/></launch>')
-    assert main([str(file)]) == 2
-    assert '/nowhere/exit_code.launch.py' in capsys.readouterr().err
-
-
-@pytest.mark.parametrize('code', (0, 7))
-def test_the_real_ros2_launch_fails_too(tmp_path: Path, code: int):
+def test_the_real_ros2_launch_fails_too(tmp_path, code):
     launch = pytest.importorskip('launch')
-    sources = pytest.importorskip('launch.launch_description_sources')
-    pytest.importorskip('launch_xml')
+    pytest.importorskip('launch_ros')
+    from biped_com_ros.launching.ros2_launch import raise_if_failed
     os.environ.setdefault('ROS_LOG_DIR', str(tmp_path))
     service = launch.LaunchService(noninteractive=True)
     service.include_launch_description(launch.LaunchDescription([
-        launch.actions.IncludeLaunchDescription(
-            sources.AnyLaunchDescriptionSource(str(write(tmp_path, code))))]))
+        launch.actions.RegisterEventHandler(
+            launch.event_handlers.OnProcessExit(on_exit=raise_if_failed)),
+        launch.actions.ExecuteProcess(
+            cmd=[sys.executable, '-c', f'exit({code})'], on_exit=[launch.actions.Shutdown()]),
+        launch.actions.ExecuteProcess(cmd=['sleep', '60'])]))
     assert service.run() == (1 if code else 0)

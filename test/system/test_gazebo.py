@@ -22,11 +22,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-import os
 from pathlib import Path
 import shutil
 import subprocess
-import sys
 from xml.etree import ElementTree
 
 from biped_com_ros.core.constants import GRAVITY
@@ -36,12 +34,13 @@ from biped_com_ros.core.model.resources import package_share
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.urdf import link_inertials, parse_urdf
 from biped_com_ros.gazebo.files import main
+from biped_com_ros.launching import run
 import numpy as np
 import pinocchio as pin
 import pytest
 from scipy.spatial.transform import Rotation
 from support.gazebo_twin import gazebo_files, GazeboFiles
-from support.planned import given_parameters, install_gazebo, planned
+from support.planned import parameters_in_files, planned
 import yaml
 
 SHARE = package_share()
@@ -332,8 +331,6 @@ def test_files_of_ones_own_are_used_instead(tmp_path):
 @pytest.mark.parametrize(('words', 'message'), [
     (['nobody'], "unknown robot 'nobody'"),
     (['talos', '--load', 'hand 1 0 0 0'], "'hand'"),
-    (['talos', '--seed', '-1'], 'a whole number'),
-    (['talos', '--height', 'high'], 'height'),
     (['talos', '--controllers', 'none.yaml'], "'none.yaml' cannot be read")])
 def test_what_is_wrong_is_named(tmp_path, capsys, words, message):
     assert main([*words, '--directory', str(tmp_path)]) == 1
@@ -343,69 +340,63 @@ def test_what_is_wrong_is_named(tmp_path, capsys, words, message):
 
 # -- the launch files
 
-@pytest.fixture
-def installed(tmp_path, monkeypatch):
-    return install_gazebo(tmp_path, monkeypatch)
+def directory_of(programs):
+    """Return where the files are that a launch file made."""
+    return Path(parameters_in_files(programs['create'])['file']).parent
 
 
-def test_the_launch_file_starts_a_robot_with_hidden_masses_and_its_nodes(installed):
-    commands = planned(installed, 'gazebo_gravity.launch.xml', robot='talos', hidden='masses',
-                       seed='2', load='torso_2_link 1.5 0 0 0.1')
-    assert list(commands) == ['robot_state_publisher', 'create', 'parameter_bridge', 'spawner',
+def test_the_launch_file_starts_a_robot_with_hidden_masses_and_its_nodes(tmp_path):
+    programs = planned('gazebo_gravity', robot='talos', hidden='masses', seed='2',
+                       load='torso_2_link 1.5 0 0 0.1')
+    assert list(programs) == ['robot_state_publisher', 'create', 'parameter_bridge', 'spawner',
                               'suite', 'gravity_compensation', 'com_estimator']
-    nominal = RobotModel.load('talos')
-    description = given_parameters(commands['robot_state_publisher'])['robot_description']
-    create = given_parameters(commands['create'])
+    nominal, made = RobotModel.load('talos'), directory_of(programs)
+    description = parameters_in_files(programs['robot_state_publisher'])['robot_description']
+    create = parameters_in_files(programs['create'])
     simulated = Path(create['file']).read_text()
     assert RobotModel(nominal.config, description).mass == pytest.approx(nominal.mass, rel=1e-3)
-    without = gazebo_files(installed / 'again', 'talos', hidden='masses', seed=2).simulated
+    without = gazebo_files(tmp_path, 'talos', hidden='masses', seed=2).simulated
     assert mass_of(simulated) == pytest.approx(mass_of(without) + 1.5)
     assert create['name'] == 'talos' and create['z'] > 1.0
-    controllers = str(Path(create['file']).with_name('controllers.yaml'))
-    assert controllers in commands['spawner'] and controllers in commands['gravity_compensation']
-    assert given_parameters(commands['parameter_bridge'])['config_file'] == str(
-        Path(controllers).with_name('bridge.yaml'))
+    assert str(made / 'controllers.yaml') in programs['spawner'].arguments
+    assert programs['gravity_compensation'].files == (made / 'controllers.yaml',)
+    assert programs['parameter_bridge'].parameters['config_file'] == str(made / 'bridge.yaml')
     for node in ('suite', 'gravity_compensation'):
-        values = given_parameters(commands[node])
-        assert (values['launch.robot'], values['launch.urdf']) == ('talos', 'topic')
-        assert values['launch.use_sim_time'] == 'true'
-    assert given_parameters(commands['gravity_compensation'])['launch.autostart'] == 'true'
+        assert programs[node].parameters.items() >= {
+            'robot': 'talos', 'urdf': 'topic', 'use_sim_time': True}.items()
+    assert programs['gravity_compensation'].parameters['autostart'] is True
 
 
 @pytest.mark.parametrize('file', ['gazebo', 'gazebo_gravity'])
-def test_rviz_shows_it_if_enabled(installed, file):
-    commands = planned(installed, f'{file}.launch.xml', view='true')
+def test_rviz_shows_it_if_enabled(file):
+    programs = planned(file, view='true')
     # No second robot_state_publisher with the plain description, which would be the last here.
-    values = given_parameters(commands['robot_state_publisher'])
-    assert '<ros2_control' in values['robot_description']
-    assert given_parameters(commands['rviz2'])['use_sim_time'] is True
+    description = parameters_in_files(programs['robot_state_publisher'])['robot_description']
+    assert '<ros2_control' in description
+    assert programs['rviz2'].parameters['use_sim_time'] is True
 
 
-def test_rviz_beside_a_running_robot_publishes_no_description(installed):
+def test_rviz_beside_a_running_robot_publishes_no_description():
     """That of the demo robot replaced the robot's own."""
-    assert list(planned(installed, 'view.launch.xml')) == ['rviz2']
-    commands = planned(installed, 'view.launch.xml', robot='talos', frame_prefix='a/')
-    values = given_parameters(commands['robot_state_publisher'])
+    assert list(planned('view')) == ['rviz2']
+    programs = planned('view', robot='talos', frame_prefix='a/')
+    values = programs['robot_state_publisher'].parameters
     assert values['robot_description'].strip() == RobotModel.load('talos').urdf.strip()
-    assert values['frame_prefix'] == 'a/' and 'a/odom' in commands['rviz2']
+    assert values['frame_prefix'] == 'a/' and 'a/odom' in programs['rviz2'].arguments
 
 
-def test_without_arguments_it_is_the_demo_robot_driven_by_position(installed):
-    commands = planned(installed, 'gazebo.launch.xml')
-    create = given_parameters(commands['create'])
-    controllers = yaml.safe_load(Path(create['file']).with_name('controllers.yaml').read_text())
+def test_without_arguments_it_is_the_demo_robot_driven_by_position():
+    programs = planned('gazebo')
+    controllers = yaml.safe_load((directory_of(programs) / 'controllers.yaml').read_text())
     controller = controllers['/**/joint_trajectory_controller']['ros__parameters']
-    assert create['name'] == 'biped' and controller['command_interfaces'] == ['position']
-    gravity = given_parameters(commands['gravity_compensation'])
-    assert gravity['autostart'] is False and gravity['launch.autostart'] == ''
+    assert parameters_in_files(programs['create'])['name'] == 'biped'
+    assert controller['command_interfaces'] == ['position']
+    gravity = programs['gravity_compensation']
+    assert gravity.defaults['autostart'] is False and 'autostart' not in gravity.parameters
 
 
-@pytest.mark.parametrize('file', ['gazebo.launch.xml', 'gazebo_gravity.launch.xml'])
-def test_without_gazebo_the_missing_package_is_named(file):
-    if any('ros_gz_sim' in path for path in os.environ.get('AMENT_PREFIX_PATH', '').split(':')):
-        pytest.skip('ros_gz_sim is installed')
-    result = subprocess.run(
-        [sys.executable, '-m', 'biped_com_ros.launch_runner.launch', file], text=True,
-        capture_output=True, check=False, timeout=100.0)
-    assert result.returncode == 2
-    assert "package 'ros_gz_sim' was not found; install it" in result.stderr
+@pytest.mark.parametrize('file', ['gazebo', 'gazebo_gravity'])
+def test_without_ros2_launch_it_says_so(file, capsys):
+    assert run.main([file]) == 2
+    assert "'gz_sim.launch.py' of package 'ros_gz_sim' is a launch file of ROS 2: use ros2" in (
+        capsys.readouterr().err)

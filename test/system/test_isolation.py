@@ -49,11 +49,11 @@ print(*sorted(found))
 @contextmanager
 def isolated(tmp_path: Path, name: str) -> Iterator[dict[str, str]]:
     """Launch a node with this name; yield the variables that the launch says to look with."""
-    file = tmp_path / f'{name}.launch.xml'
+    file = tmp_path / f'{name}.launch.py'
     file.write_text(LAUNCH.format(name=name))
     environment = {key: value for key, value in os.environ.items() if key not in VARIABLES}
     with subprocess.Popen(
-            [sys.executable, '-m', 'biped_com_ros.launch_runner.launch', '--isolated', str(file)],
+            [sys.executable, '-m', 'biped_com_ros.launching.run', '--isolated', str(file)],
             env={**environment, 'ROS_LOG_DIR': str(tmp_path / 'log')}, text=True,
             stdout=subprocess.PIPE) as process:
         try:

@@ -19,32 +19,22 @@ from collections.abc import Callable, Iterator
 import dataclasses
 import importlib
 from pathlib import Path
-import sys
 from typing import Any
-from xml.etree import ElementTree
 
 from biped_com_ros.core.model.resources import package_share
-from biped_com_ros.launch_runner.actions import declared_arguments, load, Planner
-from biped_com_ros.launch_runner.context import Context
-from biped_com_ros.launch_runner.parameters import is_parameter_document, ParameterFiles
 from biped_com_ros.ros.topics.qos import LATCHED
 import pytest
 from std_msgs.msg import String
 from support.launched import busyness, Launched, LIMIT
-from support.planned import given_parameters, install_gazebo, planned
+from support.planned import each_of_nodes, FILES, plan, planned
 import yaml
 
 SHARE = package_share()
-LAUNCH_FILES = sorted((SHARE / 'launch').glob('*.xml'))
 # Robots, not parameters.
 ROBOT_FILES = {'rail.yaml'}
 PARAMETER_FILES = sorted(file for directory in ('.', 'demo', 'hidden')
                          for file in (SHARE / 'config' / directory).glob('*.yaml')
                          if file.name not in ROBOT_FILES)
-
-
-#: Those that start nodes of this package.
-OF_NODES = [file for file in LAUNCH_FILES if file.name != 'view.launch.xml']
 
 
 def each(files: list[Path]) -> pytest.MarkDecorator:
@@ -54,135 +44,102 @@ def each(files: list[Path]) -> pytest.MarkDecorator:
 # ---------------------------------------------------------------------------- launch files
 
 def test_there_are_the_launch_files_that_the_readme_promises() -> None:
-    assert ' '.join(file.name.removesuffix('.launch.xml') for file in LAUNCH_FILES) == (
+    names = sorted(file.name.removesuffix('.launch.py')
+                   for file in (SHARE / 'launch').glob('*.launch.py'))
+    assert ' '.join(names) == (
         'bringup calibration demo gait gait_simulation gazebo gazebo_gravity gravity_compensation '
         'gravity_simulation lowstate payload simulation torso torso_demo two_pose view viewer')
+    assert names == sorted(FILES)
 
 
-@each(LAUNCH_FILES)
-def test_arguments_are_described_and_optional_and_our_nodes_have_enclaves(file: Path) -> None:
-    for argument in declared_arguments(load(file), Context({})):
-        assert argument.description, argument.name
-        assert argument.default is not None, argument.name
-    for node in ElementTree.parse(file).iter('node'):
-        if node.get('pkg') == 'biped_com_ros':
-            assert '--enclave /biped_com_ros/' in node.get('ros_args', ''), node.get('exec')
+@each_of_nodes
+def test_our_nodes_have_enclaves(file: str) -> None:
+    for program in plan(file):
+        if program.package == 'biped_com_ros':
+            assert program.enclave == f'/biped_com_ros/{program.name or program.executable}'
 
 
-def test_bringup_composes_by_default(tmp_path: Path) -> None:
-    commands = planned(tmp_path, 'bringup.launch.xml', robot='talos', namespace='r1')
-    assert list(commands) == ['suite', 'gravity_compensation', 'torso_controller']
-    assert given_parameters(commands['suite']) == {
-        'nodes': ['wrench_aggregator', 'com_estimator', 'zmp_monitor'], 'launch.robot': 'talos',
-        'launch.frame_prefix': '', 'launch.urdf': '', 'launch.base_source': '',
-        'launch.use_sim_time': ''}
-    assert '__ns:=/r1' in commands['suite'] and '/tf:=tf' in commands['suite']
-    assert not [word for word in commands['suite'] if word.startswith('__node')]
+def test_bringup_composes_by_default() -> None:
+    programs = planned('bringup', robot='talos', namespace='r1')
+    assert list(programs) == ['suite', 'gravity_compensation', 'torso_controller']
+    suite = programs['suite']
+    assert suite.parameters == {
+        'nodes': ('wrench_aggregator', 'com_estimator', 'zmp_monitor'), 'robot': 'talos'}
+    assert suite.namespace == '/r1' and suite.remappings['/tf'] == 'tf' and not suite.name
 
 
-def test_bringup_without_composition_publishes_the_same(tmp_path: Path) -> None:
+def test_bringup_without_composition_publishes_the_same() -> None:
     arguments = {'base_source': 'tf', 'gravity': 'none', 'torso': 'false'}
-    suite = given_parameters(planned(tmp_path, 'bringup.launch.xml', **arguments)['suite'])
-    commands = planned(tmp_path, 'bringup.launch.xml', **arguments, composed='false')
-    assert list(commands) == ['wrench_aggregator', 'com_estimator', 'zmp_monitor']
-    apart = {**given_parameters(commands['wrench_aggregator']),
-             **given_parameters(commands['com_estimator']),
-             **given_parameters(commands['zmp_monitor'])}
-    assert apart == {name: value for name, value in suite.items() if name != 'nodes'}
-    files = {name: [word for word in command if word.endswith(f'{name}.yaml')]
-             for name, command in commands.items()}
-    assert all(files.values())
+    suite = planned('bringup', **arguments)['suite']
+    apart = planned('bringup', **arguments, composed='false')
+    assert list(apart) == ['wrench_aggregator', 'com_estimator', 'zmp_monitor']
+    values = {name: value for program in apart.values()
+              for name, value in program.parameters.items()}
+    assert values == {name: value for name, value in suite.parameters.items() if name != 'nodes'}
+    assert [file for program in apart.values() for file in program.files] == list(suite.files)
 
 
-OPTIONAL_TORSO = ('bringup.launch.xml', 'demo.launch.xml', 'simulation.launch.xml')
+OPTIONAL_TORSO = ('bringup', 'demo', 'simulation')
 COMMANDING = {'gravity_compensation', 'gait_player', 'torso_controller', 'com_calibrator'}
 
 
-def respawned(directory: Path, file: str, **values: str) -> dict[str, bool]:
+def respawned(file: str, **values: str) -> dict[str, bool]:
     """Whether each node of a launch file is respawned, by its name or its executable's."""
-    planner = Planner(Context(values), ParameterFiles(directory))
-    planner.run(load(SHARE / 'launch' / file))
-    assert not [plan for plan in planner.processes if plan.respawn and (
-        plan.shuts_down or plan.respawn_delay < 1.0)]
-    return {node_name(plan): plan.respawn for plan in planner.processes}
+    programs = plan(file, **values)
+    assert not [program for program in programs if program.respawns and program.ends_launch]
+    return {program.name or program.executable: program.respawns for program in programs}
 
 
-def node_name(plan: Any) -> str:
-    """Return the name that a launch file gives to a node, or its executable."""
-    renamed = [word.partition(':=')[2] for word in plan.command if word.startswith('__node:=')]
-    return str(renamed[0] if renamed else plan.name.rpartition('-')[0])
-
-
-@each(OF_NODES)
-def test_only_what_commands_nothing_is_respawned_by_default(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
-    """An argument of one included file must not reach another one with another meaning."""
-    directory = install_gazebo(tmp_path, monkeypatch)
-    found = respawned(directory, file.name)
+@each_of_nodes
+def test_only_what_commands_nothing_is_respawned_by_default(file: str) -> None:
+    found = respawned(file)
     assert all(found.get(name, True) for name in ('suite', 'gazebo_truth'))
     assert not [name for name in COMMANDING & found.keys() if found[name]]
     assert not found.get('simulator', False)  # its end ends the launch
-    every = respawned(directory, file.name, respawn='all')
-    optional = {'torso_controller'} if file.name in OPTIONAL_TORSO else set()
+    every = respawned(file, respawn='all')
+    optional = {'torso_controller'} if file in OPTIONAL_TORSO else set()
     assert all(every[name] != (name in optional) for name in COMMANDING & every.keys())
-    assert not any(respawned(directory, file.name, respawn='none').values())
+    assert not any(respawned(file, respawn='none').values())
 
 
-@each(OF_NODES)
-def test_every_launch_file_of_nodes_declares_respawn_and_passes_it_on(file: Path) -> None:
-    root = ElementTree.parse(file).getroot()
-    assert {arg.get('name'): arg.get('default') for arg in root.findall('arg')}[
-        'respawn'] == 'estimators'
-    for include in root.iter('include'):
-        included = str(include.get('file')).rpartition('/')[2]
-        passed = {arg.get('name'): arg.get('value') for arg in include.iter('arg')}
-        if included.endswith('.launch.xml') and included != 'view.launch.xml':
-            assert passed.get('respawn') == '$(var respawn)', included
-
-
-def test_the_suite_ends_the_launch_unless_it_is_respawned(tmp_path: Path) -> None:
+def test_the_suite_ends_the_launch_unless_it_is_respawned() -> None:
     for respawn in ('none', 'estimators', 'all'):
-        planner = Planner(Context({'respawn': respawn}), ParameterFiles(tmp_path))
-        planner.run(load(SHARE / 'launch' / 'bringup.launch.xml'))
-        suite = planner.processes[0]
-        assert (suite.shuts_down, suite.respawn) == (respawn == 'none', respawn != 'none')
+        suite = planned('bringup', respawn=respawn)['suite']
+        assert (suite.ends_launch, suite.respawns) == (respawn == 'none', respawn != 'none')
 
 
-def test_an_optional_page_is_not_respawned(tmp_path: Path) -> None:
+def test_an_optional_page_is_not_respawned() -> None:
     """Without viser it ends at once, which ros2 launch would repeat."""
-    assert respawned(tmp_path, 'viewer.launch.xml') == {'viewer': True}
-    assert respawned(tmp_path, 'viewer.launch.xml', optional='true') == {'viewer': False}
+    assert respawned('viewer') == {'viewer': True}
+    assert respawned('viewer', optional='true') == {'viewer': False}
 
 
-def test_the_simulation_runs_on_its_own_clock(tmp_path: Path) -> None:
-    commands = planned(tmp_path, 'simulation.launch.xml', robot='g1', seed='7', hidden='masses')
-    nodes = ['simulator', 'suite', 'gravity_compensation', 'torso_controller']
-    assert list(commands) == nodes
-    for node in nodes[1:]:
-        assert given_parameters(commands[node])['launch.use_sim_time'] == 'true'
-        assert given_parameters(commands[node])['launch.robot'] == 'g1'
-    simulator = given_parameters(commands['simulator'])
-    assert (simulator['launch.robot'], simulator['launch.seed']) == ('g1', '7')
-    assert not [name for name in simulator if name.endswith('use_sim_time')]
-    assert any(word.endswith('hidden/masses.yaml') for word in commands['simulator'])
+def test_the_simulation_runs_on_its_own_clock() -> None:
+    programs = planned('simulation', robot='g1', seed='7', hidden='masses')
+    assert list(programs) == ['simulator', 'suite', 'gravity_compensation', 'torso_controller']
+    simulator, *others = programs.values()
+    for program in others:
+        assert program.parameters['use_sim_time'] is True and program.parameters['robot'] == 'g1'
+    assert simulator.parameters == {'robot': 'g1', 'seed': 7}
+    assert simulator.files[-1] == SHARE / 'config' / 'hidden' / 'masses.yaml'
 
 
-def test_the_demo_hides_masses_and_prints_so(tmp_path: Path) -> None:
-    commands = planned(tmp_path, 'demo.launch.xml', robot='talos', chapters='measure',
-                       duration='5')
-    assert list(commands) == ['simulator', 'suite', 'torso_controller', 'demo', 'viewer']
-    assert given_parameters(commands['viewer'])['launch.optional'] == 'true'
-    assert given_parameters(commands['demo']) == {
-        'robot': 'talos', 'urdf': '', 'frame_prefix': '', 'chapters': 'measure', 'once': False,
-        'hidden': 'masses', 'duration': 5.0, 'picture': '', 'use_sim_time': True}
+def test_the_demo_hides_masses_and_prints_so() -> None:
+    programs = planned('demo', robot='talos', chapters='measure', duration='5')
+    assert list(programs) == ['simulator', 'suite', 'torso_controller', 'demo', 'viewer']
+    assert programs['viewer'].parameters['optional'] is True
+    assert programs['demo'].parameters == {
+        'robot': 'talos', 'chapters': 'measure', 'once': False, 'hidden': 'masses',
+        'duration': 5.0, 'use_sim_time': True}
+    assert planned('demo', chapters='rail')['demo'].parameters['robot'].endswith('rail.yaml')
 
 
 @pytest.mark.parametrize(('chapter', 'node'), [
     ('gravity', 'gravity_compensation'), ('steps', 'gait_player')])
-def test_the_demo_starts_what_its_chapters_need(tmp_path: Path, chapter: str, node: str) -> None:
+def test_the_demo_starts_what_its_chapters_need(chapter: str, node: str) -> None:
     for chapters, expected in ((chapter, True), (f'measure, {chapter}', True), ('all', True),
                                ('none', False), ('measure', False)):
-        assert (node in planned(tmp_path, 'demo.launch.xml', chapters=chapters)) == expected
+        assert (node in planned('demo', chapters=chapters)) == expected
 
 
 # ------------------------------------------------------------------------- parameter files
@@ -190,7 +147,6 @@ def test_the_demo_starts_what_its_chapters_need(tmp_path: Path, chapter: str, no
 def sections(file: Path) -> dict[str, dict[str, Any]]:
     """Parameters by node of a parameter file of ours."""
     document = yaml.safe_load(file.read_text())
-    assert is_parameter_document(document)
     return {key.removeprefix('/**/'): value['ros__parameters']
             for key, value in document.items()}
 
@@ -241,44 +197,6 @@ def test_a_nodes_file_shows_every_parameter_with_its_default(file: Path) -> None
 
 # --------------------------------------------------------------------- nodes that are started
 
-TALKER = """
-import rclpy
-from rclpy.node import Node
-from std_msgs.msg import String
-
-rclpy.init()
-node = Node('talker')
-publisher = node.create_publisher(String, 'chatter', 10)
-declared = {name: node.declare_parameter(name, default).value for name, default in [
-    ('word', ''), ('number', 0), ('ratio', 0.0), ('flag', False), ('group.deep', ''),
-    ('items', ['']), ('from_file', 0), ('overridden', 0)]}
-text = repr((node.get_fully_qualified_name(), declared))
-node.create_timer(0.05, lambda: publisher.publish(String(data=text)))
-try:
-    rclpy.spin(node)
-except (KeyboardInterrupt, rclpy.executors.ExternalShutdownException):
-    pass
-"""
-
-TALKER_LAUNCH = """<launch>
-  <arg name="word"/>
-  <group>
-    <push_ros_namespace namespace="robot1"/>
-    <set_remap from="chatter" to="chat"/>
-    <node pkg="fake" exec="talker" name="speaker" namespace="sub" output="screen">
-      <param from="$(dirname)/p.yaml"/>
-      <param name="word" value="$(var word)" type="str"/>
-      <param name="number" value="3"/>
-      <param name="ratio" value="1" type="float"/>
-      <param name="flag" value="true"/>
-      <param name="group"><param name="deep" value="x"/></param>
-      <param name="items" value="a,b" value-sep=","/>
-      <param name="overridden" value="2"/>
-    </node>
-  </group>
-</launch>"""
-
-
 def assert_ended(launched: Launched) -> None:
     """Interrupt it: all ends cleanly, within three seconds of a quiet computer."""
     code, seconds = launched.interrupt()
@@ -288,33 +206,13 @@ def assert_ended(launched: Launched) -> None:
     assert not any(Path(f'/proc/{pid}').exists() for pid in launched.pids())
 
 
-def test_names_remappings_and_parameters_reach_a_real_node(
-        tmp_path: Path, launch: Callable[..., Launched], observer: Any) -> None:
-    directory = tmp_path / 'prefix' / 'lib' / 'fake'
-    directory.mkdir(parents=True)
-    (directory / 'talker').write_text(f'#!{sys.executable}\n{TALKER}')
-    (directory / 'talker').chmod(0o755)
-    (tmp_path / 'p.yaml').write_text(
-        '/**/speaker:\n  ros__parameters: {from_file: 4, overridden: 1}\n'
-        '/**/other:\n  ros__parameters: {from_file: 5}\n')
-    (tmp_path / 'talker.launch.xml').write_text(TALKER_LAUNCH)
-    launched = launch(str(tmp_path / 'talker.launch.xml'), 'word:=007',
-                      prefix=str(tmp_path / 'prefix'))
-    name, parameters = eval(observer.first(String, '/robot1/sub/chat').data)
-    assert name == '/robot1/sub/speaker'
-    assert parameters == {
-        'word': '007', 'number': 3, 'ratio': 1.0, 'flag': True, 'group.deep': 'x',
-        'items': ['a', 'b'], 'from_file': 4, 'overridden': 2}
-    assert_ended(launched)
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize('composed, processes', [('true', 4), ('false', 6)])
 def test_the_whole_runs_in_a_namespace_and_ends_at_ctrl_c(
         launch: Callable[..., Launched], observer: Any, composed: str, processes: int) -> None:
     from geometry_msgs.msg import PointStamped, WrenchStamped
     from tf2_msgs.msg import TFMessage
-    launched = launch('simulation.launch.xml', 'namespace:=r1', f'composed:={composed}')
+    launched = launch('simulation.launch.py', 'namespace:=r1', f'composed:={composed}')
     assert '<robot' in observer.first(String, '/r1/robot_description', LATCHED).data
     weight = observer.first(WrenchStamped, '/r1/wrench_aggregator/wrench')
     assert weight.wrench.force.z > 20.0
@@ -332,7 +230,7 @@ def test_the_whole_runs_in_a_namespace_and_ends_at_ctrl_c(
 @pytest.mark.thorough
 def test_a_robot_without_tendons_needs_no_torso_controller(
         launch: Callable[..., Launched], observer: Any) -> None:
-    launched = launch('bringup.launch.xml', 'robot:=talos', 'namespace:=r3')
+    launched = launch('bringup.launch.py', 'robot:=talos', 'namespace:=r3')
     observer.until_state('/r3/gravity_compensation', 'unconfigured')
     observer.until(lambda: "not started: robot 'talos' has no tendon-driven torso"
                    in launched.output, 'the reason')
@@ -343,7 +241,7 @@ def test_a_robot_without_tendons_needs_no_torso_controller(
 @pytest.mark.thorough
 def test_a_description_that_does_not_exist_ends_the_launch(
         launch: Callable[..., Launched]) -> None:
-    launched = launch('simulation.launch.xml', 'robot:=biped', 'urdf:=/nowhere.urdf')
+    launched = launch('simulation.launch.py', 'robot:=biped', 'urdf:=/nowhere.urdf')
     assert launched.process.wait(LIMIT) == 1
     assert '/nowhere.urdf' in launched.output
     assert 'shutting down: simulator-1 has ended' in launched.output
@@ -360,7 +258,7 @@ def test_a_wrong_argument_is_reported_once_before_anything_starts(
     """Each of seven nodes reported it after 7 to 14 s, and the page had an address before."""
     broken = tmp_path / 'broken.yaml'
     broken.write_text('base_lnk: pelvis\n')
-    launched = launch('demo.launch.xml', argument.format(broken=broken))
+    launched = launch('demo.launch.py', argument.format(broken=broken))
     assert launched.process.wait(LIMIT) == 2
     line, = launched.output.splitlines()
     assert line.startswith('run_launch: ') and error in line

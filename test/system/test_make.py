@@ -44,8 +44,8 @@ def words(*arguments: str) -> list[str]:
     (('check', 'ROBOT=a b'), 'a b'),
     # Ctrl-C is blocked while Python starts: it would print 'Fatal Python error'.
     (('check',), '--block-interrupt -- python -m biped_com_ros.offline.check'),
-    (('demo',), '--block-interrupt -- python -m biped_com_ros.launch_runner.launch --isolated'),
-    (('torso',), '--block-interrupt -- python -m biped_com_ros.launch_runner.launch --isolated')])
+    (('demo',), '--block-interrupt -- python -m biped_com_ros.launching.run --isolated'),
+    (('torso',), '--block-interrupt -- python -m biped_com_ros.launching.run --isolated')])
 def test_what_is_run(arguments: tuple[str, ...], expected: str) -> None:
     found = words(*arguments)
     assert expected in found or f' {expected} ' in ' '.join(found)

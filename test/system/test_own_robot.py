@@ -115,7 +115,7 @@ def commands(directory):
         words.append(shlex.split(command.replace('$PWD', str(directory))))
     variable, = variables
     return [[sys.executable, *command[1:]] if command[0] == 'python' else [
-        sys.executable, '-m', 'biped_com_ros.launch_runner.launch', *command[1:]]
+        sys.executable, '-m', 'biped_com_ros.launching.run', *command[1:]]
         for command in words], dict([variable.split('=')])
 
 

@@ -11,44 +11,110 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The launch files and their arguments, as the real ``ros2 launch`` reads them, where it is."""
+"""
+Launch files as ``ros2 launch`` runs them: by a stand-in, and by the real one where it is installed.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from pathlib import Path
+from typing import Any
 
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.model.resources import package_share
-from biped_com_ros.launch_runner.actions import declared_arguments, load
-from biped_com_ros.launch_runner.context import Context
-from biped_com_ros.launch_runner.launch import given_arguments
+from biped_com_ros.launching.arguments import FIELDS
+from biped_com_ros.launching.files import LAUNCH_FILES
+from biped_com_ros.launching.programs import ForeignLaunchFile, Program
+from biped_com_ros.launching.run import given_arguments, processes_of
 import pytest
+from support import launch_stand_in
+from support.launch_stand_in import IncludeLaunchDescription, LaunchService, Node
+from support.planned import each_file, FILES, SHARE
+import yaml
 
-SHARE = package_share()
-LAUNCH_FILES = sorted((SHARE / 'launch').glob('*.xml'))
+#: Other values than the defaults, of arguments that change what is started.
+OTHER = {'robot': 'talos', 'namespace': 'r1', 'frame_prefix': 'r1/', 'composed': 'false',
+         'respawn': 'none', 'simulation': 'true', 'hidden': 'masses', 'seed': '3', 'rate': '100',
+         'view': 'true', 'joy': 'true', 'keys': 'true', 'support': 'fixed', 'poses': '5',
+         'postures': 'a;b', 'autostart': 'true', 'log_level': 'warn', 'port': '9000'}
+
+
+def description_of(file: str) -> Any:
+    """Execute a launch file."""
+    path = SHARE / 'launch' / f'{file}.launch.py'
+    spec = importlib.util.spec_from_file_location(f'{file}_launch', path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.generate_launch_description()
 
 
 @pytest.fixture
-def package_in_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let ``$(find-pkg-share biped_com_ros)`` find these files, not installed ones."""
-    marker = tmp_path / 'share' / 'ament_index' / 'resource_index' / 'packages' / 'biped_com_ros'
-    marker.parent.mkdir(parents=True)
-    marker.touch()
-    (tmp_path / 'share' / 'biped_com_ros').symlink_to(SHARE)
-    monkeypatch.setenv('AMENT_PREFIX_PATH', str(tmp_path), prepend=os.pathsep)
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    launch_stand_in.install(monkeypatch)
+    monkeypatch.delitem(launch_stand_in.sys.modules, 'biped_com_ros.launching.ros2_launch', False)
 
 
-@pytest.mark.usefixtures('package_in_index')
-@pytest.mark.parametrize('file', LAUNCH_FILES, ids=lambda file: file.name)
-def test_ros2_launch_accepts_it_too(file: Path) -> None:
-    parser = pytest.importorskip('launch.frontend').Parser
+def described(words: list[str]) -> list[str]:
+    """Return words of a command line, with what files of parameters say in place of their names."""
+    return [repr(yaml.safe_load(Path(word).read_text())) if Path(word).name.startswith('params_')
+            else word.replace(str(made_by(word)), 'MADE') for word in words]
+
+
+def made_by(word: str) -> Path | str:
+    """Return the temporary directory in which a file was made for a launch; else the word."""
+    return next((parent for parent in Path(word).parents
+                 if parent.name.startswith('biped_com_')), Path('no such text'))
+
+
+@each_file
+@pytest.mark.parametrize('other', [False, True])
+def test_both_start_the_same(tmp_path: Path, stand_in: None, file: str, other: bool) -> None:
+    takes = LAUNCH_FILES[file].takes
+    given = {name: text for name, text in OTHER.items() if other and name in takes}
+    programs = [program for program in LAUNCH_FILES[file].plan(given)
+                if isinstance(program, ForeignLaunchFile) or program.executable]
+    ours = [program for program in programs if isinstance(program, Program)]
+    actions = LaunchService().execute(description_of(file), given)
+    theirs = [action for action in actions if isinstance(action, Node)]
+    assert len(theirs) == len(ours) > 0
+    for program, action in zip(ours, theirs):
+        line = described([*action.arguments, '--ros-args', *action.ros_arguments])
+        expected = described(program.command_line(tmp_path))
+        if 'gazebo' not in file:  # where files are made anew, with names of their own
+            assert line == expected
+        assert (action.package, action.executable) == (program.package, program.executable)
+        assert action.respawn is program.respawns
+        assert bool(action.get_sub_entities()) is program.ends_launch
+        assert float(action.sigterm_timeout) == program.sigterm_timeout
+        assert float(action.sigkill_timeout) == program.sigkill_timeout
+    included = [action for action in actions if isinstance(action, IncludeLaunchDescription)]
+    assert len(included) == len(programs) - len(ours) == int('gazebo' in file)
+
+
+@each_file
+def test_arguments_are_described_and_their_defaults_are_valid(stand_in: None, file: str) -> None:
+    arguments = {entity.name: entity for entity in description_of(file).entities
+                 if hasattr(entity, 'default_value')}
+    assert tuple(arguments) == LAUNCH_FILES[file].takes
+    for name, argument in arguments.items():
+        assert argument.description == FIELDS[name].metadata['description']
+        assert not argument.choices or argument.default_value in argument.choices
+
+
+def test_a_process_runs_ours_as_modules_and_names_missing_packages(tmp_path: Path) -> None:
+    process, = processes_of(LAUNCH_FILES['viewer'].plan({}), tmp_path, os.environ)
+    assert process.name == 'viewer-1' and 'biped_com_ros.nodes.viewer.node' in process.command
+    with pytest.raises(ConfigurationError, match="package 'rviz2' is not installed.*apt install"):
+        processes_of(LAUNCH_FILES['view'].plan({}), tmp_path, {})
+
+
+@pytest.mark.parametrize('file', FILES)
+def test_the_real_ros2_launch_accepts_it(file: str) -> None:
     pytest.importorskip('launch_ros')
-    entity, frontend = parser.load(str(file))
-    description = frontend.parse_description(entity)
-    ours = [argument.name for argument in declared_arguments(load(file), Context({}))]
-    theirs = {argument.name for argument in description.get_launch_arguments()}
-    assert set(ours) <= theirs
+    arguments = {argument.name for argument in description_of(file).get_launch_arguments()}
+    assert arguments == set(LAUNCH_FILES[file].takes)
 
 
 @pytest.mark.parametrize('word', ['robot:=a', 'robot:=a:=b', 'robot:= ', 'robot:=', ':=a'])

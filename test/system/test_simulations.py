@@ -99,7 +99,7 @@ class Walk:
 
 
 def test_a_step_and_a_walk_with_efforts_in_trajectories(launch, observer, steady):
-    launch('gait_simulation.launch.xml', 'hidden:=masses', 'trajectory_rate:=100.0', *steady)
+    launch('gait_simulation.launch.py', 'hidden:=masses', 'trajectory_rate:=100.0', *steady)
     walk = Walk(observer)
     moved = walk.play('single_step')
     forces = walk.check()
@@ -118,7 +118,7 @@ def test_a_step_and_a_walk_with_efforts_in_trajectories(launch, observer, steady
 # ------------------------------------------------------------------------ gravity
 
 def test_no_droop_with_feedforward_and_droop_without(launch, observer, brisk):
-    launch('gravity_simulation.launch.xml', 'robot:=talos', 'hidden:=none', *brisk)
+    launch('gravity_simulation.launch.py', 'robot:=talos', 'hidden:=none', *brisk)
     model, states = RobotModel.load('talos'), observer.keep(JointState, 'joint_states')
     commanded = {model.joint_names[i]: model.posture()[i] for i in model.group_index('left_arm')}
 
@@ -141,7 +141,7 @@ L_W = 1e3 * (2.0 * 0.95 * 0.2 + 2.0 * 1.16 * 0.65 + 0.94 * 0.9) / (2.0 * (0.95 +
 
 def test_postures_a_b_and_c_are_played_and_the_centre_of_mass_logged(
         launch, observer, brisk, tmp_path):
-    launched = launch('two_pose.launch.xml', f'directory:={tmp_path}', *brisk)
+    launched = launch('two_pose.launch.py', f'directory:={tmp_path}', *brisk)
     observer.until(lambda: 'back in posture stand' in launched.output, 'the postures')
     launched.interrupt()
     model = RobotModel.load('three_link')
@@ -171,7 +171,7 @@ def test_the_torso_follows_the_tour(launch, observer, tmp_path):
     shapes = keep(Vector3Stamped, 'torso_controller/shape')
     references = keep(Vector3Stamped, 'torso_controller/reference')
     states = keep(JointState, 'joint_states')
-    launch('torso_demo.launch.xml')
+    launch('torso_demo.launch.py')
     observer.until(lambda: references and true and
                    stamp(true[-1]) - stamp(references[0]) > 6e9, 'six seconds of the tour')
     # The backbone's joints come from the controller alone.
@@ -203,7 +203,7 @@ def end_well(launched):
 
 
 def test_a_robot_without_foot_sensors_stands_with_all_nodes(launch, observer, brisk):
-    launched = launch('simulation.launch.xml', 'robot:=g1_as_sold', 'gravity:=active', *brisk)
+    launched = launch('simulation.launch.py', 'robot:=g1_as_sold', 'gravity:=active', *brisk)
     observer.until_state('gravity_compensation', 'active')
     weight = 9.81 * RobotModel.load('g1_as_sold').mass
     total = observer.first(WrenchStamped, 'wrench_aggregator/wrench')
@@ -230,7 +230,7 @@ def test_feet_that_nothing_measures_are_reported_and_end_nothing(
         del foot['source']
     robot = tmp_path / 'blind.yaml'
     robot.write_text(yaml.safe_dump(config))
-    launched = launch('simulation.launch.xml', f'robot:={robot}', *brisk)
+    launched = launch('simulation.launch.py', f'robot:={robot}', *brisk)
     assert observer.first(PointStamped, 'com_estimator/com').point.z > 0.5
     assert observer.first(PointStamped, 'zmp_monitor/dcm').header.frame_id == 'odom'
     line, = (line for line in launched.output.splitlines() if 'nothing measures the feet' in line)

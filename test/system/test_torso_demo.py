@@ -25,7 +25,7 @@ import pytest
     ((), 2), (('--foreground', 'torso_teleop', 'tour:=false', 'keys:=true'), 1)])
 def test_a_robot_without_a_torso_ends_the_launch(launch, observer, arguments, most):
     """The second one is what `make torso ROBOT=talos` runs; in the first both nodes say it."""
-    launched = launch('torso_demo.launch.xml', 'robot:=talos', *arguments)
+    launched = launch('torso_demo.launch.py', 'robot:=talos', *arguments)
     observer.until(lambda: not launched.is_running, 'the end', runs=False)
     assert launched.process.returncode == 1
     assert 0 < launched.output.count(

@@ -184,4 +184,4 @@ class ComCheck:
         return ComCheckResult(False, (
             f"at rest the centre of pressure is {where} from the model's CoM: tare with the feet "
             "in the air; if it stays, the URDF's masses differ from the robot's: calibrate "
-            '(calibration.launch.xml)'), distance)
+            '(calibration.launch.py)'), distance)

@@ -103,7 +103,7 @@ class StabilityGate:
         self.check(steady_time)
         if self._silence > self.timeout:
             return (f'no reports of {self._monitor} on /diagnostics for {self.timeout:g} s; '
-                    'start it (bringup.launch.xml), or close what keeps this computer busy')
+                    'start it (bringup.launch.py), or close what keeps this computer busy')
         return self.stability_error(now_ns) or self._errors
 
     def _event_counts(self, now_ns: int) -> bool:

@@ -181,7 +181,7 @@ class WeightCheck:
         return (f'the feet carry {mean:.1f} N, the model weighs {self.body_weight:.1f} N (ratio '
                 f'{ratio:.3f}, weight_tolerance {self.tolerance:g}): tare with the feet in the '
                 'air; if it stays, look for a support or load that has no sensor, and for masses '
-                'missing in the URDF: calibrate (calibration.launch.xml)')
+                'missing in the URDF: calibrate (calibration.launch.py)')
 
 
 def _parameters(sensors: Sequence[str]) -> str:

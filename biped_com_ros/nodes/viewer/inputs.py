@@ -151,7 +151,7 @@ class PageInputs:
             *(HealthLine(STALE, name, f'no diagnostics for {now - at:.0f} s: the node has ended, '
                          'or hangs') for name, at in silent.items()),
             *(HealthLine(STALE, name, 'no diagnostics yet: the node is not running; start it with '
-                         'bringup.launch.xml')
+                         'bringup.launch.py')
               for name in self._expected if is_due and name not in received_at),
             *(line for line, at in self._health.values()
               if now - at < _HEALTH_TIMEOUT and line.name.partition(':')[0] not in silent)]

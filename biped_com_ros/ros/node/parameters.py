@@ -34,12 +34,10 @@ import dataclasses
 from dataclasses import dataclass
 import functools
 import math
-from pathlib import Path
 import typing
 from typing import Any, Generic, TypeVar
 
 from biped_com_ros.core.errors import BipedComError, ConfigurationError, SettingError
-from biped_com_ros.core.plain_yaml import load_yaml
 from biped_com_ros.ros.fast.compat import parameter_override, parameter_overrides
 from rcl_interfaces.msg import (
     FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult)
@@ -49,8 +47,6 @@ from rclpy.parameter import Parameter
 _T = TypeVar('_T')
 _KEY = 'biped_com_ros'
 _LARGEST_INTEGER = 2 ** 63 - 1
-_LAUNCH = 'launch.'
-_SEPARATOR = ';'
 
 
 @dataclass(frozen=True)
@@ -175,14 +171,9 @@ def declare_parameters(node: Node, parameters_class: type[_T],
     Raises
     ------
     ConfigurationError
-        If a value has the wrong type or is out of range, or a parameter file of a launch file
-        does not exist.
+        If a value has the wrong type or is out of range.
 
     """
-    _check_files(node)
-    if use_sim_time := _launch_argument(node, 'use_sim_time'):
-        node.set_parameters([Parameter(
-            'use_sim_time', value=load_yaml(use_sim_time, "argument 'use_sim_time'"))])
     declared = _DeclaredParameters(node, parameters_class, on_change, check)
     return declared.instance()
 
@@ -240,7 +231,7 @@ def _warn_of_unknown(node: Node, known: Collection[str]) -> None:
     Others are ignored: in a composed process a node gets the parameters of other nodes, too.
     """
     for name, value in parameter_overrides(node).items():
-        if name in known or name.startswith(_LAUNCH) or node.has_parameter(name):
+        if name in known or node.has_parameter(name):
             continue
         import difflib  # slow to import, and rarely needed
         close = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
@@ -271,38 +262,10 @@ def _declare(node: Node, name: str, kind: Any, default: Any, info: ParameterInfo
     a float, and an error names the valid values.
     """
     descriptor = _descriptor(kind, info)
-    given = _given(node, name, kind)
+    given = parameter_override(node, name)
     checked = check_value(name, kind, info, default if given is None else given)
     node.declare_parameter(name, checked, descriptor, ignore_override=True)
     return checked
-
-
-def _check_files(node: Node) -> None:
-    """Raise for missing parameter files: launch logs them and starts the node without them."""
-    for file in filter(None, _launch_argument(node, 'params_files').split(_SEPARATOR)):
-        if not Path(file).is_file():
-            raise ConfigurationError(
-                f"parameter file '{file}' does not exist: correct its path in the launch "
-                'arguments')
-
-
-def _launch_argument(node: Node, name: str) -> str:
-    """Return an argument of a launch file; '' if none was given."""
-    return str(parameter_override(node, _LAUNCH + name) or '')
-
-
-def _given(node: Node, name: str, kind: Any) -> Any:
-    """Return the value that a parameter was given, None if none was."""
-    argument = _launch_argument(node, name)
-    if not argument:
-        return parameter_override(node, name)
-    if kind is str:
-        return argument
-    what = f"argument '{name}'"
-    if not typing.get_args(kind):
-        return load_yaml(argument, what)
-    parts = [part.strip() for part in argument.split(_SEPARATOR) if part.strip()]
-    return parts if str in typing.get_args(kind) else [load_yaml(part, what) for part in parts]
 
 
 def _descriptor(kind: Any, info: ParameterInfo) -> ParameterDescriptor:

@@ -183,10 +183,10 @@ def test_the_model_is_compared_with_the_feet(own_rig):
     assert 'within 0.0 mm (forward' in compare('centre of mass', OK, 0.02, rate=moving)
     message = compare('centre of mass', WARN, 0.02)
     assert 'centre of pressure is 20.0 mm (forward +20.0, left' in message
-    assert 'tare with the feet in the air' in message and 'calibration.launch.xml' in message
+    assert 'tare with the feet in the air' in message and 'calibration.launch.py' in message
     message = compare('weight', WARN, weight=1.1)
     assert '(ratio 1.100, weight_tolerance 0.03): tare' in message
-    assert 'calibration.launch.xml' in message
+    assert 'calibration.launch.py' in message
 
 
 def test_a_robot_without_wrench_sensors_is_not_compared(rig):
@@ -243,6 +243,6 @@ def test_a_hidden_load_is_reported_with_the_remedy_until_the_masses_are_calibrat
         state.link_coms_in_base[torso, 0] - state.com_in_base[0])) / (model.mass + EXTRA)
     assert distance == pytest.approx(abs(shift), abs=1e-3)
     assert ratio == pytest.approx(1.0 + EXTRA / model.mass, abs=2e-3)
-    assert 'forward +' in offset and 'calibration.launch.xml' in offset
-    assert 'tare' in weight and 'calibration.launch.xml' in weight
+    assert 'forward +' in offset and 'calibration.launch.py' in offset
+    assert 'tare' in weight and 'calibration.launch.py' in weight
     assert distance_after < 1e-3 and ratio_after == pytest.approx(1.0, abs=2e-3)

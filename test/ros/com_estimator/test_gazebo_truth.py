@@ -20,6 +20,8 @@ Among them the one that publishes the true centre of mass, of robots in the twin
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.robot import RobotModel
@@ -36,7 +38,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from support.gazebo_twin import GazeboTwin, read_gazebo_files
 from support.messages import joint_state, odometry, vector
-from support.planned import install_gazebo, planned
+from support.planned import planned
 from support.ros_rig import NodeRig
 
 
@@ -44,28 +46,24 @@ THOROUGH = pytest.mark.thorough
 
 
 @pytest.fixture(params=['biped', pytest.param('talos', marks=THOROUGH)])
-def truth(request, ros, tmp_path, monkeypatch):
+def truth(request, ros, tmp_path):
     """Return the files that a launch file made, and the node that it starts for the truth."""
-    commands = planned(install_gazebo(tmp_path, monkeypatch), 'gazebo_gravity.launch.xml',
-                       robot=request.param, hidden='masses', seed='4')
-    command = commands['com_estimator']
+    programs = planned('gazebo_gravity', robot=request.param, hidden='masses', seed='4')
+    program = programs['com_estimator']
     # Without a clock: here nobody publishes one.
-    node = ComEstimator(namespace='/gazebo', cli_args=[
-        *command[command.index('--ros-args'):],
-        '-p', 'use_sim_time:=false', '-p', 'max_stamp_age:=0.0'])
+    untimed = replace(program, parameters={
+        **program.parameters, 'use_sim_time': False, 'max_stamp_age': 0.0})
+    node = ComEstimator(namespace='/gazebo', cli_args=untimed.command_line(tmp_path))
     rig = NodeRig(node=node, namespace='/gazebo')
-    directory = next(word for word in commands['spawner'] if word.endswith('controllers.yaml'))
-    yield rig, request.param, read_gazebo_files(directory.rpartition('/')[0])
+    yield rig, request.param, read_gazebo_files(programs['gravity_compensation'].files[0].parent)
     rig.close()
 
 
 @pytest.mark.parametrize('robot', [
     'biped', *(pytest.param(name, marks=THOROUGH) for name in ('talos', 'g1'))])
-def test_gravity_compensation_takes_what_is_made_for_it(ros, tmp_path, monkeypatch, robot):
-    commands = planned(install_gazebo(tmp_path, monkeypatch), 'gazebo_gravity.launch.xml',
-                       robot=robot)
-    command = commands['gravity_compensation']
-    node = Node('gravity_compensation', cli_args=list(command[command.index('--ros-args'):]),
+def test_gravity_compensation_takes_what_is_made_for_it(ros, tmp_path, robot):
+    program = planned('gazebo_gravity', robot=robot)['gravity_compensation']
+    node = Node('gravity_compensation', cli_args=program.command_line(tmp_path),
                 use_global_arguments=False, start_parameter_services=False)
     try:
         params = declare_parameters(node, GravityCompensationParameters)

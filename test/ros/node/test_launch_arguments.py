@@ -19,24 +19,18 @@ import functools
 import importlib
 from pathlib import Path
 import re
-from xml.etree import ElementTree
 
-from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.resources import package_share
 from biped_com_ros.core.model.urdf import load_urdf
-from biped_com_ros.launch_runner import actions
-from biped_com_ros.launch_runner.actions import declared_arguments, Planner
-from biped_com_ros.launch_runner.context import Context
-from biped_com_ros.launch_runner.parameters import ParameterFiles
+from biped_com_ros.launching.arguments import choices_of, FIELDS, text_of
+from biped_com_ros.launching.files import LAUNCH_FILES
 from biped_com_ros.ros.node.parameters import declare_parameters, parameter_fields
 import pytest
 from rclpy.node import Node
-from support.planned import given_parameters, install_gazebo
+from support.planned import each_of_nodes, FILES, OF_NODES, parameters_in_files, planned
 import yaml
 
-LAUNCH = package_share() / 'launch'
-FROM_VAR = re.compile(r'<param name="([\w.]+)"\s+value="\$\(var (\w+)\)"')
 OF_SUITE = ('wrench_aggregator', 'com_estimator', 'zmp_monitor')
 FILE_ARGUMENT = re.compile(r'(\w+_)?params|controllers')
 #: What a launch file decides for all its nodes, or cannot work without, in spite of their files:
@@ -54,7 +48,10 @@ FIXED = {
     ('demo', 'torso_controller', 'autostart'), ('demo', 'gravity_compensation', 'autostart'),
     *((file, node, 'urdf') for file in ('gazebo', 'gazebo_gravity') for node in (
         'wrench_aggregator', 'com_estimator', 'zmp_monitor', 'gravity_compensation')),
-    ('gazebo_gravity', 'gravity_compensation', 'autostart')}
+    ('gazebo_gravity', 'gravity_compensation', 'autostart'),
+    *(('demo', 'com_calibrator', name) for name in (
+        'robot', 'autostart', 'move', 'poses', 'hoist_service', 'torso_bend')),
+    *(('two_pose', 'com_calibrator', name) for name in ('robot', 'postures', 'move'))}
 #: (launch file, executable, argument with the parameter file, class of the parameters)
 NODES = (
     *(('bringup', 'suite', f'{node}_params', node) for node in OF_SUITE),
@@ -71,26 +68,12 @@ NODES = (
     ('viewer', 'viewer', 'viewer_params', 'viewer'))
 
 
-ALL = sorted(path.name.partition('.')[0] for path in LAUNCH.glob('*.xml') if path.name != (
-    'view.launch.xml'))
 #: Arguments that make a launch file start all that it can.
 EVERYTHING = {'calibration': {'simulation': 'true'}, 'torso_demo': {'viewer': 'true'}}
-
-
-load_once = functools.cache(actions.load)
-
-
-@functools.cache
-def nodes_of(file):
-    """Return (executable, its elements' text) of a launch file."""
-    return [(re.search(r'exec="(\w+)"', node)[1], node) for node in re.findall(
-        r'<node .*?</node>', (LAUNCH / f'{file}.launch.xml').read_text(), re.S)]
-
-
-def launched_parameters(file):
-    """Return (parameter, argument) of each parameter that wins over a node's parameter file."""
-    return [pair for _, node in nodes_of(file)
-            for pair in FROM_VAR.findall(node.partition('<param from')[2])]
+#: Arguments that are parameters of another name.
+PARAMETERS = {'load': 'hidden_errors'}
+#: Those that have only the name in common with a parameter of a node.
+NAMESAKES = {('gravity', node) for *_, node in NODES} | {('seed', 'com_calibrator')}
 
 
 def parameters_class(node):
@@ -140,97 +123,104 @@ def users_file(tmp_path_factory):
     return file
 
 
-@functools.cache
-def argument_names(file):
-    """Return the names of the arguments of a launch file and of those that it includes."""
-    return [argument.name for argument in declared_arguments(
-        actions.load(LAUNCH / f'{file}.launch.xml'), Context({}))]
+def start(file, **arguments):
+    """Return what a launch file starts by executable, with all that it can and takes."""
+    given = {**EVERYTHING.get(file, {}), **{
+        name: value for name, value in arguments.items() if name in LAUNCH_FILES[file].takes}}
+    return planned(file, **given)
 
 
 def files_arguments(file, params):
     """Return the arguments that give a parameter file to every node of a launch file."""
-    return {name: str(params) for name in argument_names(file) if FILE_ARGUMENT.fullmatch(name)}
+    return {name: str(params) for name in LAUNCH_FILES[file].takes
+            if FILE_ARGUMENT.fullmatch(name)}
 
 
 @pytest.fixture
-def plan(tmp_path, monkeypatch):
-    """Return a function that returns the command of each executable a launch file starts."""
-    def plan(file, **arguments):
-        planner = Planner(Context({**EVERYTHING.get(file, {}), **{
-            name: value for name, value in arguments.items() if name in argument_names(file)}}),
-            ParameterFiles(directory))
-        planner.run(actions.load(LAUNCH / f'{file}.launch.xml'))
-        return {process.name.rpartition('-')[0]: process.command for process in planner.processes}
-    directory = install_gazebo(tmp_path, monkeypatch)
-    monkeypatch.setattr(actions, 'load', load_once)
-    return plan
+def declared(tmp_path):
+    """Return a function that returns the parameters of a node of a program of this process."""
+    def declared(node, program):
+        ros_node = Node(node, cli_args=program.command_line(tmp_path),
+                        use_global_arguments=False, start_parameter_services=False)
+        try:
+            return {**vars(declare_parameters(ros_node, parameters_class(node))),
+                    'use_sim_time': ros_node.get_parameter('use_sim_time').value}
+        finally:
+            ros_node.destroy_node()
+    return declared
 
 
-def declared(node, command):
-    """Return the parameters of a node of this process, and whether it uses simulated time."""
-    ros_node = Node(node, cli_args=list(command[command.index('--ros-args'):]),
-                    use_global_arguments=False, start_parameter_services=False)
-    try:
-        return {**vars(declare_parameters(ros_node, parameters_class(node))),
-                'use_sim_time': ros_node.get_parameter('use_sim_time').value}
-    finally:
-        ros_node.destroy_node()
+def arguments_of(file, node):
+    """Return the parameters of a node that arguments of a launch file of its own set."""
+    parameters = parameter_fields(parameters_class(node)).keys() | {'use_sim_time'}
+    taken = {PARAMETERS.get(name, name): name for name in LAUNCH_FILES[file].takes}
+    return {name: taken[name] for name in parameters & taken.keys()
+            if (name, node) not in NAMESAKES}
 
 
-@pytest.mark.parametrize('section', [pytest.param('/**', marks=pytest.mark.thorough), '/**/{}'])
+@pytest.mark.parametrize('section', [
+    *(pytest.param(text, marks=pytest.mark.thorough) for text in ('/**', '/{}')), '/**/{}'])
 @pytest.mark.parametrize(('file', 'executable', 'files_argument', 'node'), NODES)
 def test_the_file_wins_over_the_launch_file_and_an_argument_over_both(
-        tmp_path, plan, file, executable, files_argument, node, section):
+        tmp_path, declared, file, executable, files_argument, node, section):
     in_file, as_argument = map(dict, two_of_each(node))
     params = tmp_path / 'user.yaml'
     params.write_text(yaml.safe_dump({section.format(node): {'ros__parameters': in_file}}))
     given = {files_argument: str(params)}
     if executable == node:
         given['composed'] = 'false'  # one process per node, where there is a choice
-    assert declared(node, plan(file, **given)[executable]).items() >= in_file.items()
-    launched = {name.removeprefix('launch.'): argument
-                for name, argument in launched_parameters(file)}
-    for name, argument in launched.items():
-        if name in in_file:
+    fixed = {name for of, who, name in FIXED if (of, who) == (file, node)}
+    if file == 'simulation':
+        fixed.add('use_sim_time')  # the simulator is the clock
+    found = declared(node, start(file, **given)[executable])
+    assert {name for name in in_file if found[name] != in_file[name]} <= fixed
+    for name, argument in arguments_of(file, node).items():
+        if name in in_file and name not in fixed:
             value = in_file[name] = as_argument[name]
-            text = value[0] if isinstance(value, list) else str(value)
-            given[argument] = text.lower() if isinstance(value, bool) else text
-    assert declared(node, plan(file, **given)[executable]).items() >= in_file.items()
+            given[argument] = text_of(tuple(value) if isinstance(value, list) else value)
+    if node == 'gravity_compensation' and file == 'bringup':
+        in_file['autostart'] = two_of_each(node)[0]['autostart']  # the argument is the torso's
+    found = declared(node, start(file, **given)[executable])
+    assert {name: found[name] for name in in_file if found[name] != in_file[name]
+            and name not in fixed} == {}
 
 
 def test_every_node_with_a_parameter_file_is_tested_here():
-    tested = {case[:3] for case in NODES}
-    for file in ALL:
-        for executable, text in nodes_of(file):
-            for argument in re.findall(r'<param from="\$\(var (\w+)\)"', text):
-                if argument != 'errors':  # config/hidden, or the simulator's file once more
-                    assert (file, executable, argument) in tested
-
-
-def test_no_launch_file_sets_a_parameter_that_a_file_may_set():
-    for file in ALL:
-        assert all(name.startswith('launch.') for name, _ in launched_parameters(file)), file
+    tested = {executable for _, executable, *_ in NODES}
+    for file in OF_NODES:
+        for executable, program in start(file).items():
+            if program.package == 'biped_com_ros' and program.files:
+                assert executable in tested
 
 
 # ------------------------------------------------------------- launch files that include others
+
+@pytest.fixture(scope='module')
+def users_file(tmp_path_factory):
+    """Write a file with another value for every parameter of every node."""
+    (file := tmp_path_factory.mktemp('user') / 'user.yaml').write_text(yaml.safe_dump({
+        f'/**/{node}': {'ros__parameters': other_values(node)} for *_, node in NODES}))
+    return file
+
 
 def nodes_in(executable):
     return OF_SUITE if executable == 'suite' else (executable,)
 
 
-@pytest.mark.parametrize('file', ALL)
-def test_the_users_file_wins_over_every_default(plan, users_file, file):
-    reached = 0
-    for executable, command in plan(file, **files_arguments(file, users_file)).items():
+@each_of_nodes
+def test_the_users_file_wins_over_every_default(declared, users_file, file):
+    reached = set()
+    for executable, program in start(file, **files_arguments(file, users_file)).items():
         for node in nodes_in(executable):
-            if not any(users_file.samefile(word) for word in command if word.endswith('.yaml')):
-                continue  # demo and two_pose have their own files for com_calibrator
-            reached += 1
-            parameters = declared(node, command)
+            if users_file not in program.files and not any(
+                    path.read_text() == users_file.read_text() for path in program.files):
+                continue  # what has no file
+            reached.add(node)
+            parameters = declared(node, program)
             different = {(file, node, name) for name, value in other_values(node).items()
                          if parameters[name] != value}
             assert different <= FIXED
-    assert reached >= len({node for name, _, _, node in NODES if name == file})
+    assert reached >= {node for name, _, _, node in NODES if name == file}
 
 
 ZERO, HIDDEN = {'hidden_com_sigma': 0.0, 'hidden_mass_sigma': 0.0}, {
@@ -275,20 +265,14 @@ GIVEN = [
 @pytest.mark.parametrize(('file', 'given', 'expected'), [
     pytest.param(*row, marks=[pytest.mark.thorough] * ('hidden' in row[1] and row[0] != 'demo'))
     for row in GIVEN])
-def test_a_given_argument_wins_over_the_users_file(plan, users_file, file, given, expected):
-    commands = plan(file, **files_arguments(file, users_file), **given)
+def test_a_given_argument_wins_over_the_users_file(declared, users_file, file, given, expected):
+    programs = start(file, **files_arguments(file, users_file), **given)
     for executable, values in expected.items():
         for node in nodes_in(executable):
-            parameters = declared(node, commands[executable])
+            parameters = declared(node, programs[executable])
             assert {name: parameters[name] for name in values} == values
 
 
-#: Arguments that are no parameters of nodes: what is started, and how.
-SWITCHES = {'autostart_default', 'composed', 'gui', 'joy', 'keys', 'log_level', 'namespace',
-            'respawn', 'simulation', 'torso', 'tour', 'view', 'viewer'}
-#: Topics that are remapped.
-REMAPS = {'commands', 'commands_topic', 'joint_states', 'low_state_topic', 'tendon_commands',
-          'torso_joint_states', 'trajectory_topic'}
 #: What changes in the files that are made for Gazebo: (argument, given, file).
 IN_GAZEBO = (
     ('hidden', {'hidden': 'masses'}, 'robot.urdf'),
@@ -298,45 +282,63 @@ IN_GAZEBO = (
     ('height', {'height': '2.5'}, 'create.yaml'),
     ('bridge', {'bridge': '{bridge}'}, 'bridge.yaml'),
     ('command', {'command': 'effort'}, 'controllers.yaml'))
-#: Of Gazebo itself.
-OF_GAZEBO = {'world'}
 
 
-def test_every_argument_of_every_launch_file_is_tested():
-    """By the cases of `NODES`, by a row of the tables here, or named as no parameter."""
-    tested = {(file, argument) for file, _, _, node in NODES
-              for name, argument in launched_parameters(file)
-              if name.removeprefix('launch.') in other_values(node)}
-    tested |= {(file, argument) for file, given, _ in GIVEN for argument in given}
-    tested |= {(file, argument) for file in ('gazebo', 'gazebo_gravity')
-               for argument, *_ in IN_GAZEBO}
-    unexplained = SWITCHES | REMAPS | OF_GAZEBO
-    # Its own: those of included files are tested there.
-    declared_ones = {(file, argument.get('name')) for file in ALL
-                     for argument in ElementTree.parse(
-                         LAUNCH / f'{file}.launch.xml').getroot().findall('arg')}
-    assert {pair for pair in declared_ones - tested
-            if not FILE_ARGUMENT.fullmatch(pair[1]) and pair[1] not in unexplained} == set()
-    assert unexplained <= {argument for _, argument in declared_ones}
-
-
-@pytest.mark.thorough  # 17 processes
+@pytest.mark.thorough
 @pytest.mark.parametrize('file', ['gazebo', 'gazebo_gravity'])
-def test_arguments_reach_the_files_for_gazebo(tmp_path, plan, file):
+def test_arguments_reach_the_files_for_gazebo(tmp_path, file):
     @functools.cache
     def made(**given):
         """Return the text of each file that the launch file makes, without their directory."""
-        made = Path(given_parameters(list(plan(file, **given)['create']))['file']).parent
+        made = Path(parameters_in_files(start(file, **given)['create'])['file']).parent
         return {path.name: path.read_text().replace(str(made), '') for path in made.iterdir()}
     values = {'urdf': tmp_path / 'other.urdf', 'bridge': tmp_path / 'bridge.yaml'}
     urdf = load_urdf(load_robot_config('biped'))
     values['urdf'].write_text(urdf.replace('<mass value="', '<mass value="1', 1))
     values['bridge'].write_text('- {ros_topic_name: mine}\n')
     for argument, given, changed in IN_GAZEBO:
-        if argument in argument_names(file):
+        if argument in LAUNCH_FILES[file].takes:
             given = {name: text.format(**values) for name, text in given.items()}
             without = {name: text for name, text in given.items() if name != argument}
             assert made(**given)[changed] != made(**without)[changed], argument
+
+
+#: Other values of arguments than those of `_others`.
+OTHER = {'robot': 'talos', 'second_robot': 'talos', 'frame_prefix': 'b/', 'second_frame_prefix': 'b/', 'chapters': 'push',
+         'load': 'torso 1 0 0 0'}
+#: What only matters together with something else.
+WITH = {'second_robot': {'second_namespace': 'r2', 'frame_prefix': 'a/', 'view': 'true'},
+        **{name: {'second_namespace': 'r2', 'frame_prefix': 'a/', 'view': 'true'} for name in (
+            'second_frame_prefix', 'second_x', 'second_y', 'second_yaw')},
+        'state_publisher': {'view': 'true', 'robot': 'biped'},
+        'second_namespace': {'view': 'true', 'frame_prefix': 'a/'},
+        **{name: {'viewer': 'true'} for name in ('port', 'host', 'controls')},
+        'trajectory_topic': {'simulation': 'false'}, 'autostart': {'torso': 'true'},
+        **{name: {'simulation': 'true'} for name in (
+            'hidden', 'seed', 'rate', 'load', 'virtual_joints', 'base_source', 'composed')}}
+
+
+def _others(name):
+    """Return valid texts, of which one is not the default."""
+    if choices := [choice for choice in choices_of(name) if choice]:
+        return choices
+    kind = FIELDS[name].type
+    return [OTHER.get(name, '3' if 'int' in kind or 'float' in kind else 'other')]
+
+
+@pytest.mark.parametrize('file', [file for file in FILES if 'gazebo' not in file])
+def test_every_argument_changes_what_is_started(file):
+    """But those that are files, which have a test of their own."""
+    takes = LAUNCH_FILES[file].takes
+    for name in takes:
+        if FILE_ARGUMENT.fullmatch(name) or name == 'rviz_config' or (file, name) == (
+                'view', 'urdf'):
+            continue
+        with_ = {key: text for key, text in {**EVERYTHING.get(file, {}), **WITH.get(
+            name, {})}.items() if key in takes and key != name}
+        before, *after = (repr(LAUNCH_FILES[file].plan({**with_, **given})) for given in (
+            {}, *({name: text} for text in _others(name))))
+        assert set(after) != {before}, name
 
 
 @pytest.mark.parametrize(('file', 'expected'), [
@@ -344,8 +346,8 @@ def test_arguments_reach_the_files_for_gazebo(tmp_path, plan, file):
     ('simulation', {**ZERO, 'seed': 0}), ('torso_demo', {**ZERO, 'seed': 0}), *(
         (file, {**ZERO, 'seed': 1}) for file in (
             'gait_simulation', 'gravity_simulation', 'two_pose'))])
-def test_what_is_hidden_without_an_argument_and_without_a_file(plan, file, expected):
-    parameters = declared('simulator', plan(file)['simulator'])
+def test_what_is_hidden_without_an_argument_and_without_a_file(declared, file, expected):
+    parameters = declared('simulator', start(file)['simulator'])
     assert {name: parameters[name] for name in expected} == expected
 
 
@@ -369,7 +371,7 @@ def test_none_undoes_all_that_real_gets_wrong():
     ('gravity_compensation', 'params', [
         (None, None, True), (None, '', True), (None, True, True), (None, False, False)])])
 def test_gravity_compensation_is_inactive_by_default_unless_alone(
-        tmp_path, plan, file, argument, cases):
+        tmp_path, declared, file, argument, cases):
     for gravity, autostart, active in cases:
         given = {} if gravity is None else {'gravity': gravity}
         if autostart is not None:
@@ -378,11 +380,5 @@ def test_gravity_compensation_is_inactive_by_default_unless_alone(
             (params := tmp_path / 'user.yaml').write_text(yaml.safe_dump(
                 {'/**/gravity_compensation': {'ros__parameters': section}}))
             given[argument] = str(params)
-        command = plan(file, **given)['gravity_compensation']
-        assert declared('gravity_compensation', command)['autostart'] is active
-
-
-def test_a_missing_parameter_file_is_an_error():
-    # ros2 launch logs it and starts the node without the file.
-    with pytest.raises(ConfigurationError, match="'/none/a.yaml' does not exist"):
-        declared('gait_player', ['--ros-args', '-p', 'launch.params_files:=/none/a.yaml'])
+        program = start(file, **given)['gravity_compensation']
+        assert declared('gravity_compensation', program)['autostart'] is active

@@ -31,12 +31,12 @@ from support.launched import Launched
 NODES = ('wrench_aggregator', 'com_estimator', 'zmp_monitor', 'gravity_compensation')
 #: Nodes that others do without, by what `System` starts them with.
 OTHERS = {
-    'payload_estimator': ('payload.launch.xml', ()),
-    'com_calibrator': ('calibration.launch.xml', ('directory:=$TEMPORARY',)),
-    'gait_player': ('gait.launch.xml', ()),
-    'torso_controller': ('torso.launch.xml', (  # the robot has the backbone's joints already
+    'payload_estimator': ('payload.launch.py', ()),
+    'com_calibrator': ('calibration.launch.py', ('directory:=$TEMPORARY',)),
+    'gait_player': ('gait.launch.py', ()),
+    'torso_controller': ('torso.launch.py', (  # the robot has the backbone's joints already
         'autostart:=true', 'joint_states:=torso_controller/joint_states')),
-    'viewer': ('viewer.launch.xml', ('port:=0',))}
+    'viewer': ('viewer.launch.py', ('port:=0',))}
 
 
 class System:
@@ -59,7 +59,7 @@ class System:
     """
 
     def __init__(self, namespace: str, robot: str, simulated: bool = False,
-                 composed: bool = False, file: str = 'bringup.launch.xml',
+                 composed: bool = False, file: str = 'bringup.launch.py',
                  more: Sequence[str] = ('gravity:=active', 'torso:=false'),
                  prefix: Sequence[str] = ()) -> None:
         self.namespace, self.robot, self._simulated = namespace, robot, simulated
@@ -69,7 +69,7 @@ class System:
             argument.replace('$TEMPORARY', directory) for argument in more)]
         if simulated:
             arguments.append('use_sim_time:=true')
-        if file == 'bringup.launch.xml':
+        if file == 'bringup.launch.py':
             arguments.append(f'composed:={str(composed).lower()}')
         self._launched = Launched(Path(directory), file, *arguments, before=prefix)
 

@@ -63,7 +63,7 @@ def on_the_robot(other: str, wire: Wire) -> None:
     systems = [
         System(namespace, _ROBOT, composed=True, more=('gravity:=none', 'torso:=false'),
                prefix=on_host(other, [])),
-        System(namespace, _ROBOT, file='gravity_compensation.launch.xml', more=())]
+        System(namespace, _ROBOT, file='gravity_compensation.launch.py', more=())]
     try:
         bench = FaultBench(robot)
         bench.until_running()

@@ -27,7 +27,7 @@ START, PERIOD = 10_000_000_000, 10_000_000
 @pytest.mark.parametrize(('x', 'y', 'force', 'plausible', 'distance', 'messages'), [
     (0.022, -0.011, 100.0, True, np.hypot(0.002, 0.001),
      ['within 2.2 mm (forward +2.0, left -1.0)']),
-    (0.0, -0.01, 100.0, False, 0.02, ['forward -20.0', 'tare', 'calibration.launch.xml']),
+    (0.0, -0.01, 100.0, False, 0.02, ['forward -20.0', 'tare', 'calibration.launch.py']),
     (0.3, 0.0, 40.0, True, np.nan, ['carry less than half the weight'])],
     ids=['near', 'a difference has a remedy', 'a hanging robot is not compared'])
 def test_the_pressure_is_below_the_com(x, y, force, plausible, distance, messages):

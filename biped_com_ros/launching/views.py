@@ -1,0 +1,143 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""RViz, and robots in Gazebo: one function per launch file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from biped_com_ros.core.errors import UnknownNameError
+from biped_com_ros.core.files import make_temporary_directory, read_text, write_atomically
+from biped_com_ros.core.model.config import load_robot_config
+from biped_com_ros.core.model.resources import PACKAGE, package_share
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.model.urdf import load_urdf
+from biped_com_ros.core.plain_yaml import load_yaml
+from biped_com_ros.gazebo.files import HIDDEN, write_files
+from biped_com_ros.launching.arguments import Arguments
+from biped_com_ros.launching.nodes import bringup
+from biped_com_ros.launching.programs import (
+    ForeignLaunchFile, namespace_of, node, Program, Programs, tf_remappings)
+from biped_com_ros.viz.rviz_file import adapted
+import yaml
+
+
+def view(a: Arguments) -> Programs:
+    """Show a robot in RViz, with the frames of its links if a robot is given."""
+    namespace, time = namespace_of(a.namespace), {'use_sim_time': bool(a.use_sim_time)}
+    programs: Programs = []
+    if bool(a.robot) if a.state_publisher is None else a.state_publisher:
+        programs.append(_state_publisher(a))
+    programs.append(Program(
+        package='rviz2', executable='rviz2', namespace=namespace, parameters=time,
+        remappings=tf_remappings(a),
+        arguments=('-d', str(_rviz_file(a)), '-f', f'{a.frame_prefix}odom')))
+    if a.second_namespace:
+        prefix = _second_prefix(a)
+        programs.append(Program(
+            package='tf2_ros', executable='static_transform_publisher', arguments=(
+                '--x', str(a.second_x), '--y', str(a.second_y), '--yaw', str(a.second_yaw),
+                '--frame-id', f'{a.frame_prefix}odom', '--child-frame-id', f'{prefix}odom')))
+        if a.second_robot:
+            programs.append(_state_publisher(replace(
+                a, namespace=a.second_namespace, frame_prefix=prefix, robot=a.second_robot,
+                urdf='')))
+    return programs
+
+
+def _second_prefix(a: Arguments) -> str:
+    return a.second_frame_prefix or f'{a.second_namespace}/'
+
+
+def _state_publisher(a: Arguments) -> Program:
+    config = load_robot_config(a.robot)
+    return Program(
+        package='robot_state_publisher', executable='robot_state_publisher',
+        namespace=namespace_of(a.namespace), remappings=tf_remappings(a), parameters={
+            'robot_description': RobotModel(config, load_urdf(config, a.urdf)).urdf,
+            'frame_prefix': a.frame_prefix, 'use_sim_time': bool(a.use_sim_time)})
+
+
+def _rviz_file(a: Arguments) -> Path:
+    """Return the configuration of RViz, adapted where frames have prefixes."""
+    source = Path(a.rviz_config or package_share() / 'rviz' / 'biped.rviz').expanduser()
+    if not a.frame_prefix and not a.second_namespace:
+        return source
+    document = load_yaml(read_text(source, 'configuration of RViz'), str(source))
+    path = make_temporary_directory('biped_com_rviz.') / 'robots.rviz'
+    write_atomically(path, yaml.safe_dump(adapted(
+        document, a.frame_prefix, a.second_namespace, _second_prefix(a)), sort_keys=False))
+    return path
+
+
+def gazebo(a: Arguments) -> Programs:
+    """
+    Start a robot in Gazebo with ros2_control, and its nodes but for torso_controller.
+
+    Gazebo has no tendons. URDF, controllers and bridge are made from the robot's YAML. It needs an
+    installed ROS 2 with ros_gz_sim, ros_gz_bridge, gz_ros2_control, ros2_controllers,
+    controller_manager and robot_state_publisher.
+    """
+    if a.hidden not in HIDDEN:
+        raise UnknownNameError("value of argument 'hidden'", a.hidden, HIDDEN)
+    files = make_temporary_directory('biped_com_gazebo.')
+    write_files(files, robot=a.robot, urdf=a.urdf, command=a.command, hidden=a.hidden,
+                load=a.load, seed=a.seed or 0, height=a.height, controllers=a.controllers,
+                bridge=a.bridge)
+    world = a.world or package_share() / 'config' / 'gazebo' / 'flat.sdf'
+    # From the topic, because links without mass have some in Gazebo.
+    nodes = bringup(replace(
+        a, urdf='topic', use_sim_time=True, torso=False,
+        gravity_compensation_params=str(files / 'controllers.yaml')))
+    return [
+        ForeignLaunchFile(package='ros_gz_sim', file='gz_sim.launch.py', arguments={
+            'gz_args': f'-r {"" if a.gui else "-s "}{world}'}),
+        Program(package='robot_state_publisher', executable='robot_state_publisher',
+                files=(files / 'description.yaml',), parameters={'use_sim_time': True}),
+        # From a file: with hidden masses it differs from the description that nodes use.
+        Program(package='ros_gz_sim', executable='create', files=(files / 'create.yaml',)),
+        Program(package='ros_gz_bridge', executable='parameter_bridge', parameters={
+            'config_file': str(files / 'bridge.yaml'), 'use_sim_time': True}),
+        Program(package='controller_manager', executable='spawner', arguments=(
+            'joint_state_broadcaster', 'joint_trajectory_controller', '--param-file',
+            str(files / 'controllers.yaml'))),
+        *nodes, _truth(a, files),
+        *(view(replace(a, robot='', use_sim_time=True)) if a.view else [])]
+
+
+def gazebo_gravity(a: Arguments) -> Programs:
+    """Start a robot in Gazebo that is commanded by efforts, with gravity compensation."""
+    return gazebo(replace(a, command='effort', gravity='active'))
+
+
+def _truth(a: Arguments, files: Path) -> Program:
+    """
+    Return what publishes the true centre of mass.
+
+    It is of the masses in Gazebo, at the true pose of the base. It takes over no calibrated masses
+    and no payload.
+    """
+    name = 'gazebo_truth'
+    estimator = node(
+        replace(a, urdf=str(files / 'robot.urdf'), use_sim_time=True, namespace='',
+                frame_prefix=''), 'com_estimator', respawns=a.respawn != 'none',
+        base_source='odometry', fused_com=False, publish_base_tf=False, publish_link_tf=False,
+        tf_rate=0.0)
+    return replace(
+        estimator, name=name, enclave=f'/{PACKAGE}/{name}',
+        parameters={**estimator.parameters, 'payload_topic': ''}, remappings={
+            'calibrated_description': '~/calibrated_description', **{
+                f'~/{topic}': f'simulator/truth/{topic}'
+                for topic in ('com', 'com_velocity', 'link_coms')}})

@@ -1,0 +1,96 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What launch files start, and with what."""
+
+from __future__ import annotations
+
+from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
+import pytest
+from support.planned import each_of_nodes, plan, planned, SHARE
+
+
+def test_bringup_starts_what_commands_motors_only_as_configured() -> None:
+    def autostart(**arguments: str) -> object:
+        return planned('bringup', **arguments)['gravity_compensation'].parameters['autostart']
+
+    assert autostart() is False
+    assert autostart(gravity='active') is True
+    assert list(planned('bringup', gravity='none', torso='false')) == ['suite']
+    programs = planned('bringup', robot='sabian', controller='mine',
+                       commands_topic='mine/commands', tendon_commands='drives/lengths')
+    gravity, torso = programs['gravity_compensation'], programs['torso_controller']
+    assert gravity.parameters['controller'] == 'mine' and torso.parameters['optional'] is True
+    assert gravity.remappings['~/commands'] == 'mine/commands'
+    assert torso.remappings['~/tendon_lengths'] == 'drives/lengths'
+    assert torso.remappings['~/joint_states'] == 'joint_states'
+
+
+@pytest.mark.parametrize('file', ['bringup', 'simulation', 'demo', 'torso', 'torso_demo'])
+def test_a_larger_torso_gets_stronger_tendons(file: str) -> None:
+    for robot, expected in (('biped', 'torso_controller.yaml'), ('sabian', 'torso/sabian.yaml')):
+        assert planned(file, robot=robot)['torso_controller'].files == (
+            SHARE / 'config' / expected,)
+
+
+@pytest.mark.parametrize('file', ['torso', 'torso_demo'])
+def test_a_joystick_is_read_if_requested(file: str) -> None:
+    joystick = planned(file, joy='true', namespace='r1')['joy_node']
+    assert joystick.namespace == '/r1'  # where torso_controller subscribes to joy
+    assert 'joy_node' not in planned(file)
+
+
+def test_prefixed_robots_share_the_global_tree_of_frames() -> None:
+    for file in ('simulation', 'torso', 'demo'):
+        alone, shared = (planned(file, namespace='r1', **given)
+                         for given in ({}, {'frame_prefix': 'r1/'}))
+        for node in shared:
+            assert shared[node].parameters['frame_prefix'] == 'r1/', node
+            assert '/tf' not in shared[node].remappings
+            assert alone[node].remappings['/tf'] == 'tf', node
+            assert alone[node].remappings['/tf_static'] == 'tf_static'
+
+
+def test_the_simulators_virtual_joints_have_one_publisher() -> None:
+    for virtual_joints, topic in (('', 'torso_controller/joint_states'),
+                                  ('true', 'torso_controller/joint_states'),
+                                  ('false', 'joint_states')):
+        controller = planned('simulation', virtual_joints=virtual_joints)['torso_controller']
+        assert controller.remappings['~/joint_states'] == topic
+
+
+@each_of_nodes
+def test_every_node_gets_its_own_parameter_file(file: str) -> None:
+    for node, program in planned(file).items():
+        given = list(dict.fromkeys(
+            path.stem for path in program.files if path.parent == SHARE / 'config'))
+        if node == 'suite':
+            assert given == ['wrench_aggregator', 'com_estimator', 'zmp_monitor']
+        else:
+            assert given in ([node], []), f'{node} gets {given}'
+            assert given or node in ('demo', 'torso_teleop') or program.package != (
+                'biped_com_ros') or 'gazebo' in file or file in ('demo', 'two_pose')
+
+
+@pytest.mark.parametrize(('file', 'given', 'message'), [
+    ('bringup', {'robto': 'x'}, "unknown argument 'robto' in bringup.launch.py; did you mean"),
+    ('bringup', {'respawn': 'some'}, "unknown value of argument 'respawn' 'some'"),
+    ('bringup', {'composed': 'yes'}, "'composed' 'yes'.*valid: false, true"),
+    ('bringup', {'namespace': '7'}, "namespace '7' is not valid"),
+    ('bringup', {'com_estimator_params': '/none/a.yaml'}, "parameter file '/none/a.yaml' cannot"),
+    ('simulation', {'rate': 'fast'}, "argument 'rate': 'fast' is not a number"),
+    ('simulation', {'seed': '1.5'}, "argument 'seed': '1.5' is not a whole number"),
+    ('gazebo', {'hidden': 'real'}, "'hidden' 'real'.*valid: masses, none")])
+def test_what_is_wrong_is_named(file: str, given: dict[str, str], message: str) -> None:
+    with pytest.raises((ConfigurationError, UnknownNameError), match=message):
+        plan(file, **given)
