@@ -65,29 +65,12 @@ from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64, String
 from std_srvs.srv import Trigger
+import yaml
 
 PATTERNS = {'quasi-static': 'steps', 'preview': 'quick steps'}
 _REFERENCE, _MEASURED = 'gait_player/zmp_reference', 'zmp_monitor/zmp'
 _RESTS = ('standing', 'halted', 'unable')
 _START_UP, _WALK = 90.0, 90.0  # s, on a busy machine; the latter simulated
-_LAUNCH = """
-<launch>
-  <node pkg="biped_com_ros" exec="simulator" on_exit="shutdown">
-    <param name="hidden_mass_sigma" value="{sigma}" type="float"/>
-    <param name="seed" value="{seed}" type="int"/>
-    <param name="real_time_factor" value="{pace}" type="float"/>
-    <param name="floor_pitch" value="{floor_pitch}" type="float"/>
-  </node>
-  <include file="$(find-pkg-share biped_com_ros)/launch/bringup.launch.py">
-    <arg name="use_sim_time" value="true"/>
-    <arg name="gravity" value="active"/>
-    <arg name="torso" value="false"/>
-  </include>
-  <include file="$(find-pkg-share biped_com_ros)/launch/gait.launch.py">
-    <arg name="use_sim_time" value="true"/>
-  </include>
-</launch>
-"""
 
 
 @dataclass(frozen=True)
@@ -261,12 +244,14 @@ def walk(pattern: str, seed: int, options: argparse.Namespace) -> SimulatedWalk:
     os.environ.update(ROS_DOMAIN_ID=str(random.randint(1, 100)),
                       ROS_AUTOMATIC_DISCOVERY_RANGE='LOCALHOST')
     with tempfile.TemporaryDirectory() as directory:
-        launch = Path(directory) / 'walking.launch.py'
-        launch.write_text(_LAUNCH.format(sigma=MASS_SIGMA, seed=seed, pace=options.pace,
-                                         floor_pitch=math.radians(options.slope)))
+        simulator = Path(directory) / 'simulator.yaml'
+        simulator.write_text(yaml.safe_dump({'/**/simulator': {'ros__parameters': {
+            'hidden_mass_sigma': MASS_SIGMA, 'seed': seed, 'real_time_factor': options.pace,
+            'floor_pitch': math.radians(options.slope)}}}))
         log = Path(directory) / 'log'
         process = subprocess.Popen(
-            [sys.executable, '-m', 'biped_com_ros.launching.run', str(launch)],
+            [sys.executable, '-m', 'biped_com_ros.launching.run', 'gait_simulation',
+             'active:=true', f'simulator_params:={simulator}'],
             start_new_session=True, stdout=log.open('w'), stderr=subprocess.STDOUT)
         rclpy.init()
         recorder = Recorder(RobotModel.load('biped'))

@@ -16,8 +16,8 @@ Gravity compensation, for a robot whose estimators run.
 
 ::
 
-    ros2 launch biped_com_ros gravity_compensation.launch.py robot:=talos controller:=effort_controller
-    run_launch gravity_compensation robot:=talos controller:=effort_controller      # without ros2 launch
+    ros2 launch biped_com_ros gravity_compensation.launch.py robot:=talos
+    run_launch gravity_compensation robot:=talos      # without ros2 launch
 """
 
 from biped_com_ros.launching.ros2_launch import description

@@ -27,7 +27,7 @@ from xml.etree import ElementTree
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON_TREES = ['biped_com_ros', 'launch', 'test', 'tools', 'benchmarks', 'doc', 'examples',
                 'setup.py']
-XML_PATTERNS = ['package.xml', 'launch/*.xml', 'urdf/*.urdf', 'urdf/*.xacro',
+XML_PATTERNS = ['package.xml', 'urdf/*.urdf', 'urdf/*.xacro',
                 'tools/*/package.xml']
 HEADER = """\
 # Licensed under the Apache License, Version 2.0 (the "License");

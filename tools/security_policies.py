@@ -235,8 +235,8 @@ def texts(robot: str = 'biped', namespace: str = '') -> dict[str, str]:
         others = f'; not of {", ".join(sorted(foreign))}' if foreign else ''
         if processes:
             found[f'{name}.policy.xml'] = policy(
-                processes, config, f'Of {name}.launch.py with robot {config.name}{others}; written by '
-                'tools/security_policies.py.')
+                processes, config, f'Of {name}.launch.py with robot {config.name}{others}; '
+                'written by tools/security_policies.py.')
     return found
 
 

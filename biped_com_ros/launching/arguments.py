@@ -51,8 +51,8 @@ class Arguments:
     namespace: str = _argument(
         '', 'Namespace of the nodes and of all their topics, TF included')
     frame_prefix: str = _argument(
-        '', "Put before the names of all frames, such as 'robot1/'; TF is then on the global topic "
-        '/tf, for several robots in one tree')
+        '', "Put before the names of all frames, such as 'robot1/'; TF is then on the global "
+        'topic /tf, for several robots in one tree')
     use_sim_time: bool | None = _argument(None, 'Use the time on /clock')
     log_level: str = _argument(
         'info', 'Lowest severity that is logged', 'debug', 'info', 'warn', 'error')
@@ -170,8 +170,8 @@ class Arguments:
 
     # -- demos
     chapters: str = _argument(
-        'all', 'Chapters to run, separated by commas: measure, calibration, gravity, steps, slope, '
-        'rail, push; or all, but slope and rail; or none: the robot stands')
+        'all', 'Chapters to run, separated by commas: measure, calibration, gravity, steps, '
+        'slope, rail, push; or all, but slope and rail; or none: the robot stands')
     once: bool = _argument(False, 'End after the last chapter')
     duration: float = _argument(0.0, 'Time after which the demo ends, s; 0: at Ctrl-C')
     picture: str = _argument('', 'SVG file for the last table with results; empty: none')

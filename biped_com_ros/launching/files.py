@@ -21,7 +21,8 @@ from typing import Any
 
 from biped_com_ros.core.errors import UnknownNameError
 from biped_com_ros.launching import nodes, simulations, views
-from biped_com_ros.launching.arguments import Arguments, choices_of, FIELDS, read_arguments, text_of
+from biped_com_ros.launching.arguments import (
+    Arguments, choices_of, FIELDS, read_arguments, text_of)
 from biped_com_ros.launching.programs import Programs
 
 _ROBOT = ('robot', 'urdf', 'namespace', 'frame_prefix', 'respawn', 'log_level')
@@ -79,7 +80,8 @@ class LaunchFile:
         """
         for name in given:
             if name not in self.takes:
-                raise UnknownNameError('argument', name, self.takes, where=f'{self.name}.launch.py')
+                raise UnknownNameError(
+                    'argument', name, self.takes, where=f'{self.name}.launch.py')
         return self.programs(read_arguments(given, self.defaults))
 
     def default(self, name: str) -> str:
@@ -143,5 +145,6 @@ def launch_file(name: str) -> LaunchFile:
     """
     stem = name.rpartition('/')[2].partition('.launch.')[0]
     if stem not in LAUNCH_FILES:
-        raise UnknownNameError('launch file', name, [f'{known}.launch.py' for known in LAUNCH_FILES])
+        raise UnknownNameError(
+            'launch file', name, [f'{known}.launch.py' for known in LAUNCH_FILES])
     return LAUNCH_FILES[stem]

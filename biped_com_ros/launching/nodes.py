@@ -77,15 +77,13 @@ def _gravity_compensation(a: Arguments, default: bool) -> Programs:
 def torso(a: Arguments) -> Programs:
     """Start the controller of a tendon-driven torso."""
     default = 'torso/sabian' if a.robot == 'sabian' else 'torso_controller'
-    programs: Programs = [node(
+    controller = node(
         a, 'torso_controller', parameter_file(a.torso_controller_params, f'{default}.yaml'),
         remappings={'~/tendon_lengths': a.commands, '~/joint_states': a.joint_states},
         respawns=a.respawn == 'all' and not a.optional, autostart=a.autostart,
-        optional=a.optional)]
-    if a.joy:
-        programs.append(Program(
-            package='joy', executable='joy_node', namespace=programs[0].namespace))
-    return programs
+        optional=a.optional)
+    joystick = Program(package='joy', executable='joy_node', namespace=controller.namespace)
+    return [controller, joystick] if a.joy else [controller]
 
 
 def gait(a: Arguments) -> Programs:

@@ -130,7 +130,7 @@ def _written(parameters: Mapping[str, Any], section: str, directory: Path) -> li
 def node(a: Arguments, executable: str, *files: Path, defaults: Mapping[str, Any] | None = None,
          remappings: Mapping[str, str] | None = None, respawns: bool = False,
          ends_launch: bool = False, sigterm_timeout: float = 5.0, sigkill_timeout: float = 2.0,
-         **parameters: Any) -> Program:
+         **given: Any) -> Program:
     """
     Return an executable of this package.
 
@@ -138,17 +138,20 @@ def node(a: Arguments, executable: str, *files: Path, defaults: Mapping[str, Any
     ----------
     a
         Of its launch file; robot, URDF, frames and time are passed on.
-    executable, files, defaults, remappings, respawns, ends_launch, sigterm_timeout,
-    sigkill_timeout
+    executable, files
         See :class:`Program`.
-    parameters
-        Those that were not given are left out.
+    defaults, remappings, respawns
+        The same.
+    ends_launch, sigterm_timeout, sigkill_timeout
+        The same.
+    given
+        Parameters; those that were not given are left out.
 
     """
     common = {name: getattr(a, name) for name in ('robot', 'urdf', 'frame_prefix', 'use_sim_time')}
     return Program(
         executable=executable, namespace=namespace_of(a.namespace), defaults=defaults or {},
-        files=files, parameters={name: value for name, value in {**common, **parameters}.items()
+        files=files, parameters={name: value for name, value in {**common, **given}.items()
                                  if value not in ('', None, ())},
         remappings={**tf_remappings(a), **(remappings or {})}, log_level=a.log_level,
         enclave=f'/{PACKAGE}/{executable}', respawns=respawns, ends_launch=ends_launch,

@@ -29,7 +29,7 @@ from ament_index_python.packages import get_package_share_directory
 from biped_com_ros.launching.arguments import FIELDS
 from biped_com_ros.launching.files import LAUNCH_FILES, LaunchFile
 from biped_com_ros.launching.programs import ForeignLaunchFile, Program, RESPAWN_DELAY
-from launch import LaunchContext, LaunchDescription
+from launch import LaunchContext, LaunchDescription  # type: ignore[attr-defined]
 from launch.actions import (
     DeclareLaunchArgument, IncludeLaunchDescription, OpaqueFunction, RegisterEventHandler,
     Shutdown)

@@ -46,8 +46,6 @@ _START_TIME = 20.0
 _LONGEST_DELAY = 60.0
 
 
-
-
 @dataclass(frozen=True)
 class Process:
     """A program, the command that starts it, and the name under which its output is printed."""
@@ -222,7 +220,8 @@ class Supervisor:
         await asyncio.sleep(plan.program.sigterm_timeout)
         self._escalate(plan, process, signal.SIGTERM, plan.program.sigterm_timeout)
         await asyncio.sleep(plan.program.sigkill_timeout)
-        self._escalate(plan, process, signal.SIGKILL, plan.program.sigterm_timeout + plan.program.sigkill_timeout)
+        self._escalate(plan, process, signal.SIGKILL,
+                       plan.program.sigterm_timeout + plan.program.sigkill_timeout)
 
     def _escalate(self, plan: Process, process: asyncio.subprocess.Process, number: signal.Signals,
                   after: float) -> None:

@@ -11,9 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""
-Launch files as ``ros2 launch`` runs them: by a stand-in, and by the real one where it is installed.
-"""
+"""Launch files as ``ros2 launch`` runs them: by a stand-in, and by the real one if installed."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ from typing import Any
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.launching.arguments import FIELDS
 from biped_com_ros.launching.files import LAUNCH_FILES
-from biped_com_ros.launching.programs import ForeignLaunchFile, Program
+from biped_com_ros.launching.programs import Program
 from biped_com_ros.launching.run import given_arguments, processes_of
 import pytest
 from support import launch_stand_in
@@ -57,7 +55,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def described(words: list[str]) -> list[str]:
-    """Return words of a command line, with what files of parameters say in place of their names."""
+    """Return words of a command line, with files of parameters in place of their names."""
     return [repr(yaml.safe_load(Path(word).read_text())) if Path(word).name.startswith('params_')
             else word.replace(str(made_by(word)), 'MADE') for word in words]
 
@@ -73,8 +71,7 @@ def made_by(word: str) -> Path | str:
 def test_both_start_the_same(tmp_path: Path, stand_in: None, file: str, other: bool) -> None:
     takes = LAUNCH_FILES[file].takes
     given = {name: text for name, text in OTHER.items() if other and name in takes}
-    programs = [program for program in LAUNCH_FILES[file].plan(given)
-                if isinstance(program, ForeignLaunchFile) or program.executable]
+    programs = LAUNCH_FILES[file].plan(given)
     ours = [program for program in programs if isinstance(program, Program)]
     actions = LaunchService().execute(description_of(file), given)
     theirs = [action for action in actions if isinstance(action, Node)]

@@ -77,7 +77,8 @@ HOSTILE_YAML = {
 @pytest.mark.parametrize('read, limit, place', [
     (load_robot_config, '1 MiB', 'hostile.yaml'),
     (lambda path: load_offsets(path, load_robot_config('three_link')), '64 MiB', ''),
-    (lambda path: parameter_file(str(path), ''), '1 MiB', 'hostile.yaml')], ids=['robot', 'offsets', 'parameters'])
+    (lambda path: parameter_file(str(path), ''), '1 MiB', 'hostile.yaml')],
+    ids=['robot', 'offsets', 'parameters'])
 def test_files_of_yaml(tmp_path, name, read, limit, place):
     text, problem = HOSTILE_YAML[name]
     path = tmp_path / 'hostile.yaml'

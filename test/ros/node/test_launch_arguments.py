@@ -195,14 +195,6 @@ def test_every_node_with_a_parameter_file_is_tested_here():
 
 # ------------------------------------------------------------- launch files that include others
 
-@pytest.fixture(scope='module')
-def users_file(tmp_path_factory):
-    """Write a file with another value for every parameter of every node."""
-    (file := tmp_path_factory.mktemp('user') / 'user.yaml').write_text(yaml.safe_dump({
-        f'/**/{node}': {'ros__parameters': other_values(node)} for *_, node in NODES}))
-    return file
-
-
 def nodes_in(executable):
     return OF_SUITE if executable == 'suite' else (executable,)
 
@@ -304,8 +296,8 @@ def test_arguments_reach_the_files_for_gazebo(tmp_path, file):
 
 
 #: Other values of arguments than those of `_others`.
-OTHER = {'robot': 'talos', 'second_robot': 'talos', 'frame_prefix': 'b/', 'second_frame_prefix': 'b/', 'chapters': 'push',
-         'load': 'torso 1 0 0 0'}
+OTHER = {'robot': 'talos', 'second_robot': 'talos', 'frame_prefix': 'b/',
+         'second_frame_prefix': 'b/', 'chapters': 'push', 'load': 'torso 1 0 0 0'}
 #: What only matters together with something else.
 WITH = {'second_robot': {'second_namespace': 'r2', 'frame_prefix': 'a/', 'view': 'true'},
         **{name: {'second_namespace': 'r2', 'frame_prefix': 'a/', 'view': 'true'} for name in (

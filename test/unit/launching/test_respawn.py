@@ -18,7 +18,6 @@ from __future__ import annotations
 from pathlib import Path
 import re
 
-import pytest
 from support.scripted_launch import node, Start
 
 
