@@ -21,11 +21,13 @@ launch_service.py): so a process whose end ends the launch, and that failed, rai
 
 from __future__ import annotations
 
+import atexit
 from pathlib import Path
-import tempfile
+import shutil
 from typing import Any
 
 from ament_index_python.packages import get_package_share_directory
+from biped_com_ros.core.files import make_temporary_directory
 from biped_com_ros.launching.arguments import FIELDS
 from biped_com_ros.launching.files import LAUNCH_FILES, LaunchFile
 from biped_com_ros.launching.programs import ForeignLaunchFile, Program, RESPAWN_DELAY
@@ -51,7 +53,8 @@ def description(name: str) -> LaunchDescription:
 def _start(context: LaunchContext, file: LaunchFile) -> list[Any]:
     """Return the actions that start the programs with the arguments of the context."""
     given = {name: context.launch_configurations[name] for name in file.takes}
-    directory = Path(tempfile.mkdtemp(prefix='biped_com_launch.'))
+    directory = make_temporary_directory('biped_com_launch.')
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
     return [RegisterEventHandler(OnProcessExit(on_exit=raise_if_failed)),
             *(action_of(program, directory) for program in file.plan(given))]
 

@@ -36,7 +36,6 @@ from support.planned import each_of_nodes, plan
 def service(monkeypatch):
     """Return a launch of our launch files, that has started nothing."""
     launch_stand_in.install(monkeypatch)
-    monkeypatch.delitem(sys.modules, 'biped_com_ros.launching.ros2_launch', False)
     module = importlib.import_module('biped_com_ros.launching.ros2_launch')
     service = LaunchService()
     service.include(LaunchDescription([

@@ -51,7 +51,6 @@ def description_of(file: str) -> Any:
 @pytest.fixture
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
     launch_stand_in.install(monkeypatch)
-    monkeypatch.delitem(launch_stand_in.sys.modules, 'biped_com_ros.launching.ros2_launch', False)
 
 
 def described(words: list[str]) -> list[str]:
