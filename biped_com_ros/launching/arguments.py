@@ -36,7 +36,7 @@ def _params(node: str) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Arguments:
+class LaunchArguments:
     """
     Values of the launch arguments; '', None and () mean that one was not given.
 
@@ -224,8 +224,8 @@ class Arguments:
         'default')
 
 
-FIELDS = {field.name: field for field in dataclasses.fields(Arguments)}
-_TYPES = typing.get_type_hints(Arguments)
+FIELDS = {field.name: field for field in dataclasses.fields(LaunchArguments)}
+_TYPES = typing.get_type_hints(LaunchArguments)
 
 
 def choices_of(name: str) -> tuple[str, ...]:
@@ -242,7 +242,7 @@ def text_of(value: Any) -> str:
     return '' if value is None else str(value)
 
 
-def read_arguments(given: Mapping[str, str], defaults: Mapping[str, Any]) -> Arguments:
+def read_arguments(given: Mapping[str, str], defaults: Mapping[str, Any]) -> LaunchArguments:
     """
     Return the arguments of a launch file.
 
@@ -251,7 +251,7 @@ def read_arguments(given: Mapping[str, str], defaults: Mapping[str, Any]) -> Arg
     given
         Texts by name; an empty one counts as not given.
     defaults
-        In place of those of :class:`Arguments`.
+        In place of those of :class:`LaunchArguments`.
 
     Raises
     ------
@@ -260,7 +260,7 @@ def read_arguments(given: Mapping[str, str], defaults: Mapping[str, Any]) -> Arg
 
     """
     values = {name: _read(name, text) for name, text in given.items() if text}
-    return Arguments(**{**defaults, **values})
+    return LaunchArguments(**{**defaults, **values})
 
 
 def _is(name: str, kind: type) -> bool:

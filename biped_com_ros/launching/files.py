@@ -22,7 +22,7 @@ from typing import Any
 from biped_com_ros.core.errors import UnknownNameError
 from biped_com_ros.launching import nodes, simulations, views
 from biped_com_ros.launching.arguments import (
-    Arguments, choices_of, FIELDS, read_arguments, text_of)
+    LaunchArguments, choices_of, FIELDS, read_arguments, text_of)
 from biped_com_ros.launching.programs import Programs
 
 _ROBOT = ('robot', 'urdf', 'namespace', 'frame_prefix', 'respawn', 'log_level')
@@ -57,14 +57,14 @@ class LaunchFile:
     programs
         Returns what it starts.
     takes
-        Names of its arguments, see :class:`~biped_com_ros.launching.arguments.Arguments`.
+        Names of its arguments, see :class:`~biped_com_ros.launching.arguments.LaunchArguments`.
     defaults
         Other ones than there.
 
     """
 
     name: str
-    programs: Callable[[Arguments], Programs]
+    programs: Callable[[LaunchArguments], Programs]
     takes: tuple[str, ...]
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
@@ -94,8 +94,8 @@ class LaunchFile:
         return choices if not choices or self.default(name) else ('', *choices)
 
 
-def _file(programs: Callable[[Arguments], Programs], *takes: str, without: tuple[str, ...] = (),
-          **defaults: Any) -> LaunchFile:
+def _file(programs: Callable[[LaunchArguments], Programs], *takes: str,
+          without: tuple[str, ...] = (), **defaults: Any) -> LaunchFile:
     names = dict.fromkeys(name for name in takes if name not in without)
     return LaunchFile(programs.__name__, programs, tuple(names), defaults)
 

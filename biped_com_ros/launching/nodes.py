@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from biped_com_ros.launching.arguments import Arguments
+from biped_com_ros.launching.arguments import LaunchArguments
 from biped_com_ros.launching.programs import node, parameter_file, Program, Programs
 
 ESTIMATORS = ('wrench_aggregator', 'com_estimator', 'zmp_monitor')
@@ -26,7 +26,7 @@ _RAMP = 12.0
 _TRAJECTORIES = 'joint_trajectory_controller/joint_trajectory'
 
 
-def bringup(a: Arguments) -> Programs:
+def bringup(a: LaunchArguments) -> Programs:
     """
     Start the nodes of a robot.
 
@@ -47,7 +47,7 @@ def bringup(a: Arguments) -> Programs:
     return programs
 
 
-def _estimators(a: Arguments) -> list[Program]:
+def _estimators(a: LaunchArguments) -> list[Program]:
     files = {name: parameter_file(getattr(a, f'{name}_params'), f'{name}.yaml')
              for name in ESTIMATORS}
     respawns = a.respawn != 'none'
@@ -59,12 +59,12 @@ def _estimators(a: Arguments) -> list[Program]:
             for name, file in files.items()]
 
 
-def gravity_compensation(a: Arguments) -> Programs:
+def gravity_compensation(a: LaunchArguments) -> Programs:
     """Start gravity compensation for a robot whose estimators run (bringup)."""
     return _gravity_compensation(a, default=True)
 
 
-def _gravity_compensation(a: Arguments, default: bool) -> Programs:
+def _gravity_compensation(a: LaunchArguments, default: bool) -> Programs:
     return [node(
         a, 'gravity_compensation', parameter_file(a.params, 'gravity_compensation.yaml'),
         defaults={'autostart': default}, respawns=a.respawn == 'all', sigterm_timeout=_RAMP,
@@ -74,7 +74,7 @@ def _gravity_compensation(a: Arguments, default: bool) -> Programs:
         trajectory_rate=a.trajectory_rate, autostart=a.autostart)]
 
 
-def torso(a: Arguments) -> Programs:
+def torso(a: LaunchArguments) -> Programs:
     """Start the controller of a tendon-driven torso."""
     default = 'torso/sabian' if a.robot == 'sabian' else 'torso_controller'
     controller = node(
@@ -86,27 +86,27 @@ def torso(a: Arguments) -> Programs:
     return [controller, joystick] if a.joy else [controller]
 
 
-def gait(a: Arguments) -> Programs:
+def gait(a: LaunchArguments) -> Programs:
     """Start the gait player, in a process of its own, because planning would block other nodes."""
     return [node(a, 'gait_player', parameter_file(a.params, 'gait_player.yaml'),
                  remappings={_TRAJECTORIES: a.trajectory_topic or _TRAJECTORIES},
                  respawns=a.respawn == 'all')]
 
 
-def payload(a: Arguments) -> Programs:
+def payload(a: LaunchArguments) -> Programs:
     """Start the estimator of a payload in a hand."""
     return [node(a, 'payload_estimator', parameter_file(a.params, 'payload_estimator.yaml'),
                  respawns=a.respawn != 'none')]
 
 
-def lowstate(a: Arguments) -> Programs:
+def lowstate(a: LaunchArguments) -> Programs:
     """Start what makes standard messages of those of a Unitree robot, or of a recording."""
     return [node(a, 'lowstate_bridge', parameter_file(a.params, 'lowstate_bridge.yaml'),
                  remappings={'lowstate': a.low_state_topic}, respawns=a.respawn != 'none',
                  recording=a.recording, check_crc=a.check_crc)]
 
 
-def viewer(a: Arguments) -> Programs:
+def viewer(a: LaunchArguments) -> Programs:
     """Serve a page for the browser."""
     return [node(a, 'viewer', parameter_file(a.viewer_params, 'viewer.yaml'),
                  # Without viser an optional page ends at once, each time.
@@ -114,7 +114,7 @@ def viewer(a: Arguments) -> Programs:
                  host=a.host, port=a.port, controls=a.controls, optional=a.optional)]
 
 
-def calibrator(a: Arguments, default: str) -> Program:
+def calibrator(a: LaunchArguments, default: str) -> Program:
     """Return the node that estimates masses and centres of mass."""
     return node(
         a, 'com_calibrator', parameter_file(a.com_calibrator_params, default),

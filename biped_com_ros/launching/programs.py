@@ -26,7 +26,7 @@ from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.files import read_text, write_atomically
 from biped_com_ros.core.model.resources import PACKAGE, package_share
 from biped_com_ros.core.plain_yaml import load_yaml
-from biped_com_ros.launching.arguments import Arguments
+from biped_com_ros.launching.arguments import LaunchArguments
 import yaml
 
 #: Every node of a process, but for what parameter files say of it by name or otherwise.
@@ -127,7 +127,8 @@ def _written(parameters: Mapping[str, Any], section: str, directory: Path) -> li
     return [file]
 
 
-def node(a: Arguments, executable: str, *files: Path, defaults: Mapping[str, Any] | None = None,
+def node(a: LaunchArguments, executable: str, *files: Path,
+         defaults: Mapping[str, Any] | None = None,
          remappings: Mapping[str, str] | None = None, respawns: bool = False,
          ends_launch: bool = False, sigterm_timeout: float = 5.0, sigkill_timeout: float = 2.0,
          **given: Any) -> Program:
@@ -158,7 +159,7 @@ def node(a: Arguments, executable: str, *files: Path, defaults: Mapping[str, Any
         sigterm_timeout=sigterm_timeout, sigkill_timeout=sigkill_timeout)
 
 
-def tf_remappings(a: Arguments) -> dict[str, str]:
+def tf_remappings(a: LaunchArguments) -> dict[str, str]:
     """Return what gives a namespaced robot its own tree of frames; none with a prefix of them."""
     return {} if a.frame_prefix else {'/tf': 'tf', '/tf_static': 'tf_static'}
 

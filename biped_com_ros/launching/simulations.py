@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from biped_com_ros.core.model.resources import package_share
-from biped_com_ros.launching.arguments import Arguments
+from biped_com_ros.launching.arguments import LaunchArguments
 from biped_com_ros.launching.nodes import (
     bringup, calibrator, gait, gravity_compensation, torso, viewer)
 from biped_com_ros.launching.programs import node, parameter_file, Programs
@@ -29,7 +29,7 @@ _RECORDING = 20.0
 _OTHER_JOINT_STATES = 'torso_controller/joint_states'
 
 
-def simulation(a: Arguments) -> Programs:
+def simulation(a: LaunchArguments) -> Programs:
     """Start a simulated robot and its nodes (bringup)."""
     # In a process of its own: the physics and the other nodes must not block each other.
     files = [parameter_file(a.simulator_params, 'simulator.yaml')]
@@ -44,12 +44,12 @@ def simulation(a: Arguments) -> Programs:
             'joint_states' if a.virtual_joints is False else _OTHER_JOINT_STATES)))]
 
 
-def _alone(a: Arguments) -> Programs:
+def _alone(a: LaunchArguments) -> Programs:
     """Return a simulated robot whose motors are commanded by what else is started."""
     return simulation(replace(a, gravity='none', torso=False))
 
 
-def calibration(a: Arguments) -> Programs:
+def calibration(a: LaunchArguments) -> Programs:
     """Estimate the masses and centres of mass of the links, and write a corrected URDF."""
     if not a.simulation:
         return [calibrator(a, 'com_calibrator.yaml')]
@@ -57,26 +57,26 @@ def calibration(a: Arguments) -> Programs:
             calibrator(a, 'demo/simulated_calibration.yaml')]
 
 
-def two_pose(a: Arguments) -> Programs:
+def two_pose(a: LaunchArguments) -> Programs:
     """Measure the total centre of mass of a simulated robot in postures that differ by a lean."""
     return [*_alone(_seeded(a)),
             calibrator(replace(a, move=True, use_sim_time=True), 'demo/two_pose.yaml')]
 
 
-def gravity_simulation(a: Arguments) -> Programs:
+def gravity_simulation(a: LaunchArguments) -> Programs:
     """Start a simulated robot with gravity compensation."""
     return [*_alone(_seeded(a)), *gravity_compensation(replace(
         a, params=a.gravity_compensation_params, autostart=a.active, use_sim_time=True))]
 
 
-def gait_simulation(a: Arguments) -> Programs:
+def gait_simulation(a: LaunchArguments) -> Programs:
     """Start a simulated robot with gravity compensation and the gait player."""
     through = 'gravity_compensation/reference_trajectory' if a.trajectory_rate else ''
     return [*gravity_simulation(a), *gait(replace(
         a, params=a.gait_player_params, trajectory_topic=through, use_sim_time=True))]
 
 
-def torso_demo(a: Arguments) -> Programs:
+def torso_demo(a: LaunchArguments) -> Programs:
     """
     Bend the tendon-driven torso of a simulated robot; the CoM of the whole body follows.
 
@@ -93,7 +93,7 @@ def torso_demo(a: Arguments) -> Programs:
     return programs + _shown(a)
 
 
-def demo(a: Arguments) -> Programs:
+def demo(a: LaunchArguments) -> Programs:
     """
     Show a simulated robot in chapters: it is measured, calibrated, pushed, ...
 
@@ -122,18 +122,18 @@ def demo(a: Arguments) -> Programs:
     return programs + _shown(a)
 
 
-def _has(a: Arguments, *chapters: str) -> bool:
+def _has(a: LaunchArguments, *chapters: str) -> bool:
     return a.chapters == 'all' or any(chapter in a.chapters for chapter in chapters)
 
 
-def _seeded(a: Arguments, hidden: str = '') -> Arguments:
+def _seeded(a: LaunchArguments, hidden: str = '') -> LaunchArguments:
     """Return arguments with errors and seed, unless the user's file has these."""
     if a.simulator_params:
         return a
     return replace(a, hidden=a.hidden or hidden, seed=1 if a.seed is None else a.seed)
 
 
-def _shown(a: Arguments) -> Programs:
+def _shown(a: LaunchArguments) -> Programs:
     """Return page and RViz."""
     programs = viewer(replace(a, optional=True)) if a.viewer else []
     return programs + (view(replace(a, use_sim_time=True)) if a.view else [])

@@ -22,11 +22,8 @@ from biped_com_ros.core.errors import UnknownNameError
 from biped_com_ros.core.files import make_temporary_directory, read_text, write_atomically
 from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.resources import PACKAGE, package_share
-from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.model.urdf import load_urdf
 from biped_com_ros.core.plain_yaml import load_yaml
-from biped_com_ros.gazebo.files import HIDDEN, write_files
-from biped_com_ros.launching.arguments import Arguments
+from biped_com_ros.launching.arguments import LaunchArguments
 from biped_com_ros.launching.nodes import bringup
 from biped_com_ros.launching.programs import (
     ForeignLaunchFile, namespace_of, node, Program, Programs, tf_remappings)
@@ -34,7 +31,7 @@ from biped_com_ros.viz.rviz_file import adapted
 import yaml
 
 
-def view(a: Arguments) -> Programs:
+def view(a: LaunchArguments) -> Programs:
     """Show a robot in RViz, with the frames of its links if a robot is given."""
     namespace, time = namespace_of(a.namespace), {'use_sim_time': bool(a.use_sim_time)}
     programs: Programs = []
@@ -57,11 +54,14 @@ def view(a: Arguments) -> Programs:
     return programs
 
 
-def _second_prefix(a: Arguments) -> str:
+def _second_prefix(a: LaunchArguments) -> str:
     return a.second_frame_prefix or f'{a.second_namespace}/'
 
 
-def _state_publisher(a: Arguments) -> Program:
+def _state_publisher(a: LaunchArguments) -> Program:
+    # Slow to import, as below, and no other launch file needs it.
+    from biped_com_ros.core.model.robot import RobotModel
+    from biped_com_ros.core.model.urdf import load_urdf
     config = load_robot_config(a.robot)
     return Program(
         package='robot_state_publisher', executable='robot_state_publisher',
@@ -70,7 +70,7 @@ def _state_publisher(a: Arguments) -> Program:
             'frame_prefix': a.frame_prefix, 'use_sim_time': bool(a.use_sim_time)})
 
 
-def _rviz_file(a: Arguments) -> Path:
+def _rviz_file(a: LaunchArguments) -> Path:
     """Return the configuration of RViz, adapted where frames have prefixes."""
     source = Path(a.rviz_config or package_share() / 'rviz' / 'biped.rviz').expanduser()
     if not a.frame_prefix and not a.second_namespace:
@@ -82,7 +82,7 @@ def _rviz_file(a: Arguments) -> Path:
     return path
 
 
-def gazebo(a: Arguments) -> Programs:
+def gazebo(a: LaunchArguments) -> Programs:
     """
     Start a robot in Gazebo with ros2_control, and its nodes but for torso_controller.
 
@@ -90,6 +90,7 @@ def gazebo(a: Arguments) -> Programs:
     installed ROS 2 with ros_gz_sim, ros_gz_bridge, gz_ros2_control, ros2_controllers,
     controller_manager and robot_state_publisher.
     """
+    from biped_com_ros.gazebo.files import HIDDEN, write_files
     if a.hidden not in HIDDEN:
         raise UnknownNameError("value of argument 'hidden'", a.hidden, HIDDEN)
     files = make_temporary_directory('biped_com_gazebo.')
@@ -117,12 +118,12 @@ def gazebo(a: Arguments) -> Programs:
         *(view(replace(a, robot='', use_sim_time=True)) if a.view else [])]
 
 
-def gazebo_gravity(a: Arguments) -> Programs:
+def gazebo_gravity(a: LaunchArguments) -> Programs:
     """Start a robot in Gazebo that is commanded by efforts, with gravity compensation."""
     return gazebo(replace(a, command='effort', gravity='active'))
 
 
-def _truth(a: Arguments, files: Path) -> Program:
+def _truth(a: LaunchArguments, files: Path) -> Program:
     """
     Return what publishes the true centre of mass.
 

@@ -27,7 +27,7 @@ import time
 from typing import Any
 
 from biped_com_ros.launching import run, supervisor
-from biped_com_ros.launching.arguments import Arguments
+from biped_com_ros.launching.arguments import LaunchArguments
 from biped_com_ros.launching.files import LAUNCH_FILES, LaunchFile
 from biped_com_ros.launching.programs import Program, Programs
 
@@ -140,7 +140,7 @@ def scripted_file() -> LaunchFile:
     """Return the launch file that the environment describes."""
     description = json.loads(os.environ[SCRIPTED])
 
-    def programs(arguments: Arguments) -> Programs:
+    def programs(arguments: LaunchArguments) -> Programs:
         if description['slow']:
             subprocess.run(description['slow'].split())
         return [Program(**program) for program in description['programs']]

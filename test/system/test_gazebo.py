@@ -396,7 +396,7 @@ def test_without_arguments_it_is_the_demo_robot_driven_by_position():
 
 
 @pytest.mark.parametrize('file', ['gazebo', 'gazebo_gravity'])
-def test_without_ros2_launch_it_says_so(file, capsys):
+def test_without_ros2_launch_the_reason_is_named(file, capsys):
     assert run.main([file]) == 2
     assert "'gz_sim.launch.py' of package 'ros_gz_sim' is a launch file of ROS 2: use ros2" in (
         capsys.readouterr().err)

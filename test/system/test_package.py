@@ -23,6 +23,7 @@ import shutil
 import subprocess
 import sys
 
+from biped_com_ros.launching.files import LAUNCH_FILES
 from catkin_pkg.package import parse_package
 import pytest
 
@@ -122,10 +123,11 @@ def imported_packages():
 def test_manifest_names_what_is_imported_and_what_launch_files_start_and_include():
     imported = imported_packages() - sys.stdlib_module_names - {NAME}
     assert {'rclpy', 'numpy', 'pinocchio'} <= imported
-    text = '\n'.join(path.read_text() for path in (ROOT / 'launch').glob('*.xml'))
-    launched = {name for pair in re.findall(r'pkg="(\w+)"|find-pkg-share (\w+)', text)
-                for name in pair if name}
-    assert {'rviz2', 'tf2_ros', 'ros_gz_sim'} <= launched
+    launched = {program.package for name, given in (
+        ('gazebo', {}), ('torso', {'joy': 'true'}),
+        ('view', {'robot': 'biped', 'second_namespace': 'r2', 'frame_prefix': 'r1/'}))
+        for program in LAUNCH_FILES[name].plan(given)}
+    assert {'rviz2', 'tf2_ros', 'ros_gz_sim', 'joy', 'robot_state_publisher'} <= launched
     needed = {PACKAGES.get(name, name) for name in imported - NOT_FROM_APT} | launched - {NAME}
     missing = needed - {depend.name for depend in parse_package(str(ROOT)).exec_depends}
     assert not missing, f'add <exec_depend> to package.xml: {missing}'

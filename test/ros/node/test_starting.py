@@ -33,7 +33,7 @@ import rclpy
 OF_ROS = sorted({path.parent.name for path in (
     Path(biped_com_ros.__file__).parent / 'nodes').glob('*/node.py')} - {'robot_description'})
 TOOLS = ['nodes.robot_description.node', 'offline.calibrate', 'offline.check',
-         'launching.run', 'gazebo.files', 'viz.rviz_file']
+         'launching.run', 'gazebo.files']
 FAULTY = 'support.faulty_nodes'
 
 
