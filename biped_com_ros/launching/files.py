@@ -22,7 +22,7 @@ from typing import Any
 from biped_com_ros.core.errors import UnknownNameError
 from biped_com_ros.launching import nodes, simulations, views
 from biped_com_ros.launching.arguments import (
-    LaunchArguments, choices_of, FIELDS, read_arguments, text_of)
+    choices_of, FIELDS, LaunchArguments, read_arguments, text_of)
 from biped_com_ros.launching.programs import Programs
 
 _ROBOT = ('robot', 'urdf', 'namespace', 'frame_prefix', 'respawn', 'log_level')
