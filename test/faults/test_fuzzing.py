@@ -53,7 +53,9 @@ SEED = os.environ.get('BIPED_COM_FUZZ_SEED') or str(random.SystemRandom().randra
 RATE = 1000.0  # messages per second
 #: Share of the messages after which memory may grow by this share only, if they are at least LONG
 #: and the middleware keeps no buffers; else by so many MB: its queues grow with large messages.
-WARM_UP, GROWTH, LONG, SHORT_GROWTH = 0.2, 0.01, 20_000, 25.0
+#: The queues of com_calibrator fill by 27 MB within a thousand messages, and then no more.
+GROWTH, LONG, SHORT_GROWTH = 0.01, 20_000, 25.0
+WARM_UP = 0.2 if MESSAGES >= LONG else 0.6
 #: Messages with 1 MB of text, and how many of them in a second.
 FLOOD, FLOOD_RATE = 600, 200.0
 #: What a node may have more after them, MB: the middleware keeps a few of the largest messages of
