@@ -43,8 +43,6 @@ from biped_com_ros.core.model.robot import RobotModel, velocity_limits
 import numpy as np
 import pinocchio as pin
 
-_MAX_DOUBLINGS = 60
-
 
 class PreviewController:
     """
@@ -152,7 +150,7 @@ class PreviewController:
         A[0, 1:], A[1:, 1:] = self.C @ self.A, self.A
         B[0, 0], B[1:, 0] = self.C @ self.B, self.B
         costs = np.diag((error_weight, 0.0, 0.0, 0.0))
-        P = riccati(A, B, costs, jerk_weight)
+        P = self._cost_to_go(A, B, costs, jerk_weight)
         denominator = jerk_weight + float((B.T @ P @ B)[0, 0])
         gains = (B.T @ P @ A)[0] / denominator
         self.integral_gain, self.state_gains = float(gains[0]), gains[1:]
@@ -163,42 +161,26 @@ class PreviewController:
             self.preview_gains[i] = float(B[:, 0] @ weights) / denominator
             weights = closed.T @ weights
 
+    @staticmethod
+    def _cost_to_go(A: Array, B: Array, Q: Array, R: float) -> Array:
+        """
+        Return P of ``P = A'PA - A'PB (R + B'PB)^-1 B'PA + Q``.
 
-def riccati(A: Array, B: Array, Q: Array, R: float) -> Array:
-    """
-    Return P of ``P = A'PA - A'PB (R + B'PB)^-1 B'PA + Q``, by structured doubling.
+        Raises
+        ------
+        ConfigurationError
+            If there is none.
 
-    Parameters
-    ----------
-    A, B, Q
-        Shapes (n, n), (n, 1), (n, n).
-    R
-        Positive.
-
-    Raises
-    ------
-    ConfigurationError
-        If it does not converge: the system cannot be stabilised, or a value is not finite.
-
-    """
-    identity = np.eye(len(A))
-    F, G, P = A, B @ B.T / (R or math.nan), Q
-    for _ in range(_MAX_DOUBLINGS):
+        """
+        from scipy.linalg import solve_discrete_are  # slow to import, and not needed by all gaits
         try:
-            W = np.linalg.inv(identity + G @ P)
-        except np.linalg.LinAlgError:
-            break
-        P_next = P + F.T @ P @ W @ F
-        if not np.isfinite(P_next).all():
-            break
-        G = G + F @ W @ G @ F.T
-        F = F @ W @ F
-        if np.abs(P_next - P).max() <= 1e-13 * np.abs(P_next).max():
-            return 0.5 * (P_next + P_next.T)
-        P = P_next
-    raise ConfigurationError(
-        f'the Riccati equation of the preview does not converge with jerk weight {R:g}: check the '
-        'height of the centre of mass, the sample time and the weights')
+            P: Array = solve_discrete_are(A, B, Q, np.array([[R]]))
+        except (np.linalg.LinAlgError, ValueError) as error:
+            raise ConfigurationError(
+                f'the Riccati equation of the preview has no solution with jerk weight {R:g} '
+                f'({error}): check the height of the centre of mass, the sample time and the '
+                'weights') from None
+        return P
 
 
 METHODS = ('static', 'preview')

@@ -56,13 +56,6 @@ def _solutions_of_legs(draw):
             leg_kinematics.LegSolution(draw(v.vectors(6)), 0.0, outside, ()))
 
 
-@st.composite
-def _systems(draw):
-    n, size = draw(st.integers(1, 3)), v.anything if draw(v.flags) else st.floats(-2.0, 2.0)
-    return (*[draw(arrays(float, shape, elements=size)) for shape in ((n, n), (n, 1), (n, n))],
-            draw(size))
-
-
 @cache
 def _biped():
     return RobotModel.load('biped')
@@ -188,7 +181,6 @@ TABLES = {
     'legs.stance_ik': {'row': v.vectors(4)},
     'legs.gait': {'calls': 5, 'count': st.integers(-1, 2), 'model': st.builds(_biped)
                   | st.integers(0, 2).map(r.random_robot)},
-    'legs.gait.riccati': {'calls': 40, 'arguments': _systems()},
     'legs.gait.zmp_of_motion': {
         'calls': 15, 'nan_means': _PULL, 'model': r.light_robots, 'knots': lambda model:
         st.integers(1, 3).flatmap(lambda count: arrays(
