@@ -27,8 +27,6 @@ import pytest
 
 pytestmark = pytest.mark.thorough
 VARIABLES = ('ROS_DOMAIN_ID', 'ROS_AUTOMATIC_DISCOVERY_RANGE')
-LAUNCH = """<launch><node pkg="biped_com_ros" exec="wrench_aggregator" name="{name}">
-<param name="robot" value="biped" type="str"/></node></launch>"""
 #: Prints the nodes that it has found once the expected one is among them and no other appears.
 LOOK = """
 import sys, time
@@ -47,13 +45,12 @@ print(*sorted(found))
 
 
 @contextmanager
-def isolated(tmp_path: Path, name: str) -> Iterator[dict[str, str]]:
-    """Launch a node with this name; yield the variables that the launch says to look with."""
-    file = tmp_path / f'{name}.launch.py'
-    file.write_text(LAUNCH.format(name=name))
+def isolated(tmp_path: Path, file: str) -> Iterator[dict[str, str]]:
+    """Launch a node; yield the variables that the launch says to look with."""
     environment = {key: value for key, value in os.environ.items() if key not in VARIABLES}
     with subprocess.Popen(
-            [sys.executable, '-m', 'biped_com_ros.launching.run', '--isolated', str(file)],
+            [sys.executable, '-m', 'biped_com_ros.launching.run', '--isolated', file,
+             'robot:=biped'],
             env={**environment, 'ROS_LOG_DIR': str(tmp_path / 'log')}, text=True,
             stdout=subprocess.PIPE) as process:
         try:
@@ -73,8 +70,8 @@ def visible_nodes(environment: dict[str, str], *expected: str) -> list[str]:
 
 
 def test_two_on_one_machine_do_not_mix(tmp_path: Path) -> None:
-    with isolated(tmp_path, 'one') as first, isolated(tmp_path, 'another') as second:
+    with isolated(tmp_path, 'payload') as first, isolated(tmp_path, 'gait') as second:
         assert first['ROS_DOMAIN_ID'] != second['ROS_DOMAIN_ID']
         assert first['ROS_AUTOMATIC_DISCOVERY_RANGE'] == 'LOCALHOST'
-        assert visible_nodes(first, 'one') == ['one']
-        assert visible_nodes(second, 'another') == ['another']
+        assert visible_nodes(first, 'payload_estimator') == ['payload_estimator']
+        assert visible_nodes(second, 'gait_player') == ['gait_player']
