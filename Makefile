@@ -100,7 +100,7 @@ test-thorough:
 	$(tests) --numprocesses=2 --dist=worksteal -m thorough test/system || failed=1; \
 	exit $$failed
 
-# The launch runner is left out: it uses nothing that has an oldest version.
+# Launching is left out: it uses nothing that has an oldest version.
 test-oldest:
 	@$(environment) --oldest -- python -m pytest -p no:cacheprovider \
 		$(or $(ARGS),$(parallel) --ignore-glob='test/unit/launching/*' test/unit test/oracle)
