@@ -21,10 +21,6 @@ Examples
 ...     tf_rate: float = parameter(30.0, 'How often TF is sent', unit='Hz', minimum=0.0)
 >>> handle = declare_parameters(node, Parameters)
 
-The launch files give the argument ``x`` as the string parameter ``launch.x``, empty if the user
-gave none. So an argument wins over the parameter file, and the file wins over the defaults of a
-launch file; as plain parameters both would be in the same place, and the last one would win.
-
 """
 
 from __future__ import annotations
