@@ -30,7 +30,6 @@ from biped_com_ros.nodes.zmp_monitor.node import ZmpMonitor
 from biped_com_ros.ros.fast.subscription_pool import shared_subscriptions, SubscriptionPool
 from biped_com_ros.ros.node.parameters import parameter_fields
 from biped_com_ros.ros.topics.input_base import inputs_of
-import numpy as np
 import pytest
 from sensor_msgs.msg import Imu
 from support.driven_time import run_ready
@@ -41,8 +40,7 @@ from support.ros_rig import NodeRig
 #: Numbers and switches that can only be chosen at start, beside names, topics, files and sources.
 AT_START = {
     'com_calibrator': {'autostart', 'move', 'torso_bend'},
-    'com_estimator': {'fused_com', 'marker_density', 'publish_base_tf', 'publish_contact_tf',
-                      'publish_link_tf'},
+    'com_estimator': {'fused_com', 'publish_base_tf', 'publish_contact_tf', 'publish_link_tf'},
     'wrench_aggregator': set(), 'zmp_monitor': set()}
 CLASSES = {'com_calibrator': ComCalibrator, 'com_estimator': ComEstimator,
            'wrench_aggregator': WrenchAggregator, 'zmp_monitor': ZmpMonitor}
@@ -170,28 +168,6 @@ def test_wrenches_are_aligned_from_the_change_on(monitored, swaying):
     assert robot.node.monitor.settings.wrench_delay == 0.0  # it is undone already
     assert not robot.set_parameters(align_wrenches=False)
     assert age_of_report(robot, swaying[200:300]) < 0.003
-
-
-def trail_of(robot):
-    marker, = (marker for marker in robot.got['markers'][-1].markers if marker.ns == 'zmp_trail')
-    return np.array([(point.x, point.y, point.z) for point in marker.points])
-
-
-def test_trails_become_longer_and_shorter_with_the_points_they_have(monitored, swaying):
-    robot = monitored(trail=20)
-    robot.play(swaying[:60])
-    before = trail_of(robot)
-    assert len(before) == 20 and len(np.unique(before, axis=0)) == 20
-    assert not robot.set_parameters(trail=50)
-    robot.play(swaying[60:61])
-    longer = trail_of(robot)
-    assert len(longer) == 50
-    np.testing.assert_allclose(longer[-21:-1], before)
-    np.testing.assert_allclose(longer[:29], np.tile(before[0], (29, 1)))
-    assert not robot.set_parameters(trail=5)
-    robot.play(swaying[61:62])
-    np.testing.assert_allclose(trail_of(robot)[:4], longer[-4:])
-    assert {marker.header.frame_id for marker in robot.got['markers'][-1].markers} == {'odom'}
 
 
 class SuiteRig(NodeRig):

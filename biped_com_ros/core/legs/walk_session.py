@@ -30,6 +30,9 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.robot_state import RobotState
 import numpy as np
 
+KNOT_PERIOD = 0.04
+"""Between two points of a motion, s."""
+
 _LONGEST_PERIOD = 0.1
 """Between two increments in a trajectory, s."""
 
@@ -116,7 +119,7 @@ class WalkSession:
 
     def __init__(self, player: WalkPlayer, on_motion: Callable[[int], None],
                  on_hold: Callable[[Array], None], *, follow_tolerance: float,
-                 follow_time: float, knot_period: float = 0.04,
+                 follow_time: float, knot_period: float = KNOT_PERIOD,
                  balance: BalanceSettings | None = None,
                  model: RobotModel | None = None) -> None:
         self.player, self._notify, self._on_hold = player, on_motion, on_hold

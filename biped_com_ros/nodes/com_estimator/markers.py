@@ -28,6 +28,8 @@ import numpy as np
 from rclpy.node import Node
 from visualization_msgs.msg import Marker
 
+#: Each link is shown as a sphere of its mass and this density, kg/m^3.
+_DENSITY = 8000.0
 #: The arrow of the velocity ends where the CoM would be after this time, s.
 _ARROW_TIME = 0.5
 _ACTIONS = {True: Marker.ADD, False: Marker.DELETE}
@@ -44,7 +46,7 @@ class MarkerOutput:
     """
 
     def __init__(self, node: Node, model: RobotModel, params: ComEstimatorParameters) -> None:
-        shown = _shown(model, params.world_frame, params.marker_density)
+        shown = _shown(model, params.world_frame, _DENSITY)
         self._position = np.zeros((len(shown), 3))
         dcm, fused, arrow, bias = (len(shown) - i for i in (4, 3, 2, 1))
         self.output = markers.marker_publisher(node, shown, {

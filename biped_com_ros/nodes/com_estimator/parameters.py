@@ -35,11 +35,6 @@ class FusionParameters:
     load_link: str = parameter(
         '', 'For com_fused: link to which the unknown load is fixed; empty: the heaviest one '
         'above the base that is not part of a leg')
-    fusion_load_mass: float = parameter(
-        0.1, "Standard deviation of the mass of a load, as a share of the robot's", '', 0.0, 1.0)
-    fusion_load_moment: float = parameter(
-        0.006, 'Standard deviation of the first moment of a load about the centre of mass of its '
-        "link, over the robot's mass", 'm', 0.0, 1.0)
     fusion_link_mass: float = parameter(
         0.08, 'Standard deviation of the mass of each link of the URDF, as a share of it; a '
         'smaller one in the deviations of the robot file, which a calibration writes, is used '
@@ -47,18 +42,6 @@ class FusionParameters:
     fusion_link_com: float = parameter(
         0.005, 'Standard deviation of the centre of mass of each link of the URDF, per axis; the '
         'same holds for it and for those of sensors', 'm', 0.0, 1.0)
-    fusion_sensor_bias: float = parameter(
-        0.005, 'Standard deviation of the bias of each foot sensor, as a share of the weight '
-        '(moments: over 0.03 m)', '', 0.0, 0.5)
-    fusion_sensor_gain: float = parameter(
-        0.02, 'Standard deviation of the gain of each axis of a foot sensor', '', 0.0, 0.5)
-    fusion_sensor_crosstalk: float = parameter(
-        0.01, 'Standard deviation of what an axis of a foot sensor has of each other one '
-        '(moments over 0.1 m)', '', 0.0, 0.5)
-    fusion_sensor_rotation: float = parameter(
-        0.003, 'Standard deviation of the orientation of each foot sensor', 'rad', 0.0, 0.1)
-    fusion_sensor_frame: float = parameter(
-        0.003, 'Standard deviation of the place of each foot sensor', 'm', 0.0, 0.1)
     fusion_wrench_delay: float = parameter(
         0.0045, 'Delay of the wrenches of the feet by filters and drivers; 0.0045 is that of the '
         'low-pass of wrench_aggregator at its default (of second order: 0.225 / low_pass_cutoff)',
@@ -66,9 +49,6 @@ class FusionParameters:
     fusion_delay_deviation: float = parameter(
         0.003, 'Standard deviation of fusion_wrench_delay, whose error is estimated; 0: the delay '
         'is known', 's', 0.0, 0.1)
-    fusion_kinematics: float = parameter(
-        0.0007, 'Standard deviation of the CoM by joint offsets and the mounting of the IMU: '
-        'nothing shows it', 'm', 0.0, 0.1)
 
 
 @dataclass(frozen=True)
@@ -76,9 +56,6 @@ class ComEstimatorParameters(FootWrenchParameters, ContactTopicParameters, Conta
                              WeightParameters, PayloadParameters, FusionParameters):
     """Parameters of `com_estimator`."""
 
-    contact_engage_dwell: float = parameter(
-        0.002, 'Time the force has to stay above contact_engage for contact to begin', 's', 0.0,
-        1.0)
     com_frame: str = read_only('com', 'TF frame at the centre of mass')
     footprint_frame: str = read_only(
         'base_footprint', 'TF frame on the ground between the soles in contact (REP-120)')
@@ -91,8 +68,6 @@ class ComEstimatorParameters(FootWrenchParameters, ContactTopicParameters, Conta
         False, 'Whether to send root link -> link of each foot and hand; only where no '
         'robot_state_publisher does, since a frame has one parent')
     tf_rate: float = parameter(30.0, 'Rate of transforms; 0: off', 'Hz', 0.0, 10000.0)
-    marker_density: float = read_only(
-        8000.0, 'Each link is shown as a sphere of its mass and this density', 'kg/m3', 1.0, 1e6)
     com_tolerance: float = parameter(
         0.005, "Largest distance of the centre of pressure from the model's centre of mass, at "
         'rest', 'm', 0.0, 1.0)

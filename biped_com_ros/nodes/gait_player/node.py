@@ -91,6 +91,8 @@ from biped_com_ros.ros.topics.stamp import now_ns
 
 PLANNING, SHIFTING, BALANCING, UNABLE = 'planning', 'shifting', 'balancing', 'unable'
 DOUBLE_SUPPORT = 'double'
+#: Smallest distance of the zero-moment point from the edge of the support in a pause, m.
+HALT_MARGIN = 0.01
 """Support phase of zmp_monitor in which a walk may begin."""
 
 FALL_TOLERANCE = 0.2
@@ -118,7 +120,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         try:
             # A model of its own, because it is used in another thread.
             player = WalkPlayer(RobotModel(model.config, model.urdf), params.posture, params.ramp,
-                                params.halt_margin, params.lead)
+                                HALT_MARGIN, params.lead)
         except BipedComError as error:
             self._planning_problem = f'this robot cannot walk: {error}'
             self.get_logger().warning(self._planning_problem)
@@ -136,7 +138,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         self._next_ns = 0
         self._session = WalkSession(
             player, self._on_motion, self._on_hold, follow_tolerance=params.follow_tolerance,
-            follow_time=params.follow_time, knot_period=params.knot_period,
+            follow_time=params.follow_time,
             balance=params.balance(), model=model)
         self._balance = StandingBalance(self, self._session, self._trajectories, self._background)
         self.joints = JointStateInput(
@@ -151,7 +153,6 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         if self._session is not None:
             self._session.follow_tolerance = params.follow_tolerance
             self._session.follow_time = params.follow_time
-            self._session.knot_period = params.knot_period
             self._session.balance = params.balance()
             if not params.feedback:
                 self._balance.end()

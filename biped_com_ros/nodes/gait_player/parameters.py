@@ -73,9 +73,6 @@ class GaitPlayerParameters(RobotNodeParameters):
     ramp: float = read_only(
         0.5, 'Duration of slowing down for a pause or stop, and of speeding up again', 's', 0.05,
         5.0)
-    halt_margin: float = read_only(
-        0.01, 'Smallest distance of the zero-moment point from the edge of the support in a pause',
-        'm', 0.0, 0.2)
     use_fused_com: bool = parameter(
         True, 'Whether to plan with the centre of mass that com_estimator measured by the forces '
         "of the feet, instead of the URDF's")
@@ -111,8 +108,6 @@ class GaitPlayerParameters(RobotNodeParameters):
     lead: float = read_only(
         0.25, 'Time between a request and the first motion that it causes: longer than the delay '
         'of a trajectory', 's', 0.0, 5.0)
-    knot_period: float = parameter(
-        0.04, 'Time between two points of a trajectory', 's', 0.005, 0.2)
     rate: float = parameter(
         50.0, 'Rate of the reference and of checking the robot', 'Hz', 5.0, 1000.0)
     input_timeout: float = parameter(

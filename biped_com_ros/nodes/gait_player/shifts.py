@@ -21,6 +21,7 @@ from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.legs.player import RemainingMotion
 from biped_com_ros.core.legs.shift_session import PlannedShift, ShiftRequest, ShiftSession
+from biped_com_ros.core.legs.walk_session import KNOT_PERIOD
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.gait_player.outputs import TrajectoryPublisher
 from biped_com_ros.nodes.gait_player.parameters import GaitPlayerParameters
@@ -134,7 +135,7 @@ class ComShifts:
         self.require_none()
         model, urdf = self._planning_model, self._node.model.urdf
         measured = self._state.joints.positions.copy()
-        period = self._node.params.knot_period
+        period = KNOT_PERIOD
 
         def plan() -> PlannedShift:
             if model.urdf != urdf:  # the masses were calibrated meanwhile
@@ -166,7 +167,7 @@ class ComShifts:
         self._state.require_ready(_WHAT)
         self._state.require_rest('the way back')
         self._send(self._session.back(
-            self._state.joints.positions, goal.duration or params.shift_time, params.knot_period,
+            self._state.joints.positions, goal.duration or params.shift_time, KNOT_PERIOD,
             params.posture_tolerance, self._begin_ns()))
         self._action.on_motion()
         self._state.publish_state()

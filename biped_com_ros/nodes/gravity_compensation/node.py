@@ -142,7 +142,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         self._support_output = self.keep(SupportOutput(
             self, [contact.name for contact in contacts],
             [contact_frame(model.config, contact.name) for contact in contacts],
-            params.marker_rate, params.marker_scale or arrow_scale(model, params.gravity)))
+            params.marker_rate, arrow_scale(model, params.gravity)))
         joints = tuple(params.command_joints) or model.actuated_joint_names
         is_trajectory = params.trajectory_rate > 0.0
         self._commands: CommandOutput | TrajectoryOutput = self.keep(

@@ -93,29 +93,15 @@ class GravityCompensationParameters(ManagedNodeParameters, PayloadParameters):
         'too old', 's', 0.0, 10.0)
     max_tilt: float = parameter(
         60.0, 'Largest tilt of the base by the IMU that is plausible', 'deg', 1.0, 180.0)
-    max_turn_rate: float = parameter(
-        10.0, 'Fastest change of tilt by the IMU that is plausible', 'rad/s', 0.1, 1000.0)
     settle_time: float = parameter(
         0.5, 'How long the IMU has to be steady after a jump', 's', 0.0, 10.0)
-    cop_tolerance: float = parameter(
-        0.02, 'How far outside the sole of a foot that carries the whole weight the centre of '
-        'pressure may be that balance requires; with less weight, further. Beyond, efforts are '
-        'held', 'm', 0.0, 1.0)
     share_lift: float = parameter(
         0.06, 'Vertical force, as a share of body weight, below which a contact has no share',
         '', 0.0, 0.49)
-    share_full: float = parameter(
-        0.2, 'Vertical force, as a share of body weight, above which a contact has its measured '
-        'share', '', 0.001, 0.49)
-    share_rate: float = parameter(
-        2.0, 'Fastest change of a share; small shares change more slowly', '1/s', 0.01, 1000.0)
     weight_missing: float = parameter(
         0.25, 'Share of the body weight that may be missing while a contact measures less than '
         'share_lift; if more is, its sensor counts as dead, and efforts are held; 1: never', '',
         0.01, 1.0)
-    weight_excess: float = parameter(
-        0.35, 'Share by which the contacts may measure more than the body weight for longer than '
-        '0.3 s; if it is more, a sensor counts as frozen, and efforts are held', '', 0.01, 1000.0)
     friction: float = parameter(
         0.5, "Friction coefficient, with distribution 'bounded'", '', 0.01, 10.0)
     torsional_friction: float = parameter(
@@ -124,14 +110,8 @@ class GravityCompensationParameters(ManagedNodeParameters, PayloadParameters):
     sole_margin: float = parameter(
         0.005, "Distance of the centre of pressure from the sole's edge, with distribution "
         "'bounded'", 'm', 0.0, 0.1)
-    torque_lever: float = read_only(
-        0.1, 'Length by which torques are divided to compare them with forces where the least '
-        'contact wrenches are chosen: the longer, the larger the torques', 'm', 0.001, 10.0)
     gravity: float = gravity_parameter()
     marker_rate: float = read_only(15.0, 'Rate of the markers; 0: off', 'Hz', 0.0, 1000.0)
-    marker_scale: float = read_only(
-        0.0, "Length of force arrows; 0: the robot's weight is 0.55 of its height", 'm/N', 0.0,
-        1.0)
 
 
 def make_compensator(model: RobotModel, params: GravityCompensationParameters
@@ -160,9 +140,9 @@ def make_compensator(model: RobotModel, params: GravityCompensationParameters
 def _settings(params: GravityCompensationParameters) -> CompensationSettings:
     return settings_from(
         params, CompensationSettings,
-        lever=params.torque_lever, contacts=tuple(params.contacts),
+        contacts=tuple(params.contacts),
         limits=settings_from(params, SupportLimits, names={'effort_fraction': 'effort_clamp'}),
-        sharing=settings_from(params, SharingSettings, 'share_', {'max_rate': 'share_rate'}),
+        sharing=settings_from(params, SharingSettings, 'share_'),
         balance=settings_from(
             params, WeightBalanceSettings, 'weight_', {'unloaded': 'share_lift'}),
         safety=settings_from(params, SafetySettings, names={

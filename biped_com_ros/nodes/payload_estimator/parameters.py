@@ -34,22 +34,10 @@ class PayloadEstimatorParameters(RobotNodeParameters):
     largest_mass: float = read_only(10.0, 'Largest mass of a payload', 'kg', 0.1, 100.0)
     smoothing: float = read_only(
         0.08, 'Time constant of the low-pass of the residuals', 's', 0.01, 5.0)
-    evidence: float = read_only(
-        25.0, 'Chi-squared of the residuals that a payload must explain to be reported: with a '
-        'larger value fewer reports are false, and all come later', '', 4.0, 1e4)
     force_deviation: float = read_only(
         0.001, 'Standard deviation of the sum of the foot forces, as a share of body weight', '',
         1e-5, 1.0)
-    moment_deviation: float = read_only(
-        0.001, 'Standard deviation of the moment of the foot forces, as a lever of body weight',
-        'm', 1e-5, 1.0)
     effort_deviation: float = read_only(
         0.02, 'Standard deviation of the torque of a joint, friction included, as a share of its '
         'effort limit', '', 1e-4, 1.0)
-    hand_deviation: float = read_only(
-        0.5, 'Standard deviation of the force of a hand; of its moment over 0.1 m', 'N', 0.01,
-        100.0)
-    model_deviation: float = read_only(
-        0.05, "Relative error of the model's forces, as they change with posture and motion", '',
-        1e-3, 1.0)
     gravity: float = gravity_parameter()

@@ -63,23 +63,12 @@ class TorsoControllerParameters(ManagedNodeParameters):
         0.4, 'Proportional gain of the feedback, bend per bend', '', 0.0, 10.0)
     integral_gain: float = parameter(
         4.0, 'Integral gain of the feedback of the bend', '1/s', 0.0, 100.0)
-    anticipation: float = parameter(
-        0.06, 'Prediction time of the proportional feedback by the gyroscopes; adds damping and '
-        'compensates delays', 's', 0.0, 0.5)
-    max_correction: float = parameter(
-        8.0, 'Largest correction of the bend by feedback', 'deg', 0.0, 45.0)
     observer_time: float = parameter(
         0.3, 'Time constant of the disturbance observer; 0 turns it off', 's', 0.0, 60.0)
-    imu_disagreement: float = parameter(
-        10.0, 'Error of the bend by the IMUs: if the bend by the tendon lengths differs by more '
-        'than this and what stretch and slack of the tendons allow, the IMU is ignored',
-        'deg', 0.1, 180.0)
     yaw_drift_time: float = parameter(
         5.0, 'Time constant of the estimate of the relative yaw of the two IMUs; 0: both have '
         'the same yaw', 's', 0.0, 600.0)
     slack_tension: float = parameter(0.3, 'Tension below which a tendon is loose', 'N', 0.0, 100.0)
-    slack_time: float = parameter(
-        0.05, 'Time after which a loose tendon is reported as slack', 's', 0.0, 10.0)
     broken_time: float = parameter(
         1.0, 'Time after which a loose tendon is reported as broken', 's', 0.01, 60.0)
     imu_timeout: float = parameter(
@@ -111,9 +100,7 @@ class TorsoControllerParameters(ManagedNodeParameters):
             self, ControllerOptions, motion=motion,
             drive=settings_from(self, TendonDrive, 'tendon_'),
             tensions=self.tension_limits(), proportional=self.proportional_gain,
-            integral=self.integral_gain, max_correction=math.radians(self.max_correction),
-            disagreement=math.radians(self.imu_disagreement),
-            yaw_offset_time=self.yaw_drift_time)
+            integral=self.integral_gain, yaw_offset_time=self.yaw_drift_time)
 
     def tension_limits(self) -> TensionLimits:
         """Return the limits of the tensions."""

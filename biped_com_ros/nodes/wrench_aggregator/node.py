@@ -61,6 +61,12 @@ from biped_com_ros.ros.topics.inputs import (
 import numpy as np
 
 
+#: Longest time between two messages of a contact, which is also published when it changes.
+_CONTACT_PERIOD_NS = nanoseconds(0.1)
+#: Time without messages after which the temperature of a sensor is stale, s.
+_TEMPERATURE_TIMEOUT = 10.0
+
+
 class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
     """
     Subscribes to the sensors and publishes what `WrenchAggregation` makes of them.
@@ -134,7 +140,7 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
                         force_z=channel.config.measures_force_z, factors=channel.config.factors,
                         **options)
             for i, channel in enumerate(channels)]
-        slow = self.input_options(self.params.temperature_timeout)
+        slow = self.input_options(_TEMPERATURE_TIMEOUT)
         temperatures = {
             f'temperature of {channel.name}': TemperatureInput(
                 self, channel.config.temperature_topic,
@@ -169,10 +175,10 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         hand_settings = params.virtual_hand_settings()
         if self.virtual_hands is not None and hand_settings != before.virtual_hand_settings():
             self.virtual_hands.restart(params)
-        low_pass = (params.low_pass_cutoff, params.low_pass_order)
-        if low_pass != (before.low_pass_cutoff, before.low_pass_order):
+        if params.low_pass_cutoff != before.low_pass_cutoff:
             for channel in self.aggregation.channels:
-                channel.low_pass = LowPass(params.low_pass_cutoff, 6, params.low_pass_order)
+                channel.low_pass = LowPass(
+                    params.low_pass_cutoff, 6, params.aggregation_settings().low_pass_order)
 
     def use_inertials(self) -> None:
         """Recompute the weight of what sensors carry after the masses changed."""
@@ -193,7 +199,6 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
     def _cache_thresholds(self, params: WrenchAggregatorParameters) -> None:
         """Compute thresholds in N and ns once, not at every message."""
         self._min_force = params.cop_min_share * self.aggregation.body_weight
-        self._contact_period_ns = nanoseconds(params.contact_period)
         self._state_timeout_ns = nanoseconds(params.state_timeout)
 
     # -- on every message
@@ -249,7 +254,7 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
     def _on_virtual_wrenches(self, virtual: VirtualFootOutputs) -> None:
         stamp_ns = virtual.feet.stamp_ns
         ready = self._update_state(stamp_ns)
-        for body in virtual.publish(self._contact_period_ns):
+        for body in virtual.publish(_CONTACT_PERIOD_NS):
             if ready:
                 self._on_body(body, stamp_ns)
 
@@ -265,7 +270,7 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
     def _on_body(self, body: ContactBody, stamp_ns: int) -> None:
         """Publish the new wrench of a foot or hand, and the total that it completes."""
         if not self.faults.is_faulty(body):
-            self._outputs.publish_body(body, stamp_ns, self._min_force, self._contact_period_ns)
+            self._outputs.publish_body(body, stamp_ns, self._min_force, _CONTACT_PERIOD_NS)
         total = self.aggregation.total(body, stamp_ns)
         if total is None:
             return

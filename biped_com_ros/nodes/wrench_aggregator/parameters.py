@@ -27,6 +27,10 @@ from biped_com_ros.ros.node.common_parameters import (
 from biped_com_ros.ros.node.parameters import parameter, read_only, settings_from
 
 
+#: Largest force of an offset for a tare, as a share of body weight: with more it stands.
+_LARGEST_OFFSET = 0.3
+
+
 @dataclass(frozen=True)
 class WrenchAggregatorParameters(RobotNodeParameters, ContactParameters, WeightParameters):
     """Parameters of `wrench_aggregator`."""
@@ -40,13 +44,6 @@ class WrenchAggregatorParameters(RobotNodeParameters, ContactParameters, WeightP
     low_pass_cutoff: float = parameter(
         50.0, 'Cut-off frequency of the Butterworth low-pass of all readings; 0: off', 'Hz', 0.0,
         10000.0)
-    low_pass_order: int = parameter(2, 'Order of the low-pass', options=(1, 2))
-    contact_engage_dwell: float = parameter(
-        0.002, 'Time the force has to stay above contact_engage for contact to begin', 's', 0.0,
-        1.0)
-    contact_period: float = parameter(
-        0.1, 'Longest time between two messages of a contact, which is also published when it '
-        'changes', 's', 0.0, 10.0)
     cop_min_share: float = parameter(
         0.02, 'Smallest normal force, as a share of body weight, for which the CoP of a foot and '
         'the line through the CoM are published', '', 0.001, 0.9)
@@ -58,9 +55,6 @@ class WrenchAggregatorParameters(RobotNodeParameters, ContactParameters, WeightP
         0.2, 'Largest standard deviation of a torque for a tare', 'N m', 0.0, 100.0)
     tare_max_joint_speed: float = parameter(
         0.05, 'Largest speed of a joint for a tare', 'rad/s', 0.0, 10.0)
-    tare_max_offset_share: float = parameter(
-        0.3, 'Largest force of an offset, as a share of body weight: with more the robot is '
-        'assumed to stand', '', 0.0, 100.0)
     weight_missing: float = parameter(
         0.25, 'Share of the body weight that may be missing while a foot on the ground measures '
         'almost nothing for 0.5 s; if more is, its sensor counts as dead, and its wrench is '
@@ -71,19 +65,6 @@ class WrenchAggregatorParameters(RobotNodeParameters, ContactParameters, WeightP
     bias_force: float = parameter(
         5.0, 'Standard deviation of the force bias of a sensor that was not tared', 'N', 0.001,
         1e4)
-    bias_torque: float = parameter(
-        0.2, 'Standard deviation of the torque bias of a sensor that was not tared', 'N m', 0.001,
-        1e3)
-    bias_force_drift: float = parameter(
-        30.0, 'Standard deviation of the drift of a force bias', 'N/h', 0.001, 1e4)
-    bias_torque_drift: float = parameter(
-        1.0, 'Standard deviation of the drift of a torque bias', 'N m/h', 0.001, 1e3)
-    bias_force_temperature: float = parameter(
-        0.5, 'Standard deviation of the temperature coefficient of a force bias, for sensors '
-        'whose temperature is measured', 'N/K', 1e-6, 1e3)
-    bias_torque_temperature: float = parameter(
-        0.02, 'Standard deviation of the temperature coefficient of a torque bias', 'N m/K', 1e-6,
-        100.0)
     bias_lift: float = parameter(
         0.01, 'Height of a sole above those that carry the robot from which on its foot swings',
         'm', 0.001, 1.0)
@@ -92,9 +73,6 @@ class WrenchAggregatorParameters(RobotNodeParameters, ContactParameters, WeightP
         'IMU data used with it', 's', 0.0, 10.0)
     sensor_timeout: float = parameter(
         0.5, 'Time without messages after which a sensor is stale', 's', 0.001, 60.0)
-    temperature_timeout: float = parameter(
-        10.0, 'Time without messages after which the temperature of a sensor is stale', 's', 0.1,
-        3600.0)
 
     virtual_cutoff: float = parameter(
         65.0, 'Cut-off frequency of the low-pass of virtual wrenches, from joint torques; see the '
@@ -105,12 +83,6 @@ class WrenchAggregatorParameters(RobotNodeParameters, ContactParameters, WeightP
     virtual_hand_effort_deviation: float = parameter(
         0.03, 'Standard deviation of friction and offset of the torques of the arms, as a '
         'share of the effort limit, before they are learnt', '', 1e-6, 1.0)
-    virtual_hand_link_mass: float = parameter(
-        0.08, 'Standard deviation of the mass of each link of the URDF, as a share of it, for the '
-        'forces on virtual hands; with a calibrated URDF that of its report', '', 1e-6, 1.0)
-    virtual_hand_link_com: float = parameter(
-        0.005, 'Standard deviation of the centre of mass of each link of the URDF, per axis, for '
-        'the forces on virtual hands; with a calibrated URDF that of its report', 'm', 1e-6, 1.0)
 
     def aggregation_settings(self) -> AggregationSettings:
         """Return the settings of the aggregation."""
@@ -129,4 +101,4 @@ class WrenchAggregatorParameters(RobotNodeParameters, ContactParameters, WeightP
     def tare_limits(self, body_weight: float) -> TareLimits:
         """Return the limits of a tare for a robot of this weight, N."""
         return settings_from(self, TareLimits, 'tare_max_',
-                             offset_force=self.tare_max_offset_share * body_weight)
+                             offset_force=_LARGEST_OFFSET * body_weight)

@@ -29,7 +29,6 @@ from biped_com_ros.ros.topics import markers
 from biped_com_ros.ros.topics.qos import LATCHED
 from biped_com_ros.viz import palette
 from biped_com_ros.viz.arrows import arrow_scale
-from geometry_msgs.msg import Point
 import numpy as np
 from rclpy.node import Node
 from visualization_msgs.msg import Marker
@@ -45,6 +44,8 @@ _TRAIL, _MODEL_TRAIL = (markers.rgba(palette.MARKS[name].colour, 0.35)
 
 #: Length of the line on which the CoM is at rest, over the height of the CoM.
 _LINE_LENGTH = 1.2
+#: Number of past points of the trails.
+_TRAIL_LENGTH = 60
 
 #: Of the polygon that is drawn; a region of support may have more.
 _MOST_CORNERS = 40
@@ -76,8 +77,8 @@ class StabilityMarkers:
               for i in range(feet)),
             markers.line_strip(frame, 'support_polygon', _MOST_CORNERS + 1, 0, _GOOD,
                                0.12 * size),
-            markers.line_strip(frame, 'zmp_trail', params.trail, 0, _TRAIL, 0.1 * size),
-            markers.line_strip(frame, 'zmp_model_trail', params.trail, 0, _MODEL_TRAIL,
+            markers.line_strip(frame, 'zmp_trail', _TRAIL_LENGTH, 0, _TRAIL, 0.1 * size),
+            markers.line_strip(frame, 'zmp_model_trail', _TRAIL_LENGTH, 0, _MODEL_TRAIL,
                                0.1 * size),
             markers.line_strip(frame, 'com_line', 2, 0, _ZMP, 0.06 * size),
             markers.line_strip(frame, 'com_region', _MOST_CORNERS + 1, 0, _COM, 0.08 * size),
@@ -101,21 +102,11 @@ class StabilityMarkers:
         for i in range(feet):
             fields[f'arrow_{i}'] = f'markers[{self._first_arrow + i}].points'
         self.output = markers.marker_publisher(node, shown, fields, qos=LATCHED)
-        self._trails: tuple[_Trail, ...] = (_Trail(params.trail), _Trail(params.trail))
-
-    def set_trail(self, length: int) -> None:
-        """Draw trails of `length` points."""
-        if length == len(self._trails[0].points):
-            return
-        self._trails = tuple(trail.resized(length) for trail in self._trails)
-        array = self.output.prototype
-        for index in (self._polygon + 1, self._polygon + 2):
-            array.markers[index].points = [Point() for _ in range(length)]
-        self.output.use_prototype(array)
+        self._trails: tuple[_Trail, ...] = (_Trail(_TRAIL_LENGTH), _Trail(_TRAIL_LENGTH))
 
     def set_force_scale(self, model: RobotModel, params: ZmpMonitorParameters) -> None:
         """Draw forces by the parameters, or by the robot's weight and height."""
-        self._force_scale = params.force_scale or arrow_scale(model, params.gravity)
+        self._force_scale = arrow_scale(model, params.gravity)
 
     def publish(self, report: StabilityReport, level: Level) -> None:
         """Publish an instant."""
@@ -197,13 +188,6 @@ class _Trail:
 
     def __init__(self, n: int) -> None:
         self.points, self.count = np.zeros((n, 3)), 0
-
-    def resized(self, n: int) -> _Trail:
-        """Return one of n points with the last ones of this."""
-        trail = _Trail(n)
-        for point in self.points[len(self.points) - min(self.count, len(self.points)):]:
-            trail.add(point)
-        return trail
 
     def add(self, point: Sequence[float] | Array | None) -> None:
         if point is None:

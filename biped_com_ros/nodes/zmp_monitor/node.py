@@ -113,7 +113,6 @@ class ZmpMonitor(RobotNode[ZmpMonitorParameters]):
         self._payload.use(params)
         self.inputs.use(params, thresholds=_thresholds(params),
                         body_weight=self.model.mass * params.gravity)
-        self._markers.set_trail(params.trail)
         self.estimator.set_wrench_delay(_aligned_delay(params))
         self._replace_monitor(same_masses=True)
 
@@ -150,12 +149,11 @@ def _aligned_delay(params: ZmpMonitorParameters) -> float:
 def _settings(params: ZmpMonitorParameters) -> MonitorSettings:
     stability = settings_from(
         params, StabilityThresholds, names={
-            'margin': 'margin_warning', 'dcm_margin': 'dcm_margin_unstable',
-            'tilt': 'tilt_unstable', 'fallen_tilt': 'tilt_fallen', 'lean': 'lean_unstable',
-            'dwell': 'level_dwell', 'recovery': 'recovery_time'})
+            'margin': 'margin_warning', 'tilt': 'tilt_unstable', 'fallen_tilt': 'tilt_fallen',
+            'lean': 'lean_unstable', 'dwell': 'level_dwell', 'recovery': 'recovery_time'})
     undone = params.wrench_delay - _aligned_delay(params)
     return settings_from(
-        params, MonitorSettings, 'model_', stability=stability, min_share=params.min_force_share,
+        params, MonitorSettings, 'model_', stability=stability,
         gravity=params.gravity, wrench_delay=undone,
         foot_friction=params.foot_friction, step_height=params.step_height,
         edge_height=params.edge_height, hands=settings_from(
@@ -164,7 +162,8 @@ def _settings(params: ZmpMonitorParameters) -> MonitorSettings:
 
 
 def _thresholds(params: ZmpMonitorParameters) -> ContactThresholds:
-    return settings_from(params, ContactThresholds, 'contact_')
+    # A landing foot affects the ZMP at once.
+    return settings_from(params, ContactThresholds, 'contact_', engage_dwell=0.0)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

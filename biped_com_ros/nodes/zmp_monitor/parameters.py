@@ -50,11 +50,6 @@ class ZmpMonitorParameters(
         0.003, 'Height of a corner above the lowest corner of a rolling sole below which it still '
         'touches the ground, since sole and ground give way; 0: whole soles always touch', 'm',
         0.0, 0.1)
-    contact_engage_dwell: float = parameter(
-        0.0, 'Time the force has to stay above contact_engage for contact to begin; 0, since a '
-        'landing foot affects the ZMP at once', 's', 0.0, 1.0)
-    min_force_share: float = parameter(
-        0.03, 'Smallest normal force, as a share of body weight, for a ZMP or CoP', '', 0.001, 0.9)
     model_method: str = parameter(
         'full', "How the model's ZMP is computed: with the whole angular momentum, with links as "
         'point masses, with one point mass, or statically', options=METHODS)
@@ -70,27 +65,14 @@ class ZmpMonitorParameters(
         'but published wrench_delay later')
     margin_warning: float = parameter(
         0.01, 'Margin of ZMP or DCM below which the robot is marginal', 'm', -1.0, 1.0)
-    dcm_margin_unstable: float = parameter(
-        0.0, 'Margin of the DCM below which the robot is unstable', 'm', -1.0, 1.0)
     tilt_unstable: float = parameter(
         0.35, 'Tilt of the base above which the robot is unstable', 'rad', 0.01, 3.0)
     tilt_fallen: float = parameter(
         1.0, 'Tilt of the base above which the robot has fallen', 'rad', 0.02, 3.1)
     lean_unstable: float = parameter(
         0.5, 'Lean above which the robot is unstable: the horizontal length of the unit vector '
-        'along the z axis of the base, extrapolated by lean_time; at rest the sine of the tilt',
+        'along the z axis of the base, extrapolated by 0.3 s; at rest the sine of the tilt',
         '', 0.01, 3.0)
-    lean_time: float = parameter(
-        0.3, 'How far ahead the base is extrapolated by its angular velocity', 's', 0.0, 2.0)
-    walking_timeout: float = parameter(
-        1.0, 'Time for which margins do not count for the level after a step that moved the '
-        'support under a DCM outside it, as fast gaits do', 's', 0.0, 10.0)
-    margin_hysteresis: float = parameter(
-        0.005, 'Distance by which margins have to exceed the threshold for a level to end', 'm',
-        0.0, 1.0)
-    tilt_hysteresis: float = parameter(
-        0.05, 'Angle by which the tilt has to be below the threshold for a level to end', 'rad',
-        0.0, 1.0)
     level_dwell: float = parameter(
         0.01, 'How long a threshold has to be exceeded for a level to begin', 's', 0.0, 10.0)
     recovery_time: float = parameter(
@@ -102,8 +84,4 @@ class ZmpMonitorParameters(
     difference_warning: float = parameter(
         0.03, "Root mean square difference of model's and measured ZMP above which a warning "
         'is given', 'm', 0.0, 10.0)
-    trail: int = parameter(60, 'Number of past points of the trails of ZMP markers', '', 2, 10000)
-    force_scale: float = parameter(
-        0.0, "Length of force arrows; 0: the robot's weight is 0.55 of its height", 'm/N', 0.0,
-        10.0)
     gravity: float = gravity_parameter(read_only=False)

@@ -58,15 +58,6 @@ class RobotNodeParameters(RobotChoice):
 class FilterParameters(RobotNodeParameters):
     """Parameters of ``base_source: filter``; see `FilterSettings`."""
 
-    filter_gyro_noise: float = parameter(
-        3e-4, 'With base_source filter: spectral density of the noise of the gyroscope',
-        'rad/s/sqrt(Hz)', 1e-6, 0.1)
-    filter_accelerometer_noise: float = parameter(
-        4e-3, 'With base_source filter: spectral density of the noise of the accelerometer',
-        'm/s2/sqrt(Hz)', 1e-5, 1.0)
-    filter_slip: float = parameter(
-        5e-3, 'With base_source filter: random walk of a foot that carries the robot',
-        'm/sqrt(s)', 1e-5, 1.0)
     filter_floor_deviation: float = parameter(
         0.005, 'With base_source filter: standard deviation of the height of the floor; 0: it is '
         'not level, as on stairs and slopes', 'm', 0.0, 1.0)
@@ -75,8 +66,6 @@ class FilterParameters(RobotNodeParameters):
         'camera or a lidar, in any level frame; empty: none')
     filter_odometry_deviation: float = parameter(
         0.02, 'Standard deviation of the positions on filter_odometry_topic', 'm', 1e-4, 10.0)
-    filter_odometry_heading: float = parameter(
-        0.01, 'Standard deviation of the headings on filter_odometry_topic', 'rad', 1e-4, 3.0)
     filter_odometry_delay: float = parameter(
         0.1, 'Time after its stamp at which a message on filter_odometry_topic is used: the '
         'longest that messages take to arrive', 's', 0.0, 2.0)
@@ -137,9 +126,6 @@ class ContactParameters:
     contact_release: float = parameter(
         0.03, 'Normal force of a foot, as a share of body weight, below which contact ends', '',
         0.001, 0.9)
-    contact_release_dwell: float = parameter(
-        0.002, 'Time the force has to stay below contact_release for contact to end', 's', 0.0,
-        1.0)
 
 
 @dataclass(frozen=True)

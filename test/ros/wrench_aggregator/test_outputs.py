@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from biped_com_ros.core.wrench.contact import ContactThresholds
 from biped_com_ros.ros.topics.qos import LATCHED
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import WrenchStamped
@@ -108,8 +109,8 @@ def test_contacts_of_all_feet_carry_the_stamp_of_their_instant(rig):
     lifted = next(m for m in rig.got['contacts'] if list(m.position) == [0.0, 1.0])
     since_ns = nanoseconds(lifted.header.stamp) - nanoseconds(stamps[0])
     assert lifted.header.stamp in stamps
-    # As soon as the force has been gone for contact_release_dwell.
-    assert since_ns >= 1e9 * rig.node.params.contact_release_dwell > 0.0
+    # As soon as the force has been gone for the dwell time.
+    assert since_ns >= 1e9 * ContactThresholds().release_dwell > 0.0
     assert stamps.index(lifted.header.stamp) <= 3
     assert lifted.effort[0] == pytest.approx(0.0, abs=1e-9)
 
