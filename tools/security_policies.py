@@ -171,6 +171,7 @@ def processes_of(file: LaunchFile, robot: str,
         if not variant.keys() <= set(file.takes):
             continue
         given = {'robot': robot, 'namespace': namespace} | variant
+        given = {name: text for name, text in given.items() if name in file.takes}
         for program in file.plan(given):
             if isinstance(program, ForeignLaunchFile):
                 continue

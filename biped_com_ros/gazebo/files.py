@@ -186,6 +186,8 @@ def hidden_inertials(urdf: str, hidden: str, load: Sequence[str],
         Of the random numbers.
 
     """
+    if seed < 0:
+        raise ConfigurationError(f'seed is {seed}: it must be 0 or above')
     if hidden == 'none' and not load:
         return {}
     try:

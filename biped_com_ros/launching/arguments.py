@@ -44,7 +44,9 @@ class LaunchArguments:
     not given is not passed to any node, so that the parameter file decides.
     """
 
-    robot: str = _argument('', 'Name of a robot of this package, or path of a robot YAML')
+    robot: str = _argument(
+        '', 'Name of a robot of this package, or path of a robot YAML; empty: that of the '
+        'parameter file, in the demo biped, for chapter rail with virtual sensors in its hands')
     urdf: str = _argument(
         '', "Overrides the robot's URDF: a path, a package:// URI, or 'topic' for the topic "
         'robot_description')
@@ -58,7 +60,8 @@ class LaunchArguments:
         'info', 'Lowest severity that is logged', 'debug', 'info', 'warn', 'error')
     respawn: str = _argument(
         'estimators', 'What is started again when it ends: estimators (also the page), all (also '
-        'what commands the robot), or none', 'none', 'estimators', 'all')
+        'what commands the robot), or none: then the end of the suite ends the launch', 'none',
+        'estimators', 'all')
 
     # -- estimators
     base_source: str = _argument(
@@ -153,13 +156,15 @@ class LaunchArguments:
     # -- simulator
     hidden: str = _argument(
         '', 'How the simulated robot differs from its URDF; masses: masses and CoMs; real: also '
-        'what is wrong with real sensors and drives; empty: as simulator_params says',
+        'what is wrong with real sensors and drives (not in Gazebo); empty: as simulator_params '
+        'says; without that masses in demo and calibration',
         'none', 'masses', 'real')
     load: tuple[str, ...] = _argument(
         (), "Load that is not in the URDF: link, mass (kg) and position in the link's frame (m), "
         "such as 'l_hand 0.5 0 0 0'")
     seed: int | None = _argument(
-        None, 'Seed of all random numbers; empty: that of simulator_params')
+        None, 'Seed of all random numbers; empty: that of simulator_params; without that 1 in '
+        'demos')
     rate: float | None = _argument(
         None, 'Messages of each sensor per second of simulated time, Hz; half as many, half the '
         'load of the nodes; empty: as simulator_params says, by default 500')

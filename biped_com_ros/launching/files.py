@@ -17,9 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from biped_com_ros.core.errors import UnknownNameError
+from biped_com_ros.core.model.resources import package_share
 from biped_com_ros.launching import nodes, simulations, views
 from biped_com_ros.launching.arguments import (
     choices_of, FIELDS, LaunchArguments, read_arguments, text_of)
@@ -31,18 +33,20 @@ _ESTIMATORS = ('base_source', 'composed', 'wrench_aggregator_params', 'com_estim
                'zmp_monitor_params')
 _GRAVITY = ('support', 'distribution', 'controller', 'commands_topic', 'trajectory_topic',
             'trajectory_rate')
-_TORSO = ('autostart', 'torso_controller_params', 'joy')
+_TORSO = ('torso_controller_params', 'joy')
 _BRINGUP = (*_ROBOT, *_ESTIMATORS, 'gravity', *_GRAVITY, 'gravity_compensation_params', 'torso',
             'tendon_commands', *_TORSO)
-_SIMULATOR = ('hidden', 'load', 'seed', 'rate', 'virtual_joints', 'simulator_params')
+_SIMULATOR = ('hidden', 'load', 'seed', 'rate', 'simulator_params')
 _ALONE = (*_ROBOT, *_SIMULATOR, *_ESTIMATORS)
 _CALIBRATION = ('move', 'trajectory_topic', 'poses', 'postures', 'lift_feet', 'approach',
                 'hoist_service', 'torso_bend', 'autostart', 'directory', 'com_calibrator_params')
 _PAGE = ('port', 'host', 'controls', 'viewer_params')
 _VIEW = ('state_publisher', 'rviz_config', 'second_namespace', 'second_frame_prefix',
          'second_robot', 'second_x', 'second_y', 'second_yaw')
+#: Gazebo has no tendons, and its bridge and controllers no namespace.
+_NOT_IN_GAZEBO = ('torso', 'tendon_commands', *_TORSO, 'namespace', 'frame_prefix')
 _GAZEBO = ('hidden', 'load', 'seed', 'gui', 'height', 'controllers', 'bridge', 'world', 'view',
-           *_VIEW)
+           'rviz_config')
 
 
 @dataclass(frozen=True)
@@ -103,12 +107,12 @@ def _file(programs: Callable[[LaunchArguments], Programs], *takes: str,
 _ALL = (
     _file(nodes.bringup, *_BRINGUP, 'use_sim_time', 'torso_joint_states'),
     _file(nodes.gravity_compensation, *_NODE, *_GRAVITY, 'autostart', 'params'),
-    _file(nodes.torso, *_NODE, *_TORSO, 'commands', 'joint_states', 'optional'),
+    _file(nodes.torso, *_NODE, *_TORSO, 'commands', 'joint_states', 'optional', 'autostart'),
     _file(nodes.gait, *_NODE, 'trajectory_topic', 'params'),
     _file(nodes.payload, *_NODE, 'params'),
     _file(nodes.lowstate, *_NODE, 'low_state_topic', 'recording', 'check_crc', 'params'),
     _file(nodes.viewer, *_NODE, *_PAGE, 'optional'),
-    _file(simulations.simulation, *_BRINGUP, *_SIMULATOR),
+    _file(simulations.simulation, *_BRINGUP, *_SIMULATOR, 'virtual_joints'),
     _file(simulations.calibration, 'simulation', *_NODE, *_CALIBRATION, *_ALONE),
     _file(simulations.two_pose, *_ALONE, *_CALIBRATION, without=('move',), robot='three_link',
           postures=('a', 'b', 'c')),
@@ -117,17 +121,18 @@ _ALL = (
     _file(simulations.gait_simulation, *_ALONE, *_GRAVITY, 'gravity_compensation_params', 'active',
           'gait_player_params', without=('trajectory_topic',), robot='biped'),
     _file(simulations.torso_demo, 'tour', 'keys', *_ALONE, *_TORSO, 'commands', 'joint_states',
-          'optional', 'viewer', *_PAGE, 'view', *_VIEW, without=('virtual_joints',),
-          robot='biped', viewer=False),
+          'optional', 'autostart', 'viewer', *_PAGE, 'view', *_VIEW, robot='biped',
+          viewer=False),
     _file(simulations.demo, 'chapters', 'once', 'duration', 'picture', *_ALONE, *_GRAVITY,
           'gravity_compensation_params', 'commands', *_TORSO, 'gait_player_params', 'postures',
-          'lift_feet', 'approach', 'viewer', *_PAGE, 'view', *_VIEW, without=('autostart',)),
+          'lift_feet', 'approach', 'viewer', *_PAGE, 'view', *_VIEW,
+          without=('trajectory_topic', 'trajectory_rate')),
     _file(views.view, *_NODE, *_VIEW, without=('respawn', 'log_level'), use_sim_time=False),
     _file(views.gazebo, *_BRINGUP, 'command', *_GAZEBO,
-          without=('torso', 'tendon_commands', *_TORSO, 'gravity_compensation_params'),
+          without=(*_NOT_IN_GAZEBO, 'gravity_compensation_params'),
           robot='biped', hidden='none'),
     _file(views.gazebo_gravity, *_BRINGUP, *_GAZEBO,
-          without=('torso', 'tendon_commands', *_TORSO, 'gravity', 'gravity_compensation_params'),
+          without=(*_NOT_IN_GAZEBO, 'gravity', 'gravity_compensation_params'),
           robot='biped', hidden='none'))
 #: By name, without ``.launch.py``.
 LAUNCH_FILES: Mapping[str, LaunchFile] = {file.name: file for file in _ALL}
@@ -135,7 +140,7 @@ LAUNCH_FILES: Mapping[str, LaunchFile] = {file.name: file for file in _ALL}
 
 def launch_file(name: str) -> LaunchFile:
     """
-    Return a launch file by its name, with or without ``.launch.py``, or by its path.
+    Return a launch file of this package by its name, with or without ``.launch.py``, or its path.
 
     Raises
     ------
@@ -143,8 +148,10 @@ def launch_file(name: str) -> LaunchFile:
         If there is none.
 
     """
-    stem = name.rpartition('/')[2].partition('.launch.')[0]
-    if stem not in LAUNCH_FILES:
+    own, stem = package_share() / 'launch', Path(name).name.removesuffix('.launch.py')
+    is_path = Path(name).name != name
+    if stem not in LAUNCH_FILES or (
+            is_path and Path(name).resolve() != (own / f'{stem}.launch.py').resolve()):
         raise UnknownNameError(
-            'launch file', name, [f'{known}.launch.py' for known in LAUNCH_FILES])
+            'launch file', name, [f'{known}.launch.py' for known in LAUNCH_FILES], where=str(own))
     return LAUNCH_FILES[stem]

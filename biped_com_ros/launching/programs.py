@@ -15,19 +15,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import atexit
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+import json
 from pathlib import Path
 import re
-import tempfile
+import shutil
 from typing import Any
 
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.files import read_text, write_atomically
+from biped_com_ros.core.files import make_temporary_directory, read_text, write_atomically
 from biped_com_ros.core.model.resources import PACKAGE, package_share
 from biped_com_ros.core.plain_yaml import load_yaml
 from biped_com_ros.launching.arguments import LaunchArguments
-import yaml
 
 #: Every node of a process, but for what parameter files say of it by name or otherwise.
 _DEFAULTS = '/**'
@@ -88,20 +89,24 @@ class Program:
 
     def command_line(self, directory: Path) -> list[str]:
         """Return its arguments; parameters are written to files in a directory."""
-        return [*self.arguments, '--ros-args', *self._ros_arguments(directory)]
-
-    def _ros_arguments(self, directory: Path) -> Iterator[str]:
-        if self.log_level:
-            yield from ('--log-level', self.log_level)
-        if self.enclave:
-            yield from ('--enclave', self.enclave)
+        words = [*self.arguments, '--ros-args', *self.ros_arguments()]
         names = {'__node': self.name, '__ns': self.namespace}
         for source, target in {**names, **self.remappings}.items():
             if target:
-                yield from ('-r', f'{source}:={target}')
-        for file in (*_written(self.defaults, _DEFAULTS, directory), *self.files,
-                     *_written(self.parameters, _GIVEN, directory)):
-            yield from ('--params-file', str(file))
+                words += ['-r', f'{source}:={target}']
+        for file in self.parameter_files(directory):
+            words += ['--params-file', str(file)]
+        return words
+
+    def ros_arguments(self) -> list[str]:
+        """Return the arguments of ROS but for names and parameters."""
+        given = {'--log-level': self.log_level, '--enclave': self.enclave}
+        return [word for flag, value in given.items() if value for word in (flag, value)]
+
+    def parameter_files(self, directory: Path) -> list[Path]:
+        """Return its parameter files, the last of which wins; some are written to a directory."""
+        return [*_written(self.defaults, _DEFAULTS, directory), *self.files,
+                *_written(self.parameters, _GIVEN, directory)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,12 +124,18 @@ Programs = list[Program | ForeignLaunchFile]
 def _written(parameters: Mapping[str, Any], section: str, directory: Path) -> list[Path]:
     if not parameters:
         return []
-    file = Path(tempfile.mkstemp('.yaml', 'params_', directory)[1])
-    plain = {key: list(value) if isinstance(value, tuple) else value
-             for key, value in parameters.items()}
-    write_atomically(file, yaml.safe_dump(
-        {section: {'ros__parameters': plain}}, sort_keys=False, default_flow_style=None))
+    file = directory / f'params_{len(list(directory.iterdir()))}.yaml'
+    # JSON is YAML in which every text is quoted: 'y' and '1e5' stay texts.
+    write_atomically(file, json.dumps(
+        {section: {'ros__parameters': dict(parameters)}}, indent=1, ensure_ascii=False))
     return [file]
+
+
+def temporary_directory(prefix: str) -> Path:
+    """Return a new directory that is removed when this process ends."""
+    directory = make_temporary_directory(prefix)
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    return directory
 
 
 def node(a: LaunchArguments, executable: str, *files: Path,

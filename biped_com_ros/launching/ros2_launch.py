@@ -21,16 +21,14 @@ launch_service.py): so a process whose end ends the launch, and that failed, rai
 
 from __future__ import annotations
 
-import atexit
 from pathlib import Path
-import shutil
 from typing import Any
 
 from ament_index_python.packages import get_package_share_directory
-from biped_com_ros.core.files import make_temporary_directory
 from biped_com_ros.launching.arguments import FIELDS
 from biped_com_ros.launching.files import LAUNCH_FILES, LaunchFile
-from biped_com_ros.launching.programs import ForeignLaunchFile, Program, RESPAWN_DELAY
+from biped_com_ros.launching.programs import (
+    ForeignLaunchFile, Program, RESPAWN_DELAY, temporary_directory)
 from launch import LaunchContext, LaunchDescription  # type: ignore[attr-defined]
 from launch.actions import (
     DeclareLaunchArgument, IncludeLaunchDescription, OpaqueFunction, RegisterEventHandler,
@@ -53,8 +51,7 @@ def description(name: str) -> LaunchDescription:
 def _start(context: LaunchContext, file: LaunchFile) -> list[Any]:
     """Return the actions that start the programs with the arguments of the context."""
     given = {name: context.launch_configurations[name] for name in file.takes}
-    directory = make_temporary_directory('biped_com_launch.')
-    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    directory = temporary_directory('biped_com_launch.')
     return [RegisterEventHandler(OnProcessExit(on_exit=raise_if_failed)),
             *(action_of(program, directory) for program in file.plan(given))]
 
@@ -66,11 +63,13 @@ def action_of(program: Program | ForeignLaunchFile, directory: Path) -> Any:
         return IncludeLaunchDescription(
             str(Path(share, 'launch', program.file)),
             launch_arguments=list(program.arguments.items()))
-    line = program.command_line(directory)
-    after = line.index('--ros-args')
+    # Names through the action, so that a user's PushRosNamespace and SetRemap count as usual.
     return Node(
         package=program.package, executable=program.executable, output='screen',
-        arguments=line[:after], ros_arguments=line[after + 1:], respawn=program.respawns,
+        name=program.name or None, namespace=program.namespace.lstrip('/') or None,
+        parameters=list(map(str, program.parameter_files(directory))),
+        remappings=list(program.remappings.items()), arguments=list(program.arguments),
+        ros_arguments=program.ros_arguments(), respawn=program.respawns,
         respawn_delay=RESPAWN_DELAY, sigterm_timeout=str(program.sigterm_timeout),
         sigkill_timeout=str(program.sigkill_timeout),
         on_exit=[Shutdown()] if program.ends_launch else None)

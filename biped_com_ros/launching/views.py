@@ -15,18 +15,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+import sys
 
 from biped_com_ros.core.errors import UnknownNameError
-from biped_com_ros.core.files import make_temporary_directory, read_text, write_atomically
+from biped_com_ros.core.files import read_text, write_atomically
 from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.resources import PACKAGE, package_share
 from biped_com_ros.core.plain_yaml import load_yaml
 from biped_com_ros.launching.arguments import LaunchArguments
 from biped_com_ros.launching.nodes import bringup
 from biped_com_ros.launching.programs import (
-    ForeignLaunchFile, namespace_of, node, Program, Programs, tf_remappings)
+    ForeignLaunchFile, namespace_of, node, Program, Programs, temporary_directory, tf_remappings)
 from biped_com_ros.viz.rviz_file import adapted
 import yaml
 
@@ -63,11 +65,18 @@ def _state_publisher(a: LaunchArguments) -> Program:
     from biped_com_ros.core.model.robot import RobotModel
     from biped_com_ros.core.model.urdf import load_urdf
     config = load_robot_config(a.robot)
+    model = RobotModel(config, load_urdf(config, a.urdf))
+    _warn(model.warnings)
     return Program(
         package='robot_state_publisher', executable='robot_state_publisher',
         namespace=namespace_of(a.namespace), remappings=tf_remappings(a), parameters={
-            'robot_description': RobotModel(config, load_urdf(config, a.urdf)).urdf,
+            'robot_description': model.urdf,
             'frame_prefix': a.frame_prefix, 'use_sim_time': bool(a.use_sim_time)})
+
+
+def _warn(problems: Iterable[str]) -> None:
+    for problem in problems:
+        print(f'warning: {problem}', file=sys.stderr)
 
 
 def _rviz_file(a: LaunchArguments) -> Path:
@@ -76,7 +85,7 @@ def _rviz_file(a: LaunchArguments) -> Path:
     if not a.frame_prefix and not a.second_namespace:
         return source
     document = load_yaml(read_text(source, 'configuration of RViz'), str(source))
-    path = make_temporary_directory('biped_com_rviz.') / 'robots.rviz'
+    path = temporary_directory('biped_com_rviz.') / 'robots.rviz'
     write_atomically(path, yaml.safe_dump(adapted(
         document, a.frame_prefix, a.second_namespace, _second_prefix(a)), sort_keys=False))
     return path
@@ -93,10 +102,10 @@ def gazebo(a: LaunchArguments) -> Programs:
     from biped_com_ros.gazebo.files import HIDDEN, write_files
     if a.hidden not in HIDDEN:
         raise UnknownNameError("value of argument 'hidden'", a.hidden, HIDDEN)
-    files = make_temporary_directory('biped_com_gazebo.')
-    write_files(files, robot=a.robot, urdf=a.urdf, command=a.command, hidden=a.hidden,
-                load=a.load, seed=a.seed or 0, height=a.height, controllers=a.controllers,
-                bridge=a.bridge)
+    files = temporary_directory('biped_com_gazebo.')
+    _warn(write_files(
+        files, robot=a.robot, urdf=a.urdf, command=a.command, hidden=a.hidden, load=a.load,
+        seed=a.seed or 0, height=a.height, controllers=a.controllers, bridge=a.bridge))
     world = a.world or package_share() / 'config' / 'gazebo' / 'flat.sdf'
     # From the topic, because links without mass have some in Gazebo.
     nodes = bringup(replace(

@@ -40,7 +40,7 @@ class Shutdown:
 
 @dataclass(eq=False)
 class NodeElement:
-    """What ``<node>`` or ``<executable>`` becomes."""
+    """A process that is started."""
 
     name: str
     on_exit: object = None
@@ -56,13 +56,16 @@ class Node(NodeElement):
     package: str
     executable: str
     output: str
+    namespace: str | None
+    parameters: list
+    remappings: list
     arguments: list
     ros_arguments: list
     respawn: bool
     respawn_delay: float
     sigterm_timeout: str
     sigkill_timeout: str
-    name: str = ''
+    name: str | None = None
 
 
 @dataclass

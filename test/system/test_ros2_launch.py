@@ -76,10 +76,14 @@ def test_both_start_the_same(tmp_path: Path, stand_in: None, file: str, other: b
     theirs = [action for action in actions if isinstance(action, Node)]
     assert len(theirs) == len(ours) > 0
     for program, action in zip(ours, theirs):
-        line = described([*action.arguments, '--ros-args', *action.ros_arguments])
-        expected = described(program.command_line(tmp_path))
+        names = {'__node': action.name, '__ns': action.namespace and f'/{action.namespace}',
+                 **dict(action.remappings)}
+        line = [*action.arguments, '--ros-args', *action.ros_arguments,
+                *(word for source, target in names.items() if target
+                  for word in ('-r', f'{source}:={target}')),
+                *(word for path in action.parameters for word in ('--params-file', path))]
         if 'gazebo' not in file:  # where files are made anew, with names of their own
-            assert line == expected
+            assert described(line) == described(program.command_line(tmp_path))
         assert (action.package, action.executable) == (program.package, program.executable)
         assert action.respawn is program.respawns
         assert bool(action.get_sub_entities()) is program.ends_launch

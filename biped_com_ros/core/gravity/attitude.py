@@ -120,9 +120,9 @@ class UprightCheck:
             self._settled_ns = self._ns + nanoseconds(self.settle_time)
             self._jump = (
                 f"the IMU's orientation jumped by {math.degrees(angle):.1f} deg in "
-                f'{1e-6 * ns:.3g} ms (max_turn_rate {self.max_speed:g} rad/s): check the IMU and '
-                f'its driver; it is used again after {self.settle_time:g} s (settle_time) without '
-                'a jump')
+                f'{1e-6 * ns:.3g} ms (at most {self.max_speed:g} rad/s is plausible): check the '
+                f'IMU and its driver; it is used again after {self.settle_time:g} s (settle_time) '
+                'without a jump')
 
     def _describe_tilt(self, up_z: float) -> str:
         tilt = math.degrees(math.acos(min(max(up_z, -1.0), 1.0)))

@@ -445,6 +445,6 @@ def support_problem(support: ContactSolution, tolerance: float) -> str:
             if not inside >= least:
                 return (f"balance requires the centre of pressure of '{contact.name}' to be "
                         f'{-1e3 * inside / max(normal, pull):.0f} mm outside its sole '
-                        f'(cop_tolerance {1e3 * tolerance:g} mm over its share of the weight): '
+                        f'({1e3 * tolerance:g} mm over its share of the weight are allowed): '
                         'the centre of mass is not over the contacts; check posture and wrenches')
     return ''

@@ -97,8 +97,7 @@ class RowErrors:
         self._damping = np.abs(np.array(model.pin_model.damping)[external.rows[6:]]
                                - by_joint(drives.damping, groups, names))
         self._positions, self._lower, self._upper = self._position_limits(names)
-        known = model.config.instruments.after_calibration(settings)
-        self._mass_factors = _mass_factors(model, known.link_mass, known.link_com)
+        self._mass_factors = _mass_factors(model, settings.link_mass, settings.link_com)
 
     def covariance(self, state: RobotState, ahead: float) -> Array:
         """

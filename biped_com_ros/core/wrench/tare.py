@@ -259,8 +259,8 @@ class RecentReadings:
             raise InputError(
                 f"'{self.sensor}' not tared: it reads {force:.4g} N besides the weight that it "
                 f'carries, above the limit of {limits.offset_force:.4g} N; lift the robot so that '
-                'nothing touches its feet and hands, or raise tare_max_offset_share if the '
-                "sensor's offset really is that large")
+                "nothing touches its feet and hands; if the sensor's offset really is that large, "
+                'let its driver subtract it')
 
 
 def save_offsets(path: Path, robot: str, offsets: Mapping[str, SensorOffset]) -> None:

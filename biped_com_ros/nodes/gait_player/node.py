@@ -91,9 +91,10 @@ from biped_com_ros.ros.topics.stamp import now_ns
 
 PLANNING, SHIFTING, BALANCING, UNABLE = 'planning', 'shifting', 'balancing', 'unable'
 DOUBLE_SUPPORT = 'double'
-#: Smallest distance of the zero-moment point from the edge of the support in a pause, m.
-HALT_MARGIN = 0.01
 """Support phase of zmp_monitor in which a walk may begin."""
+
+HALT_MARGIN = 0.01
+"""Smallest distance of the zero-moment point from the edge of the support in a pause, m."""
 
 FALL_TOLERANCE = 0.2
 """Added to the planned time of the DCM outside of the support, s: feet are unloaded before they

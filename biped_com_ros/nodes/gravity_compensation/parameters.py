@@ -97,7 +97,7 @@ class GravityCompensationParameters(ManagedNodeParameters, PayloadParameters):
         0.5, 'How long the IMU has to be steady after a jump', 's', 0.0, 10.0)
     share_lift: float = parameter(
         0.06, 'Vertical force, as a share of body weight, below which a contact has no share',
-        '', 0.0, 0.49)
+        '', 0.0, 0.19)
     weight_missing: float = parameter(
         0.25, 'Share of the body weight that may be missing while a contact measures less than '
         'share_lift; if more is, its sensor counts as dead, and efforts are held; 1: never', '',

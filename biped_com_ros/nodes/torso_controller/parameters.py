@@ -70,7 +70,7 @@ class TorsoControllerParameters(ManagedNodeParameters):
         'the same yaw', 's', 0.0, 600.0)
     slack_tension: float = parameter(0.3, 'Tension below which a tendon is loose', 'N', 0.0, 100.0)
     broken_time: float = parameter(
-        1.0, 'Time after which a loose tendon is reported as broken', 's', 0.01, 60.0)
+        1.0, 'Time after which a loose tendon is reported as broken', 's', 0.06, 60.0)
     imu_timeout: float = parameter(
         0.1, 'Age from which IMU data and tendon states are not used', 's', 0.001, 10.0)
     joy_timeout: float = parameter(

@@ -105,7 +105,7 @@ class StabilityMarkers:
         self._trails: tuple[_Trail, ...] = (_Trail(_TRAIL_LENGTH), _Trail(_TRAIL_LENGTH))
 
     def set_force_scale(self, model: RobotModel, params: ZmpMonitorParameters) -> None:
-        """Draw forces by the parameters, or by the robot's weight and height."""
+        """Draw forces by the robot's weight and height."""
         self._force_scale = arrow_scale(model, params.gravity)
 
     def publish(self, report: StabilityReport, level: Level) -> None:

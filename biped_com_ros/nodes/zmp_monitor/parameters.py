@@ -64,7 +64,7 @@ class ZmpMonitorParameters(
         'stamps: ZMP, margins and contacts of a walking robot are then right for their stamps, '
         'but published wrench_delay later')
     margin_warning: float = parameter(
-        0.01, 'Margin of ZMP or DCM below which the robot is marginal', 'm', -1.0, 1.0)
+        0.01, 'Margin of ZMP or DCM below which the robot is marginal', 'm', 0.0, 1.0)
     tilt_unstable: float = parameter(
         0.35, 'Tilt of the base above which the robot is unstable', 'rad', 0.01, 3.0)
     tilt_fallen: float = parameter(

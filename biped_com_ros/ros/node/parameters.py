@@ -231,7 +231,7 @@ def _warn_of_unknown(node: Node, known: Collection[str]) -> None:
             continue
         import difflib  # slow to import, and rarely needed
         close = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
-        if close:
+        if close and not name.startswith(close[0]):  # that is another one, of another version
             node.get_logger().warning(
                 f"parameter '{name}' = {value!r} does not exist and is ignored; did you "
                 f"mean '{close[0]}'? (valid: {', '.join(sorted(known))})")

@@ -154,12 +154,6 @@ class TemplatePublisher:
         """Arrays of the numbers that change: assign with ``fields['point'][...] = value``."""
         return self.template.fields
 
-    def use_prototype(self, prototype: Any) -> None:
-        """Publish another message, whose frames have the prefix, with the same fields."""
-        self.prototype = prototype
-        for name in ('template', 'fields'):
-            self.__dict__.pop(name, None)
-
     @property
     def topic(self) -> str:
         """Return the full topic name."""

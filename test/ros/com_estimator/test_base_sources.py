@@ -205,20 +205,25 @@ def test_odometry_of_a_camera_is_followed(recording, recorded):
 
 
 #: Of the fused CoM: nothing but a load differs from the URDF.
-EXACT = {f'fusion_{name}': 0.0 for name in (
-    'link_mass', 'link_com', 'sensor_bias', 'sensor_gain', 'sensor_crosstalk', 'sensor_rotation',
-    'sensor_frame')}
+EXACT = """
+extends: biped
+name: exact
+instruments: {deviations: {link_mass: 0.0, link_com: 0.0, sensor_gain: 0.0, sensor_crosstalk: 0.0,
+                           sensor_rotation: 0.0, sensor_frame: 0.0}}
+"""
 
 
 @pytest.mark.thorough
-def test_a_hidden_load_is_weighed_and_the_fused_com_is_that_of_the_robot(recorded):
+def test_a_hidden_load_is_weighed_and_the_fused_com_is_that_of_the_robot(recorded, tmp_path):
     """The kinematic CoM misses it by a centimetre."""
-    hidden = 0.4
+    hidden, robot = 0.4, tmp_path / 'exact.yaml'
+    robot.write_text(EXACT)
     model, samples = record(2.6, sway, since=0.6, dt=DT, errors={
         'pelvis': LinkError(hidden, (0.02, -0.02, -0.05))})
     rig = recorded(
         {'odometry': Odometry, 'com_fused': Odometry, 'external_force': WrenchStamped},
-        base_source='filter', fusion_wrench_delay=0.0, fusion_delay_deviation=0.0, **EXACT)
+        base_source='filter', fusion_wrench_delay=0.0, fusion_delay_deviation=0.0,
+        robot=str(robot))
     rig.play(samples, has_orientation=False)
     assert rig.node.fusion.estimate.mass == pytest.approx(
         model.mass + hidden, abs=0.03 * hidden)

@@ -36,7 +36,8 @@ from biped_com_ros.core.identification.equations.instruments import (
     AXES, InstrumentErrors, InstrumentKind, MOMENT_ARM)
 from biped_com_ros.core.identification.estimation.estimates import Identification
 from biped_com_ros.core.model.config import robot_config_from_mapping, robot_file, RobotConfig
-from biped_com_ros.core.model.corrections import InstrumentCorrections, SensorCorrection
+from biped_com_ros.core.model.corrections import (
+    InstrumentCorrections, LARGEST_DEVIATIONS, SensorCorrection)
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.strict_yaml import parse_yaml
 import numpy as np
@@ -205,27 +206,34 @@ def deviations_after(found: Identification, model: RobotModel) -> dict[str, floa
     Return what the calibration leaves unknown, as `InstrumentCorrections.deviations`.
 
     Those of the links are such that errors of single links, independent of each other, move the
-    robot's centre of mass in its usual posture by as much as the calibration states for it.
+    robot's centre of mass by as much as the calibration states for it, in the posture in which
+    that is most. They are no bounds of single links.
     """
-    regressor, positions = StaticsRegressor(model), model.usual_posture()
+    regressor = StaticsRegressor(model)
     unit = np.zeros_like(found.covariance)
     for i, (mass, *moment) in enumerate(found.parameters):
         column = np.array((mass, *moment))
         unit[4 * i:4 * i + 4, 4 * i:4 * i + 4] = (
             _MASS_PER_COM ** 2 * np.outer(column, column)
             + mass ** 2 * np.diag((0.0, 1.0, 1.0, 1.0)))
-    C = regressor.com_derivative(positions, found.parameters)
-    link_com = math.sqrt(np.trace(C @ found.covariance @ C.T) / np.trace(C @ unit @ C.T))
+    postures = (model.usual_posture(), *map(model.posture, model.config.postures))
+    ratios = []
+    for positions in postures:
+        C = regressor.com_derivative(positions, found.parameters)
+        ratios.append(np.trace(C @ found.covariance @ C.T) / np.trace(C @ unit @ C.T))
+    link_com = math.sqrt(max(ratios))
     known = {'link_mass': _MASS_PER_COM * link_com, 'link_com': link_com}
-    matrix = found.instruments.of(InstrumentKind.WRENCH_MATRIX)
-    for name, estimates in (
-            ('sensor_gain', [e for e in matrix if e.axis in _GAINS]),
-            ('sensor_crosstalk', [e for e in matrix if e.axis not in _GAINS]),
-            ('sensor_rotation', found.instruments.of(InstrumentKind.SENSOR_TURN)),
-            ('sensor_frame', found.instruments.of(InstrumentKind.SENSOR_SHIFT))):
-        if estimates:
+    feet = {name for foot in model.config.feet.values() for name in foot.wrench_sensors}
+    of_feet = [e for e in found.instruments.estimates if e.name in feet]
+    matrix = [e for e in of_feet if e.kind is InstrumentKind.WRENCH_MATRIX]
+    for name, estimates, count in (
+            ('sensor_gain', [e for e in matrix if e.axis in _GAINS], 6),
+            ('sensor_crosstalk', [e for e in matrix if e.axis not in _GAINS], 30),
+            ('sensor_rotation', [e for e in of_feet if e.kind is InstrumentKind.SENSOR_TURN], 3),
+            ('sensor_frame', [e for e in of_feet if e.kind is InstrumentKind.SENSOR_SHIFT], 3)):
+        if feet and len(estimates) == count * len(feet):  # else some are as unknown as before
             known[name] = math.sqrt(np.mean([(e.sd / _scale(e.axis)) ** 2 for e in estimates]))
-    return known
+    return {name: min(value, LARGEST_DEVIATIONS[name]) for name, value in known.items()}
 
 
 def _scale(axis: str) -> float:
