@@ -21,7 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from biped_com_ros.core.errors import UnknownNameError
+from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.resources import package_share
+from biped_com_ros.demo import chapter_names
 from biped_com_ros.launching import nodes, simulations, views
 from biped_com_ros.launching.arguments import (
     choices_of, FIELDS, LaunchArguments, read_arguments, text_of)
@@ -86,7 +88,9 @@ class LaunchFile:
             if name not in self.takes:
                 raise UnknownNameError(
                     'argument', name, self.takes, where=f'{self.name}.launch.py')
-        return self.programs(read_arguments(given, self.defaults))
+        arguments = read_arguments(given, self.defaults)
+        _check(arguments)
+        return self.programs(arguments)
 
     def default(self, name: str) -> str:
         """Return the default of an argument as text."""
@@ -96,6 +100,13 @@ class LaunchFile:
         """Return what an argument may be, with '' where it need not be given; () for anything."""
         choices = choices_of(name)
         return choices if not choices or self.default(name) else ('', *choices)
+
+
+def _check(a: LaunchArguments) -> None:
+    """Refuse at once what each node would refuse when it has started."""
+    chapter_names(a.chapters)
+    if a.robot:
+        load_robot_config(a.robot)
 
 
 def _file(programs: Callable[[LaunchArguments], Programs], *takes: str,

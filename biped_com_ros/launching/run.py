@@ -187,7 +187,6 @@ def _launch(file: LaunchFile, given: Mapping[str, str], options: argparse.Namesp
             environment: Mapping[str, str]) -> int:
     directory = make_temporary_directory('run_launch_')
     try:
-        _check_values(given)
         processes = processes_of(file.plan(given), directory, environment)
         _check_foreground(processes, options.foreground)
         if options.dry_run:
@@ -197,16 +196,6 @@ def _launch(file: LaunchFile, given: Mapping[str, str], options: argparse.Namesp
         return _supervise(processes, options.foreground, environment)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
-
-
-def _check_values(given: Mapping[str, str]) -> None:
-    """Refuse at once what the nodes would refuse when they have started."""
-    if robot := given.get('robot'):
-        from biped_com_ros.core.model.config import load_robot_config
-        load_robot_config(robot)
-    if chapters := given.get('chapters'):
-        from biped_com_ros.demo import chapter_names
-        chapter_names(chapters)
 
 
 def processes_of(programs: Sequence[Program | ForeignLaunchFile], directory: Path,

@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from biped_com_ros.core.model.resources import package_share
+from biped_com_ros.demo import chapter_names
 from biped_com_ros.launching.arguments import LaunchArguments
 from biped_com_ros.launching.nodes import (
     bringup, calibrator, gait, gravity_compensation, torso, viewer)
@@ -101,17 +102,18 @@ def demo(a: LaunchArguments) -> Programs:
     after the last chapter: until then the chapters bend the torso.
     """
     # In chapter rail the hands of the biped have virtual sensors.
-    own = str(package_share() / 'config/demo/rail.yaml') if 'rail' in a.chapters else 'biped'
+    chapters = set(chapter_names(a.chapters))
+    own = str(package_share() / 'config/demo/rail.yaml') if 'rail' in chapters else 'biped'
     a = replace(a, robot=a.robot or own)
     seeded = _seeded(a, hidden='masses')
     timed = replace(a, use_sim_time=True, autostart=False)
     programs = [*_alone(seeded), *torso(replace(
         timed, joint_states=_OTHER_JOINT_STATES, optional=True))]
-    if _has(a, 'gravity', 'steps', 'slope'):
+    if chapters & {'gravity', 'steps', 'slope'}:
         programs += gravity_compensation(replace(timed, params=a.gravity_compensation_params))
-    if _has(a, 'steps', 'slope'):
+    if chapters & {'steps', 'slope'}:
         programs += gait(replace(timed, params=a.gait_player_params))
-    if _has(a, 'calibration'):
+    if 'calibration' in chapters:
         real = 'real_' if seeded.hidden == 'real' else ''
         programs.append(calibrator(replace(
             timed, move=True, poses=8, hoist_service='simulator/hang', torso_bend=0.2,
@@ -120,10 +122,6 @@ def demo(a: LaunchArguments) -> Programs:
         replace(a, use_sim_time=True), 'demo', ends_launch=True, chapters=a.chapters, once=a.once,
         hidden=seeded.hidden, duration=a.duration, picture=a.picture))
     return programs + _shown(a)
-
-
-def _has(a: LaunchArguments, *chapters: str) -> bool:
-    return a.chapters == 'all' or any(chapter in a.chapters for chapter in chapters)
 
 
 def _seeded(a: LaunchArguments, hidden: str = '') -> LaunchArguments:

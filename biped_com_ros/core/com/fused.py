@@ -39,7 +39,7 @@ constants stay, and the place comes from kinematics.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 import math
 
 from biped_com_ros.core.com.kinematics import com_velocity_along_base
@@ -227,8 +227,7 @@ class FusedComEstimator:
     def __init__(self, model: RobotModel, settings: FusedComSettings | None = None,
                  carrier: str = '') -> None:
         self._model = model
-        self.settings = model.config.instruments.after_calibration(
-            settings or FusedComSettings())
+        self.settings = _after_calibration(settings or FusedComSettings(), model)
         self._weight = model.mass * self.settings.gravity
         self._pin = pin.Model(model.pin_model)
         self._pin.gravity = pin.Motion.Zero()
@@ -718,6 +717,12 @@ class FusedComEstimator:
         moves = skew(self._now[1])
         of_attitude = moves.dot(located.filtered.pose_covariance[3:, 3:]).dot(moves.T)
         return np.array(R.dot(found).dot(R.T) + of_attitude)
+
+
+def _after_calibration(settings: FusedComSettings, model: RobotModel) -> FusedComSettings:
+    """Return settings with what a calibration left unknown, by the robot's YAML, where less."""
+    return replace(settings, **{name: min(deviation, getattr(settings, name)) for name, deviation
+                                in model.config.instruments.deviations.items()})
 
 
 def sensors_in_soles(model: RobotModel) -> list[Pose]:

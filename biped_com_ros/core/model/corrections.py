@@ -30,13 +30,12 @@ What is left of the errors then is what the calibration could not know: ``deviat
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from typing import Any
 
 from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
 import numpy as np
 
-_T = TypeVar('_T')
 Row6 = tuple[float, float, float, float, float, float]
 Tilt = tuple[float, float, float]
 
@@ -121,13 +120,6 @@ class InstrumentCorrections:
     def tilt(self, link: str) -> Tilt | None:
         """Return the tilt of the IMU in a link; None if it is not known."""
         return self.tilts.get(link)
-
-    def after_calibration(self, settings: _T) -> _T:
-        """Return settings with these deviations in place of larger ones of the same name."""
-        names = {field.name for field in fields(settings)}  # type: ignore[arg-type]
-        return replace(settings, **{  # type: ignore[type-var]
-            name: min(deviation, getattr(settings, name))
-            for name, deviation in self.deviations.items() if name in names})
 
     def to_plain(self) -> dict[str, Any]:
         """Return the mapping under ``instruments`` of a robot's YAML; empty without errors."""

@@ -15,7 +15,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 import os
 from pathlib import Path
 import sys
@@ -32,7 +32,7 @@ def package_share() -> Path:
     return find_package(PACKAGE)
 
 
-def find_package(package: str, environment: Mapping[str, str] | None = None) -> Path:
+def find_package(package: str) -> Path:
     """
     Return the share directory of a ROS package or of a PyPI wheel laid out like one.
 
@@ -44,8 +44,6 @@ def find_package(package: str, environment: Mapping[str, str] | None = None) -> 
     ----------
     package
         Its name.
-    environment
-        Variables with the paths; those of this process if not given.
 
     Raises
     ------
@@ -60,7 +58,7 @@ def find_package(package: str, environment: Mapping[str, str] | None = None) -> 
     if package == PACKAGE and (source_tree / 'package.xml').is_file():
         return source_tree
     searched = []
-    for prefix in _prefixes(os.environ if environment is None else environment):
+    for prefix in _prefixes():
         for candidate in (prefix / 'share' / package, prefix / package):
             if candidate.is_dir():
                 return candidate
@@ -94,9 +92,9 @@ def resolve_uri(uri: str) -> Path:
     raise ConfigurationError(f"file '{uri}' does not exist (looked at: {places})")
 
 
-def _prefixes(environment: Mapping[str, str]) -> Iterator[Path]:
+def _prefixes() -> Iterator[Path]:
     for variable in ('AMENT_PREFIX_PATH', 'ROS_PACKAGE_PATH'):
-        yield from (Path(part) for part in environment.get(variable, '').split(os.pathsep) if part)
+        yield from (Path(part) for part in os.environ.get(variable, '').split(os.pathsep) if part)
     yield Path(sys.prefix)
     for entry in sys.path:
         # Wheels of the cmeel family keep a whole prefix inside site-packages.

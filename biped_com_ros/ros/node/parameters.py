@@ -43,6 +43,21 @@ from rclpy.parameter import Parameter
 _T = TypeVar('_T')
 _KEY = 'biped_com_ros'
 _LARGEST_INTEGER = 2 ** 63 - 1
+#: Former parameters, which files of users may still set.
+_CONSTANTS = frozenset((
+    'anticipation', 'bias_force_drift', 'bias_force_temperature', 'bias_torque',
+    'bias_torque_drift', 'bias_torque_temperature', 'contact_engage_dwell', 'contact_period',
+    'contact_release_dwell', 'cop_tolerance', 'dcm_margin_unstable', 'evidence',
+    'filter_accelerometer_noise', 'filter_gyro_noise', 'filter_leg_deviation',
+    'filter_odometry_heading', 'filter_slip', 'force_scale', 'fusion_kinematics',
+    'fusion_load_mass', 'fusion_load_moment', 'fusion_sensor_bias', 'fusion_sensor_crosstalk',
+    'fusion_sensor_frame', 'fusion_sensor_gain', 'fusion_sensor_rotation', 'halt_margin',
+    'hand_deviation', 'imu_disagreement', 'knot_period', 'lean_time', 'low_pass_order',
+    'margin_hysteresis', 'marker_density', 'marker_scale', 'max_correction', 'max_turn_rate',
+    'min_force_share', 'model_deviation', 'moment_deviation', 'share_full', 'share_rate',
+    'slack_time', 'tare_max_offset_share', 'temperature_timeout', 'tilt_hysteresis',
+    'torque_lever', 'trail', 'virtual_hand_link_com', 'virtual_hand_link_mass',
+    'walking_timeout', 'weight_excess'))
 
 
 @dataclass(frozen=True)
@@ -229,9 +244,14 @@ def _warn_of_unknown(node: Node, known: Collection[str]) -> None:
     for name, value in parameter_overrides(node).items():
         if name in known or node.has_parameter(name):
             continue
+        if name in _CONSTANTS:
+            node.get_logger().warning(
+                f"parameter '{name}' = {value!r} is ignored: it is a constant since version "
+                '0.2.0; remove it from your parameter file')
+            continue
         import difflib  # slow to import, and rarely needed
         close = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
-        if close and not name.startswith(close[0]):  # that is another one, of another version
+        if close:
             node.get_logger().warning(
                 f"parameter '{name}' = {value!r} does not exist and is ignored; did you "
                 f"mean '{close[0]}'? (valid: {', '.join(sorted(known))})")

@@ -178,8 +178,6 @@ def test_the_file_wins_over_the_launch_file_and_an_argument_over_both(
         if name in in_file and name not in fixed:
             value = in_file[name] = as_argument[name]
             given[argument] = text_of(tuple(value) if isinstance(value, list) else value)
-    if node == 'gravity_compensation' and file == 'bringup':
-        in_file['autostart'] = two_of_each(node)[0]['autostart']  # the argument is the torso's
     found = declared(node, start(file, **given)[executable])
     assert {name: found[name] for name in in_file if found[name] != in_file[name]
             and name not in fixed} == {}
@@ -305,7 +303,6 @@ WITH = {'second_robot': {'second_namespace': 'r2', 'frame_prefix': 'a/', 'view':
         'state_publisher': {'view': 'true', 'robot': 'biped'},
         'second_namespace': {'view': 'true', 'frame_prefix': 'a/'},
         **{name: {'viewer': 'true'} for name in ('port', 'host', 'controls')},
-        'trajectory_topic': {'simulation': 'false'}, 'autostart': {'torso': 'true'},
         **{name: {'simulation': 'true'} for name in (
             'hidden', 'seed', 'rate', 'load', 'virtual_joints', 'base_source', 'composed')}}
 

@@ -64,6 +64,16 @@ def test_values_arrive_in_their_type_and_defaults_are_not_shared(make):
     assert make()[1].gains == [1.0, 2.0]
 
 
+def test_what_is_given_and_does_not_exist_is_named(make, capfd):
+    """But what may be that of another node in the process."""
+    make(rat=1.0, walking_timeout=2.0, of_another_node=3)
+    warnings = [line for line in capfd.readouterr().err.splitlines() if '[WARN]' in line]
+    assert len(warnings) == 2
+    assert "parameter 'rat' = 1.0 does not exist and is ignored; did you mean 'rate'" in (
+        warnings[0])
+    assert "parameter 'walking_timeout' = 2.0 is ignored: it is a constant" in warnings[1]
+
+
 @pytest.mark.parametrize('name, value, complaint', [
     ('rate', -1.0, r"'rate': -1.0 is out of range; valid: 0 to 500 Hz"),
     ('rate', 501, r"'rate': 501.0 is out of range; valid: 0 to 500 Hz"),

@@ -254,6 +254,9 @@ def correction_with(row, column, value):
     (correction_with(3, 2, 30.0), 'correction has cross-talk of 30 m .at most 0.2.'),
     ({'torque_gains': {'l_knee': -0.6}}, 'instruments.torque_gains.l_knee is -0.6: valid are -0'),
     ({'torque_offsets': {'l_knee': 300.0}}, r'torque_offsets.l_knee is 300 N m .*check the unit'),
+    ({'deviations': {'link_cm': 0.001}}, "unknown deviation 'link_cm'.*did you mean 'link_com'"),
+    ({'deviations': {'link_com': -0.001}}, 'deviations.link_com is -0.001: valid are 0 to 0.5'),
+    ({'deviations': {'sensor_gain': 2.0}}, 'deviations.sensor_gain is 2: valid are 0 to 0.5'),
     ({'joint_offset': {}}, "unknown key 'joint_offset'.*did you mean 'joint_offsets'")])
 def test_nonsense_is_refused(model, instruments, message):
     values = {**read_yaml(robot_file('biped')), 'instruments': instruments}

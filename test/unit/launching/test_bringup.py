@@ -69,6 +69,12 @@ def test_the_simulators_virtual_joints_have_one_publisher() -> None:
         assert controller.remappings['~/joint_states'] == topic
 
 
+#: Nodes that have no parameter file of the package, or another one.
+WITHOUT = {('demo', 'demo'), ('torso_demo', 'torso_teleop'), ('demo', 'com_calibrator'),
+           ('two_pose', 'com_calibrator'), *((file, node) for file in (
+               'gazebo', 'gazebo_gravity') for node in ('gravity_compensation', 'com_estimator'))}
+
+
 @each_of_nodes
 def test_every_node_gets_its_own_parameter_file(file: str) -> None:
     for node, program in planned(file).items():
@@ -76,14 +82,16 @@ def test_every_node_gets_its_own_parameter_file(file: str) -> None:
             path.stem for path in program.files if path.parent == SHARE / 'config'))
         if node == 'suite':
             assert given == ['wrench_aggregator', 'com_estimator', 'zmp_monitor']
+        elif program.package == 'biped_com_ros' and (file, node) not in WITHOUT:
+            assert given == [node], f'{node} gets {given}'
         else:
-            assert given in ([node], []), f'{node} gets {given}'
-            assert given or node in ('demo', 'torso_teleop') or program.package != (
-                'biped_com_ros') or 'gazebo' in file or file in ('demo', 'two_pose')
+            assert not given, f'{node} gets {given}'
 
 
 @pytest.mark.parametrize(('file', 'given', 'message'), [
     ('bringup', {'robto': 'x'}, "unknown argument 'robto' in bringup.launch.py; did you mean"),
+    ('bringup', {'robot': 'bipedd'}, "unknown robot 'bipedd'; did you mean 'biped'"),
+    ('demo', {'chapters': 'measure,pusch'}, "unknown chapter 'pusch'"),
     ('bringup', {'respawn': 'some'}, "unknown value of argument 'respawn' 'some'"),
     ('bringup', {'composed': 'yes'}, "'composed' 'yes'.*valid: false, true"),
     ('bringup', {'namespace': '7'}, "namespace '7' is not valid"),
