@@ -61,7 +61,7 @@ LOOSE = ControllerOptions().slack_tension
 PAPER = ('17.95', '1.54', '35.75', '8.32', '< 15')
 """Table 3, and the largest power in Figure 12, as the paper states them."""
 
-LIMITED, UNLIMITED = MotionLimits(), MotionLimits(speed=1e3, acceleration=1e6)
+LIMITED, UNLIMITED = MotionLimits(), MotionLimits(speed=10.0, acceleration=36.0)
 """The default; and the stick only smoothed."""
 
 JOYSTICK_PERIOD = 0.02

@@ -14,21 +14,22 @@
 """
 Write the parameter files from the parameters of the nodes: config/*.yaml and doc/parameters.rst.
 
-Each parameter is declared once, in a dataclass of its node, with default, description, unit and
-range. Run this after changing one; a test compares::
+Each parameter is declared once, in the settings of `core` or in a dataclass of its node, with its
+default, description, unit and range. Run this after changing one; a test compares::
 
     make setup && tools/python tools/environment.py -- python tools/parameter_files.py
 """
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 from pathlib import Path
 import re
 import sys
 import textwrap
 from typing import Any
+
+from biped_com_ros.core.settings import setting_fields
 
 ROOT = Path(__file__).resolve().parent.parent
 WIDTH = 99
@@ -47,10 +48,8 @@ IN_DOCUMENT = {'demo': 'DemoParameters', 'torso_teleop': 'TorsoTeleopParameters'
 def parameters_of(node: str, cls: str) -> list[tuple[str, str, str]]:
     """Return (name, default as YAML, description) of each parameter of a node."""
     kind = getattr(importlib.import_module(f'biped_com_ros.nodes.{node}.node'), cls)
-    defaults = kind()
-    return [(field.name, to_yaml(getattr(defaults, field.name)),
-             field.metadata['biped_com_ros'].text())
-            for field in dataclasses.fields(kind)]
+    return [(name, to_yaml(default), info.text())
+            for name, (_, default, info) in setting_fields(kind).items()]
 
 
 def to_yaml(value: Any) -> str:

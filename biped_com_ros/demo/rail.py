@@ -25,7 +25,7 @@ from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.legs.com_shift import ComShift
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.stability.hands import Hands
+from biped_com_ros.core.stability.hands import Hands, HandSettings
 from biped_com_ros.demo.chapter import Chapter, ChapterRun, Comparison
 from biped_com_ros.demo.stability_reports import StabilityReports
 from biped_com_ros.demo.stage import Commands, Stage
@@ -73,7 +73,7 @@ class Rail(Chapter):
         hands = tuple(Hands.measured(stage.model.config))
         forces = HandForces(stage, hands)
         yield from reports.subscribe(stage)
-        share = yield from stage.get_parameter('zmp_monitor', 'hand_force')
+        share = HandSettings().largest_force
         rows = [(yield from self._lean(stage, reports, forces, ()))]
         yield from stage.return_to_stand()
         yield from stage.wait_until(

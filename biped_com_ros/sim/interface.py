@@ -16,135 +16,113 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from biped_com_ros.core.settings import setting, Settings, settings
 from biped_com_ros.sim.description import Array
 from biped_com_ros.sim.hidden import LinkError
 from biped_com_ros.sim.mjcf import WorldOptions
+from typing import Any
 
 #: Temperature of the sensors when they are switched on, deg C.
 ROOM_TEMPERATURE = 20.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class SensorOptions:
-    """
-    Errors of the sensors; the standard deviations of noise are per sample.
+def _sigma(description: str, unit: str, largest: float) -> Any:
+    return setting(0.0, f'Standard deviation of {description}', unit, 0.0, largest)
 
-    Attributes
-    ----------
-    encoder_noise, encoder_offset
-        Standard deviation of the joint positions' noise and of their constant offsets, rad.
-    velocity_noise
-        Of the joint velocities, rad/s.
-    effort_noise
-        Of the joint efforts, N m.
-    force_noise, torque_noise
-        Of the force-torque sensors, N and N m.
-    force_bias, torque_bias
-        Standard deviation of their constant biases per axis, N and N m.
-    gyro_noise, accelerometer_noise
-        Of the IMUs, rad/s and m/s^2.
-    tilt_bias
-        Standard deviation of the IMUs' constant roll and pitch errors, rad.
-    effort_gain
-        Of the gain errors of the joints' measured efforts (motor constants), share.
-    wrench_gain, cross_talk
-        Of the gain errors of the force-torque sensors' axes, and of how much of each axis the
-        others read, shares; see ``instruments.LEVER``.
-    force_drift, torque_drift
-        Of the drift of their biases, N/h and N m/h.
-    force_temperature, torque_temperature
-        Of the temperature coefficients of their biases, N/K and N m/K.
-    warming, warming_time
-        How much warmer they become, K, and the time constant, s.
-    force_range, torque_range
-        Largest absolute readings, N and N m; zero: no limit.
-    wrench_position, wrench_rotation
-        Of the misplacement of their frames, per axis, m and rad.
-    imu_rotation
-        Of the IMUs' mounting, about each axis, rad.
-    joint_delay, wrench_delay, imu_delay
-        Age of the readings, s; they are stamped on arrival, as on a real robot.
 
-    """
+def _delay(description: str) -> Any:
+    return setting(0.0, f'Age of {description}', 's', 0.0, 1.0)
 
-    encoder_noise: float = 0.0
-    encoder_offset: float = 0.0
-    velocity_noise: float = 0.0
-    effort_noise: float = 0.0
-    force_noise: float = 0.0
-    torque_noise: float = 0.0
-    force_bias: float = 0.0
-    torque_bias: float = 0.0
-    gyro_noise: float = 0.0
-    accelerometer_noise: float = 0.0
-    tilt_bias: float = 0.0
-    effort_gain: float = 0.0
-    wrench_gain: float = 0.0
-    cross_talk: float = 0.0
-    force_drift: float = 0.0
-    torque_drift: float = 0.0
-    force_temperature: float = 0.0
-    torque_temperature: float = 0.0
-    warming: float = 0.0
-    warming_time: float = 600.0
-    force_range: float = 0.0
-    torque_range: float = 0.0
-    wrench_position: float = 0.0
-    wrench_rotation: float = 0.0
-    imu_rotation: float = 0.0
-    joint_delay: float = 0.0
-    wrench_delay: float = 0.0
-    imu_delay: float = 0.0
+
+def _share(description: str, of: str) -> Any:
+    return setting(0.0, f'{description}, as a share of the {of}', '', 0.0, 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class DriveOptions:
-    """
-    What real drives do besides following their commands.
+class SensorOptions(Settings):
+    """Errors of the sensors; noise is per sample, readings are stamped on arrival."""
 
-    Attributes
-    ----------
-    joint_friction
-        Coulomb friction, as a share of a joint's effort limit.
-    joint_stiction
-        Excess of breakaway over Coulomb friction, as such a share.
-    stribeck_velocity
-        Speed at which most of that excess is gone, rad/s or m/s.
-    viscous_friction
-        At the joint's velocity limit, as such a share.
-    friction_scatter
-        Standard deviation of the logarithm of each joint's friction.
-    rotor_inertia
-        Reflected inertia of the rotors, as a share of the inertia that the joint moves.
-    drive_noise
-        Standard deviation of the drives' efforts, as a share of the effort limit.
-    drive_speed
-        Largest speed of the drives' setpoints, as a share of the velocity limit; zero: any.
-    command_delay
-        Age of the commands when they reach the motors, s.
-    tendon_delay
-        The same of tendon lengths, in addition, s.
-    tendon_noise
-        Standard deviation of the tendon lengths, m.
-    tendon_speed
-        Largest speed of the winches, m/s; zero: any.
+    encoder_noise: float = _sigma("the joint positions' noise", 'rad', 0.5)
+    encoder_offset: float = _sigma("the joint positions' constant errors", 'rad', 0.5)
+    velocity_noise: float = _sigma("the joint velocities' noise", 'rad/s', 10.0)
+    effort_noise: float = _sigma("the joint efforts' noise", 'N m', 100.0)
+    force_noise: float = _sigma("the force sensors' noise", 'N', 1000.0)
+    torque_noise: float = _sigma("the torque sensors' noise", 'N m', 100.0)
+    force_bias: float = _sigma("the force sensors' constant errors, per axis", 'N', 1000.0)
+    torque_bias: float = _sigma("the torque sensors' constant errors, per axis", 'N m', 100.0)
+    gyro_noise: float = _sigma("the gyroscopes' noise", 'rad/s', 10.0)
+    accelerometer_noise: float = _sigma("the accelerometers' noise", 'm/s2', 100.0)
+    tilt_bias: float = _sigma("the IMUs' constant roll and pitch errors", 'rad', 0.5)
+    effort_gain: float = _sigma(
+        "the gain errors of the joints' measured efforts (motor constants)", '', 0.5)
+    wrench_gain: float = _sigma(
+        "the gain errors of the force-torque sensors' axes, as shares", '', 0.5)
+    cross_talk: float = _sigma(
+        "the force-torque sensors' cross-talk: the share of each axis that another one "
+        'measures; 1 N m counts as 10 N', '', 0.2)
+    force_drift: float = _sigma("the drift of the force sensors' biases", 'N/h', 1000.0)
+    torque_drift: float = _sigma("the drift of the torque sensors' biases", 'N m/h', 100.0)
+    force_temperature: float = _sigma(
+        "the temperature coefficients of the force sensors' biases", 'N/K', 100.0)
+    torque_temperature: float = _sigma(
+        "the temperature coefficients of the torque sensors' biases", 'N m/K', 10.0)
+    warming: float = setting(
+        0.0, 'How much warmer the force-torque sensors become', 'K', -100.0, 100.0)
+    warming_time: float = setting(600.0, 'Time constant of the warming', 's', 0.1, 100000.0)
+    force_range: float = setting(
+        0.0, 'Largest absolute force that a sensor measures; 0: any', 'N', 0.0, 100000.0)
+    torque_range: float = setting(
+        0.0, 'Largest absolute torque that a sensor measures; 0: any', 'N m', 0.0, 10000.0)
+    wrench_position: float = _sigma(
+        "the misplacement of the force-torque sensors' frames, per axis", 'm', 0.1)
+    wrench_rotation: float = _sigma(
+        "the misplacement of the force-torque sensors' axes, about each of them", 'rad', 0.5)
+    imu_rotation: float = _sigma("the IMUs' mounting, about each axis", 'rad', 0.5)
+    joint_delay: float = _delay('joint_states at publication')
+    wrench_delay: float = _delay('wrenches at publication')
+    imu_delay: float = _delay('IMU data at publication')
 
-    """
+    def scaled(self, factor: float) -> SensorOptions:
+        """Return sensors whose errors in N and N m, ranges included, are `factor` larger."""
+        return replace(self, **{
+            name: factor * value for name, value in vars(self).items()
+            if name.startswith(('force_', 'torque_')) or name == 'effort_noise'})
 
-    joint_friction: float = 0.0
-    joint_stiction: float = 0.0
-    stribeck_velocity: float = 0.05
-    viscous_friction: float = 0.0
-    friction_scatter: float = 0.0
-    rotor_inertia: float = 0.0
-    drive_noise: float = 0.0
-    drive_speed: float = 0.0
-    command_delay: float = 0.0
-    tendon_delay: float = 0.0
-    tendon_noise: float = 0.0
-    tendon_speed: float = 0.0
+
+@dataclass(frozen=True, kw_only=True)
+class DriveOptions(Settings):
+    """What real drives do besides following their commands."""
+
+    joint_friction: float = _share("The joints' Coulomb friction", 'effort limit')
+    joint_stiction: float = _share(
+        'How much more effort it takes to break a joint away from rest', 'effort limit')
+    stribeck_velocity: float = setting(
+        0.05, 'Speed at which most of joint_stiction is gone', 'rad/s', 1e-4, 10.0)
+    viscous_friction: float = _share(
+        "The joints' viscous friction at the velocity limit", 'effort limit')
+    friction_scatter: float = _sigma("the logarithm of each joint's friction", '', 2.0)
+    rotor_inertia: float = setting(
+        0.0, 'Reflected inertia of the rotors, as a share of the inertia that the joint moves; '
+        'raised to what stable drives need', '', 0.0, 10.0)
+    drive_noise: float = _share("Standard deviation of the drives' efforts", 'effort limit')
+    drive_speed: float = setting(
+        0.0, "Largest speed of the drives' setpoints, as a share of the velocity limit; 0: any",
+        '', 0.0, 1.0)
+    command_delay: float = _delay('commands on arrival at the motors')
+    tendon_delay: float = _delay('commands of tendon lengths, in addition to command_delay')
+    tendon_noise: float = _sigma('the tendon lengths that are set', 'm', 0.01)
+    tendon_speed: float = setting(0.0, 'Largest speed of the winches; 0: any', 'm/s', 0.0, 10.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorSettings(Settings):
+    """All errors of sensors, drives and soles that are given by name."""
+
+    sensors: SensorOptions = settings(SensorOptions)
+    drives: DriveOptions = settings(DriveOptions)
+    sole_position: float = _sigma('the misplacement of the soles in the feet, per axis', 'm', 0.05)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -70,10 +70,9 @@ NAMESPACE = '/fuzz'
 PARAMETERS = {
     'gravity_compensation': {
         'autostart': 'true', 'effort_clamp': '0.8', 'effort_rate': '10.0', 'start_time': '0.2',
-        'stop_time': '0.2', 'hold_time': '0.1', 'settle_time': '0.2'},
+        'stop_time': '0.2', 'hold_time': '0.1'},
     'torso_controller': {'autostart': 'true'},
     # It holds the posture meanwhile: chapters would end when the stamps jump.
-    'demo': {'settle': '1e12'},
     # Its recording is full soon, but for descriptions, which may be long.
     'viewer': {'port': '0', 'recording_memory': '1',
                'recording': '0.0' if IS_RELEASING else '60.0'},

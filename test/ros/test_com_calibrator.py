@@ -21,14 +21,16 @@ import time
 from biped_com_ros.core.errors import RobotDescriptionError
 from biped_com_ros.core.files import KEPT_DAYS
 from biped_com_ros.core.identification.captures.capture import SensorNoise
+from biped_com_ros.core.identification.captures.stillness import StillnessOptions
 from biped_com_ros.core.identification.session import SessionState
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.com_calibrator.inputs import AXES
 from biped_com_ros.nodes.com_calibrator.node import ComCalibrator
 from biped_com_ros.nodes.com_calibrator.parameters import (
-    ComCalibratorParameters, results_directory, sensor_noise)
+    ComCalibratorParameters, results_directory)
 from biped_com_ros.ros.topics.outputs import float_array_publisher
 from biped_com_ros.ros.topics.qos import LATCHED
+from support.settings import lines
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import WrenchStamped
 import numpy as np
@@ -115,7 +117,8 @@ def make(tmp_path):
 @pytest.fixture
 def robot(make):
     """Return a robot with good foot sensors, and a calibrator that a person drives."""
-    return make(automatic=False, recording_gain=0.0, wrench_gain=0.005, cross_talk=0.005)
+    return make(automatic=False, noise=lines(
+        recording_gain=0.0, wrench_gain=0.005, cross_talk=0.005))
 
 
 def test_by_hand_from_captures_to_results_below_the_directory_only(robot, tmp_path):
@@ -269,11 +272,11 @@ def test_a_description_without_inertials_is_reported_and_a_complete_one_used(tmp
 
 def test_noise_grows_with_the_mass_where_it_is_given_for_another_robot(tmp_path):
     node = ComCalibrator(parameter_overrides=parameters(
-        robot='sabian', directory=str(tmp_path), autostart=False, force_noise=0.05,
-        noise_at_mass=4.0))
+        robot='sabian', directory=str(tmp_path), autostart=False,
+        noise=['force_noise 0.05'], noise_at_mass=4.0))
     try:
         heavier = node.model.mass / 4.0
-        noise, defaults = node.session.estimator.noise, ComCalibratorParameters()
+        noise, defaults = node.session.estimator.noise, SensorNoise()
         assert heavier > 10.0 and noise.force == pytest.approx(0.05 * heavier)
         for name in ('moment_bias', 'torque_bias', 'force_drift', 'moment_drift'):
             assert getattr(noise, name) == pytest.approx(getattr(defaults, name) * heavier)
@@ -281,16 +284,10 @@ def test_noise_grows_with_the_mass_where_it_is_given_for_another_robot(tmp_path)
                      'friction'):
             assert getattr(noise, name) == getattr(defaults, name)
         still = node.session.window.options.force_deviation
-        assert still == pytest.approx(defaults.still_force_deviation * heavier)
-        assert noise.encoder == defaults.encoder_noise and noise.tilt == defaults.tilt_noise
+        assert still == pytest.approx(StillnessOptions().force_deviation * heavier)
+        assert noise.encoder == defaults.encoder and noise.tilt == defaults.tilt
     finally:
         node.destroy_node()
-
-
-def test_the_node_assumes_what_the_estimator_does():
-    """Its defaults are those of the library, so that calibrate finds the same."""
-    assert sensor_noise(ComCalibratorParameters(), 64.0) == replace(
-        SensorNoise(), encoder=0.00175, tilt=0.0009)
 
 
 def test_temporary_results_of_long_ago_are_removed_by_those_that_have_no_directory_either(

@@ -53,8 +53,7 @@ def commanded(model, message, point):
 
 def test_the_calibrator_reaches_its_poses(model, node):
     joints = model.actuated_joint_names
-    driver = PoseDriver(node, model, 'topic', joints, hoist='', speed=1.0, ramp=0.2,
-                        approach_speed=0.03)
+    driver = PoseDriver(node, model, 'topic', joints, hoist='', speed=1.0, ramp=0.2)
     start, goal = model.posture('stand'), model.posture('arms_up')
     driver.send(start, np.array((start, goal)))
     message, index = node.sent[-1], model.joint_index(joints)

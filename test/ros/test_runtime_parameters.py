@@ -16,8 +16,8 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-import dataclasses
 
+from biped_com_ros.core.settings import setting_fields
 from biped_com_ros.core.stability.levels import Level
 from biped_com_ros.nodes.com_calibrator.node import ComCalibrator
 from biped_com_ros.nodes.com_estimator.node import ComEstimator
@@ -28,8 +28,8 @@ from biped_com_ros.nodes.torso_controller.node import TorsoController
 from biped_com_ros.nodes.wrench_aggregator.node import WrenchAggregator
 from biped_com_ros.nodes.zmp_monitor.node import ZmpMonitor
 from biped_com_ros.ros.fast.subscription_pool import shared_subscriptions, SubscriptionPool
-from biped_com_ros.ros.node.parameters import parameter_fields
 from biped_com_ros.ros.topics.input_base import inputs_of
+from support.settings import setting_values
 import pytest
 from sensor_msgs.msg import Imu
 from support.driven_time import run_ready
@@ -46,7 +46,7 @@ CLASSES = {'com_calibrator': ComCalibrator, 'com_estimator': ComEstimator,
            'wrench_aggregator': WrenchAggregator, 'zmp_monitor': ZmpMonitor}
 LINKS = {'load_link': 'l_hand'}
 #: Postures of the biped.
-LISTS = {'postures': ['stand', 'arms_out']}
+LISTS = {'noise': ['force_noise 0.1'], 'postures': ['stand', 'arms_out']}
 
 
 class Settable(NodeRig):
@@ -56,7 +56,7 @@ class Settable(NodeRig):
         super().__init__(node=CLASSES[name](
             namespace=f'/settable_{name}',
             parameter_overrides=parameters_of(**{'robot': 'biped', **values})))
-        self.fields = parameter_fields(type(self.node.params))
+        self.fields = setting_fields(type(self.node.params))
 
 
 @pytest.fixture(scope='module', params=sorted(CLASSES))
@@ -93,21 +93,21 @@ def test_all_but_names_and_sources_can_be_changed(settable):
     for field in sorted(runtime):
         value = other_value(field, *settable.fields[field])
         assert not settable.set_parameters(**{field: value}), field
-        assert getattr(settable.node.params, field) == value
+        assert setting_values(settable.node.params)[field] == value
     for field, (_, default, info) in settable.fields.items():
         if info.read_only:
             assert settable.set_parameters(**{field: default}), f'{field} was changed'
 
 
 def test_values_out_of_range_are_refused_with_the_reason(settable):
-    before = dataclasses.asdict(settable.node.params)
+    before = setting_values(settable.node.params)
     for field, (_, _, info) in settable.fields.items():
         if not info.read_only and info.minimum is not None:
             for value in (info.minimum - 1, info.maximum + 1):
                 assert field in settable.set_parameters(**{field: value}), field
         elif not info.read_only:
             assert field in settable.set_parameters(**{field: [1.5]})
-    assert dataclasses.asdict(settable.node.params) == before
+    assert setting_values(settable.node.params) == before
 
 
 # -- what they change
@@ -134,7 +134,7 @@ def test_thresholds_of_stability_take_effect_and_contradictions_are_refused(moni
     robot.play(swaying[300:450])
     assert robot.node.monitor.watch.level is Level.MARGINAL
     assert robot.node.monitor.problem == ''
-    assert not robot.set_parameters(margin_warning=0.01, recovery_time=0.05)
+    assert not robot.set_parameters(margin_warning=0.01)
     robot.play(swaying[450:])
     assert robot.node.monitor.watch.level is Level.STABLE
 
@@ -253,14 +253,14 @@ def test_a_calibration_uses_what_to_plan_from_the_next_plan_on(closing, tmp_path
     rig = closing(Settable('com_calibrator', autostart=False, directory=str(tmp_path),
                            candidates=4000, poses=60))
     session = rig.node.session
-    assert not rig.set_parameters(still_joint_range=0.02, force_noise=1.5, poses=55)
+    assert not rig.set_parameters(still_duration=0.7, noise=['force_noise 1.5'], poses=55)
     assert session.estimator.noise.force == 1.5
-    assert session.window.options.joint_range == 0.02
+    assert session.window.options.duration == 0.7
     assert session.options.design.count == 60
     session.start()
     assert session.options.design.count == 55
-    assert 'busy (planning' in rig.set_parameters(force_noise=2.0)
-    assert rig.node.params.force_noise == 1.5
+    assert 'busy (planning' in rig.set_parameters(noise=['force_noise 2.0'])
+    assert rig.node.params.noise == ['force_noise 1.5']
     assert not rig.set_parameters(pose_timeout=30.0, spread=1.0)
     assert session.options.pose_timeout == 30.0
     assert session.options.design.count == 55

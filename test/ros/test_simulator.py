@@ -15,7 +15,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import os
 from pathlib import Path
@@ -27,6 +26,7 @@ from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.simulator.parameters import SimulatorParameters
 from biped_com_ros.ros.topics.qos import LATCHED
+from support.settings import lines, setting_values
 from builtin_interfaces.msg import Duration
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import (
@@ -294,7 +294,7 @@ def test_tendons():
 
 
 def test_hidden_errors_and_noise_reach_the_topics():
-    rig = SimulatorRig(hidden_errors=['chest 1.0 0.02 0 0'], encoder_noise=1e-3)
+    rig = SimulatorRig(hidden_errors=['chest 1.0 0.02 0 0'], errors=['encoder_noise 0.001'])
     contacts = rig.collect(Float64MultiArray, 'simulator/truth/contacts')
     rig.spin(1.5)
     assert sum(contacts[-1].data) == pytest.approx(9.81 * (MASS + 1.0), rel=0.01)
@@ -307,7 +307,7 @@ def test_a_sensor_that_warms_up_publishes_its_temperature(tmp_path, closing):
     robot = tmp_path / 'warm.yaml'
     robot.write_text((DATA / 'sim_robot.yaml').read_text().replace(
         'topic: left_foot/wrench', 'topic: left_foot/wrench, temperature_topic: left_foot/heat'))
-    rig = closing(SimulatorRig(robot=str(robot), warming=20.0, warming_time=2.0))
+    rig = closing(SimulatorRig(robot=str(robot), errors=lines(warming=20.0, warming_time=2.0)))
     found = rig.collect(Temperature, 'left_foot/heat')
     rig.until(lambda: len(found) >= 4, what='temperatures')
     now = found[-1]
@@ -324,7 +324,9 @@ def test_a_sensor_that_warms_up_publishes_its_temperature(tmp_path, closing):
     ({'posture': 'sit'}, "unknown posture 'sit'"),
     ({'hidden_errors': ['chest heavy']}, 'four finite numbers'),
     ({'hidden_errors': ['chst 1 0 0 0']}, "did you mean 'chest'"),
-    ({'force_noise': float('nan')}, 'has to be finite'),
+    ({'errors': ['force_noise nan']}, "'force_noise' is nan; it must be 0 to 1000 N"),
+    ({'errors': ['force_noise much']}, "has to be 'force_noise <number>'"),
+    ({'errors': ['force_nois 1']}, "did you mean 'force_noise'"),
     ({'instrument_errors': ['left_foot gain 1']}, "'<name> gain <value> <value>"),
     ({'instrument_errors': ['left_knee frction 1']}, "did you mean 'friction'"),
     ({'instrument_errors': ['left_kne friction 1']}, "did you mean 'left_knee'"),
@@ -346,9 +348,7 @@ def test_a_robot_without_a_urdf_is_refused_instead_of_waited_for(tmp_path):
 
 def test_the_defaults_file_has_every_parameter():
     values = yaml.safe_load(DEFAULTS.read_text())['/**/simulator']['ros__parameters']
-    defaults = SimulatorParameters()
-    assert values == {field.name: getattr(defaults, field.name)
-                      for field in dataclasses.fields(SimulatorParameters)}
+    assert values == setting_values(SimulatorParameters())
 
 
 def test_as_a_process():

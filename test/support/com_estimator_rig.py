@@ -220,7 +220,7 @@ class RecordedEstimator(RecordedRobot):
         self.got = {topic: self.collect(kind, f'com_estimator/{topic}')
                     for topic, kind in {'com': PointStamped, **outputs}.items()}
         self.played = {}
-        if self.node.params.fused_com or self.node.params.base_source == 'filter':
+        if self.node.params.fused_com or self.node.params.base.source == 'filter':
             self.until(lambda: all(foot.get_subscription_count() for foot in self.wrenches[:2]),
                        what='the feet')
         self.spin(0.2)  # publishers look for subscribers ten times a second

@@ -23,11 +23,12 @@ import sys
 import time
 
 from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.settings import setting
 from biped_com_ros.nodes.suite import node as suite
 from biped_com_ros.ros.node import ending
 from biped_com_ros.ros.node.diagnostics import Diagnostics
 from biped_com_ros.ros.node.executor import run
-from biped_com_ros.ros.node.parameters import declare_parameters, parameter
+from biped_com_ros.ros.node.parameters import declare_parameters
 from biped_com_ros.ros.topics.services import trigger_service
 from rclpy.node import Node
 from std_msgs.msg import Float64, String
@@ -37,7 +38,7 @@ from std_msgs.msg import Float64, String
 class HealthyParameters:
     """Parameters of Healthy."""
 
-    gain: float = parameter(1.0, 'Factor', minimum=0.0)
+    gain: float = setting(1.0, 'Factor', minimum=0.0)
 
 
 class Healthy(Node):

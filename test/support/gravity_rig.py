@@ -36,7 +36,7 @@ from support.ros_rig import NodeRig
 COUNTER = itertools.count()
 CLAMP, RATE, MAX_STEP = 0.8, 10.0, 0.01
 FAST = {'effort_clamp': CLAMP, 'effort_rate': RATE, 'start_time': 0.2, 'stop_time': 0.2,
-        'hold_time': 0.1, 'input_timeout': 0.1, 'settle_time': 0.2}
+        'hold_time': 0.1, 'input_timeout': 0.1}
 FEET = ('left', 'right')
 SETTLED = 3.0
 """Age at which the node takes controllers for inactive that it discovers, s."""

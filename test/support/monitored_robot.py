@@ -68,7 +68,7 @@ class MonitoredRobot(RecordedRobot):
         stamp = stamp_of(sample.ns)
 
         def base():
-            if self.node.params.base_source == 'odometry':
+            if self.node.params.base.source == 'odometry':
                 self.odom.publish(odometry(stamp, 'odom', 'base_link', sample.base.position
                                            + shift, sample.base.quaternion))
             else:

@@ -43,12 +43,12 @@ from dataclasses import dataclass, replace
 import math
 
 from biped_com_ros.core.com.kinematics import com_velocity_along_base
-from biped_com_ros.core.constants import GRAVITY, NEVER_NS
-from biped_com_ros.core.errors import check_positive
+from biped_com_ros.core.constants import NEVER_NS
 from biped_com_ros.core.geometry.pose import Array, cross, Pose
 from biped_com_ros.core.geometry.wrench import skew
 from biped_com_ros.core.model.frames import FrameSet, ROOT
 from biped_com_ros.core.model.robot import RobotModel, RobotState
+from biped_com_ros.core.settings import constant, gravity_setting, setting, Settings
 from biped_com_ros.core.signals.filters import MovingAverage
 from biped_com_ros.core.state.base import LocatedState
 from biped_com_ros.core.state.stance import Twist
@@ -108,49 +108,37 @@ _LEAST = np.array((1e-5, 1e-5, 1e-5, 1e-4, 5e-3, 5e-3, 5e-3))
 
 
 @dataclass(frozen=True, kw_only=True)
-class FusedComSettings:
-    """
-    Standard deviations of what may be wrong; where a calibration left less, that counts.
+class FusedComSettings(Settings):
+    """Standard deviations of what may be wrong; where a calibration left less, that counts."""
 
-    Attributes
-    ----------
-    load_mass, load_moment
-        Of a load, as a share of the robot's mass, and of its first moment about the trunk's CoM
-        over the robot's mass, m.
-    link_mass, link_com
-        Of each link of the URDF: share of its mass, and its centre of mass per axis, m.
-    sensor_bias
-        Of each foot sensor, as a share of the weight (moments: over 0.03 m).
-    sensor_gain, sensor_crosstalk
-        Of each of its axes, and of what an axis has of the others (moments over 0.1 m).
-    sensor_rotation, sensor_frame
-        Of its orientation, rad, and place, m, with the effect of joint offsets.
-    wrench_delay, delay_deviation
-        Delay of the wrenches of the feet, by filters and drivers, and its deviation, s.
-    kinematics
-        Of the CoM by joint offsets and the mounting of the IMU, m: never observable.
-    gravity
-        m/s^2.
-
-    """
-
-    load_mass: float = 0.1
-    load_moment: float = 0.006
-    link_mass: float = 0.08
-    link_com: float = 0.005
-    sensor_bias: float = 0.005
-    sensor_gain: float = 0.02
-    sensor_crosstalk: float = 0.01
-    sensor_rotation: float = 0.003
-    sensor_frame: float = 0.003
-    wrench_delay: float = 0.0045
-    delay_deviation: float = 0.003
-    kinematics: float = 0.0007
-    gravity: float = GRAVITY
-
-    def __post_init__(self) -> None:
-        check_positive('the fused CoM', self, 'gravity')
-        check_positive('the fused CoM', self, *(vars(self).keys() - {'gravity'}), or_zero=True)
+    load_mass: float = constant(0.1, "Of a load, as a share of the robot's mass", '', 0.0)
+    load_moment: float = constant(
+        0.006, "Of a load's first moment about the trunk's CoM over the robot's mass", 'm', 0.0)
+    link_mass: float = setting(
+        0.08, 'Standard deviation of the mass of each link of the URDF, as a share of it; a '
+        'smaller one in the deviations of the robot file, which a calibration writes, is used '
+        'instead', '', 0.0, 1.0)
+    link_com: float = setting(
+        0.005, 'Standard deviation of the centre of mass of each link of the URDF, per axis; the '
+        'same holds for it and for those of sensors', 'm', 0.0, 1.0)
+    sensor_bias: float = constant(
+        0.005, 'Of each foot sensor, as a share of the weight (moments: over 0.03 m)', '', 0.0)
+    sensor_gain: float = constant(0.02, 'Of each of its axes', '', 0.0)
+    sensor_crosstalk: float = constant(
+        0.01, 'Of what an axis has of the others (moments over 0.1 m)', '', 0.0)
+    sensor_rotation: float = constant(
+        0.003, 'Of its orientation, with the effect of joint offsets', 'rad', 0.0)
+    sensor_frame: float = constant(
+        0.003, 'Of its place, with the effect of joint offsets', 'm', 0.0)
+    wrench_delay: float = setting(
+        0.0045, 'Delay of the wrenches of the feet by filters and drivers; 0.0045 is that of the '
+        'low-pass of wrench_aggregator at its default (of second order: 0.225 / low_pass_cutoff). '
+        'Its error is estimated', 's', 0.0, 0.1, name='wrench_delay')
+    delay_deviation: float = constant(0.003, 'Standard deviation of wrench_delay', 's', 0.0)
+    kinematics: float = constant(
+        0.0007, 'Of the CoM by joint offsets and the mounting of the IMU: never observable', 'm',
+        0.0)
+    gravity: float = gravity_setting()
 
 
 class _Motion:

@@ -22,10 +22,10 @@ plausible. What may be commanded of these efforts is decided by
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 import math
 
-from biped_com_ros.core.constants import GRAVITY, LONGEST_STEP_NS, NEVER_NS
+from biped_com_ros.core.constants import LONGEST_STEP_NS, NEVER_NS
 from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.gravity.attitude import MountedImu, UprightCheck
@@ -36,6 +36,7 @@ from biped_com_ros.core.gravity.model import (
     ContactSolution, Distribution, GravityLoad, GravityModel, minimum_norm)
 from biped_com_ros.core.gravity.support_qp import BoundedNorm, SupportLimits
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.settings import constant, gravity_setting, setting, Settings, settings
 from biped_com_ros.core.wrench.sensor_faults import WeightBalance, WeightBalanceSettings
 import numpy as np
 
@@ -50,56 +51,38 @@ CLOSED_FORM, BOUNDED, MEASURED = 'closed_form', 'bounded', 'measured'
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompensationSettings:
-    """
-    Settings of a :class:`GravityCompensator`.
+class CompensationSettings(Settings):
+    """Settings of a :class:`GravityCompensator`."""
 
-    Attributes
-    ----------
-    support
-        ``auto``: the contacts that measure force; ``fixed``: something holds the base;
-        ``all``: every contact alike; else contacts by name, separated by commas, alike.
-    distribution
-        ``closed_form``, ``bounded`` (quadratic program with `limits`) or ``measured`` (wrenches as
-        the contacts measure them; see :mod:`biped_com_ros.core.gravity.measured`).
-    wrench_cutoff
-        Of the low-pass of wrenches, Hz, with ``measured``.
-    gravity
-        m/s2.
-    lever
-        Torque length L of the feet, m: see :mod:`biped_com_ros.core.gravity.minimum_norm`.
-    contacts
-        Feet and hands that may be loaded; empty: the feet.
-    limits
-        Of the contacts, with ``bounded``.
-    sharing, safety
-        Load sharing; clamp, rates and ramps.
-    balance
-        When measured forces contradict the weight; see
-        :class:`~biped_com_ros.core.wrench.sensor_faults.WeightBalance`.
-    max_tilt, max_turn_rate, settle_time
-        Limits of a plausible attitude: rad, rad/s, s; see
-        :class:`~biped_com_ros.core.gravity.attitude.UprightCheck`.
-    cop_tolerance
-        How far outside its sole the centre of pressure of a contact that has all of the weight
-        may have to be, m; of a contact that has less, further.
-
-    """
-
-    support: str = AUTO
-    distribution: str = CLOSED_FORM
-    wrench_cutoff: float = 20.0
-    gravity: float = GRAVITY
-    lever: float = 0.1
-    contacts: tuple[str, ...] = ()
-    limits: SupportLimits = field(default_factory=SupportLimits)
-    sharing: SharingSettings = field(default_factory=SharingSettings)
-    safety: SafetySettings = field(default_factory=SafetySettings)
-    balance: WeightBalanceSettings = field(default_factory=WeightBalanceSettings)
-    max_tilt: float = math.radians(60.0)
-    max_turn_rate: float = 10.0
-    settle_time: float = 0.5
-    cop_tolerance: float = 0.02
+    support: str = setting(
+        AUTO, "Contacts that support the robot: 'auto' (by the measured forces), 'fixed' "
+        "(something holds the base), 'all' (every contact alike), or by name, separated by "
+        'commas')
+    contacts: Sequence[str] = setting(
+        [], 'Feet and hands that may be loaded; empty: the feet', read_only=True)
+    distribution: str = setting(
+        CLOSED_FORM, 'How contact wrenches are chosen: the least ones in closed form, the least '
+        'ones within friction, soles and efforts (bounded; needs proxsuite), or the measured '
+        'ones, for dynamic walking', options=(CLOSED_FORM, BOUNDED, MEASURED))
+    wrench_cutoff: float = setting(
+        20.0, "Bandwidth of the wrenches of the contacts, with distribution 'measured'", 'Hz', 1.0,
+        1000.0)
+    safety: SafetySettings = settings(SafetySettings)
+    limits: SupportLimits = settings(SupportLimits)
+    sharing: SharingSettings = settings(SharingSettings, 'share_{}')
+    balance: WeightBalanceSettings = settings(WeightBalanceSettings, 'weight_{}')
+    max_tilt: float = setting(
+        60.0, 'Largest tilt of the base by the IMU that is plausible', 'deg', 1.0, 180.0)
+    max_turn_rate: float = constant(10.0, 'Largest plausible speed of a turn', 'rad/s')
+    settle_time: float = constant(
+        0.5, 'How long the IMU has to be steady after a jump', 's', 0.0)
+    gravity: float = gravity_setting()
+    lever: float = constant(
+        0.1, 'Torque length L of the feet: see :mod:`biped_com_ros.core.gravity.minimum_norm`',
+        'm')
+    cop_tolerance: float = constant(
+        0.02, 'How far outside its sole the centre of pressure of a contact that has all of the '
+        'weight may have to be; of a contact that has less, further', 'm', 0.0)
 
 
 class GravityCompensator:
@@ -160,7 +143,8 @@ class GravityCompensator:
         """
         shares = self._fixed_shares(settings.support)
         distribution: Distribution = (
-            BoundedNorm(self.gravity_model, settings.limits)
+            BoundedNorm(self.gravity_model, replace(
+                settings.limits, effort_fraction=settings.safety.clamp))
             if settings.distribution == BOUNDED else minimum_norm)
         if settings.distribution == MEASURED and settings.support != AUTO:
             raise ConfigurationError(
@@ -181,9 +165,9 @@ class GravityCompensator:
             len(self.gravity_model.contacts), self.gravity_model.weight, settings.sharing)
         self.balance = WeightBalance(
             [contact.name for contact in self.gravity_model.contacts], self.gravity_model.weight,
-            settings.balance)
+            replace(settings.balance, unloaded=settings.sharing.lift))
         self.upright = UprightCheck(
-            settings.max_tilt, settings.max_turn_rate, settings.settle_time)
+            math.radians(settings.max_tilt), settings.max_turn_rate, settings.settle_time)
 
     def use_inertials(self) -> None:
         """

@@ -26,8 +26,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 import math
 
-from biped_com_ros.core.errors import check_positive, check_setting
 from biped_com_ros.core.geometry.pose import Array, BoolArray
+from biped_com_ros.core.settings import constant, setting, Settings
 import numpy as np
 
 IDLE, WAITING, STARTING, ACTIVE = 'idle', 'waiting', 'starting', 'active'
@@ -35,46 +35,27 @@ HOLDING, RAMPING = 'holding', 'ramping to zero'
 
 
 @dataclass(frozen=True, kw_only=True)
-class SafetySettings:
-    """
-    How large efforts may be, and how fast they may change.
+class SafetySettings(Settings):
+    """How large efforts may be, and how fast they may change."""
 
-    Attributes
-    ----------
-    clamp
-        Largest effort, as a share of the joint's limit.
-    max_rate
-        Fastest change of an effort, as a share of the joint's limit per second.
-    start_time, stop_time
-        Durations of the ramps from zero to full effort and back, s.
-    hold_time
-        How long the last target is kept when no new one arrives, before efforts ramp to zero, s.
-    max_dt
-        Largest time step of the rate limit and of ramps up, s, however long ago the last update
-        was. Ramps to zero take :attr:`stop_time` at any rate of updates.
-    default_limit
-        Effort limit of joints whose URDF gives none, N m or N; zero: they get no effort.
-
-    Raises
-    ------
-    ConfigurationError
-        If a value is out of range or not finite.
-
-    """
-
-    clamp: float = 0.5
-    max_rate: float = 2.0
-    start_time: float = 2.0
-    stop_time: float = 1.0
-    hold_time: float = 0.2
-    max_dt: float = 0.01
-    default_limit: float = 0.0
-
-    def __post_init__(self) -> None:
-        check_positive(
-            'effort safety', self, 'clamp', 'max_rate', 'start_time', 'stop_time', 'max_dt')
-        check_positive('effort safety', self, 'hold_time', 'default_limit', or_zero=True)
-        check_setting(self, 'clamp', self.clamp <= 1.0, 'at most 1 (share of the effort limits)')
+    clamp: float = setting(
+        0.5, "Largest effort, as a share of the joint's limit in the URDF", '', 0.001, 1.0,
+        name='effort_clamp')
+    max_rate: float = setting(
+        2.0, "Fastest change of an effort, as a share of the joint's limit per second", '1/s',
+        0.001, 1000.0, name='effort_rate')
+    start_time: float = setting(
+        2.0, 'Duration of the soft start, from zero to full effort', 's', 0.01, 60.0)
+    stop_time: float = setting(1.0, 'Duration of the soft stop', 's', 0.01, 60.0)
+    hold_time: float = setting(
+        0.2, 'How long the last efforts are held before they ramp to zero when an input is '
+        'too old', 's', 0.0, 10.0)
+    max_dt: float = constant(
+        0.01, 'Largest time step of the rate limit and of ramps up, however long ago the last '
+        'update was; ramps to zero take stop_time at any rate of updates', 's', maximum=10.0)
+    default_limit: float = setting(
+        0.0, 'Effort limit of joints that have none in the URDF; 0: they get no effort',
+        'N m or N', 0.0, 1e5, name='unlimited_joints')
 
 
 class EffortGuard:

@@ -41,6 +41,7 @@ from operator import sub
 
 from biped_com_ros.core.constants import LONGEST_STEP_NS
 from biped_com_ros.core.errors import check_setting
+from biped_com_ros.core.settings import constant, setting, Settings
 
 #: The rate of change as a share of `max_rate`: at a share of zero while it grows, ...
 _SLOWEST_UP = 0.1
@@ -51,42 +52,27 @@ _QUICKENING = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class SharingSettings:
-    """
-    How shares follow forces.
+class SharingSettings(Settings):
+    """How shares follow forces."""
 
-    Attributes
-    ----------
-    lift
-        Vertical force, as a share of body weight, up to which the share of a contact is zero.
-        Keep it above the contacts' release threshold.
-    full
-        Force from which on the share of a contact is its measured one.
-    max_rate
-        Fastest change of a share, 1/s: of shares near a half; a tenth or a fifth of it at zero.
-    air, ground
-        Sum of the forces, as a share of body weight, below which the robot counts as in the air,
-        above which as on the ground again.
-
-    """
-
-    lift: float = 0.06
-    full: float = 0.2
-    max_rate: float = 2.0
-    air: float = 0.3
-    ground: float = 0.5
+    lift: float = setting(
+        0.06, 'Vertical force, as a share of body weight, below which a contact has no share, '
+        'above contact_release', '', 0.0, 0.19)
+    full: float = constant(
+        0.2, 'Force from which on the share of a contact is its measured one', maximum=0.49)
+    max_rate: float = constant(
+        2.0, 'Fastest change of a share near a half; at zero a tenth or a fifth of it', '1/s')
+    air: float = constant(
+        0.3, 'Sum of the forces, as a share of body weight, below which the robot counts as in '
+        'the air')
+    ground: float = constant(0.5, 'Sum above which it is on the ground again', maximum=1.0)
 
     def __post_init__(self) -> None:
-        shares = '(shares of body weight): lower it, or raise'
-        check_setting(self, 'full', self.full < 0.5, 'below 0.5 (share of body weight)')
-        check_setting(self, 'lift', self.lift >= 0.0, 'zero or more (share of body weight)')
-        check_setting(self, 'lift', self.lift < self.full,
-                      f"below 'full', {self.full} {shares} 'full'")
-        check_setting(self, 'max_rate', self.max_rate > 0.0, 'above 0', '1/s')
-        check_setting(self, 'ground', self.ground <= 1.0, 'at most 1 (share of body weight)')
-        check_setting(self, 'air', self.air > 0.0, 'above 0 (share of body weight)')
-        check_setting(self, 'air', self.air < self.ground,
-                      f"below 'ground', {self.ground} {shares} 'ground'")
+        super().__post_init__()
+        for low, high in (('lift', 'full'), ('air', 'ground')):
+            limit = getattr(self, high)
+            check_setting(self, low, getattr(self, low) < limit, f"below '{high}', {limit} "
+                          f"(shares of body weight): lower it, or raise '{high}'")
 
 
 class LoadSharing:

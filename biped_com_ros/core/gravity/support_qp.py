@@ -37,13 +37,14 @@ from dataclasses import dataclass
 import math
 from typing import Any
 
-from biped_com_ros.core.errors import check_setting, ConfigurationError, InputError
+from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Array, cross
 from biped_com_ros.core.geometry.wrench import wrench_adjoint
 from biped_com_ros.core.gravity.contacts import ContactPoint
 from biped_com_ros.core.gravity.minimum_norm import minimum_norm_wrenches
 from biped_com_ros.core.gravity.model import (
     ContactSolution, GravityLoad, GravityModel, minimum_norm)
+from biped_com_ros.core.settings import constant, setting, Settings
 import numpy as np
 
 _FACETS = 8
@@ -54,32 +55,18 @@ _LEAST_BOUND = 1e-9  # N m
 
 
 @dataclass(frozen=True, kw_only=True)
-class SupportLimits:
-    """
-    Limits of contact wrenches and efforts.
+class SupportLimits(Settings):
+    """Limits of contact wrenches and efforts."""
 
-    Attributes
-    ----------
-    friction
-        mu, without unit.
-    torsional_friction
-        Largest torque about the normal per normal force, m.
-    sole_margin
-        Distance of the centre of pressure from the edges of the sole, m.
-    effort_fraction
-        Share of the URDF's effort limits that may be used; infinite: any effort.
-
-    """
-
-    friction: float = 0.5
-    torsional_friction: float = 0.02
-    sole_margin: float = 0.005
-    effort_fraction: float = 1.0
-
-    def __post_init__(self) -> None:
-        for name, unit in (('friction', ''), ('torsional_friction', 'm'), ('effort_fraction', '')):
-            check_setting(self, name, getattr(self, name) > 0.0, 'above 0', unit)
-        check_setting(self, 'sole_margin', self.sole_margin >= 0.0, 'zero or more', 'm')
+    friction: float = setting(
+        0.5, "Friction coefficient, with distribution 'bounded'", '', 0.01, 10.0)
+    torsional_friction: float = constant(
+        0.02, 'Largest torque about the normal per normal force', 'm')
+    sole_margin: float = constant(
+        0.005, 'Distance of the centre of pressure from the edges of the sole', 'm', 0.0)
+    effort_fraction: float = constant(
+        1.0, "Share of the URDF's effort limits that may be used; infinite: any effort",
+        maximum=math.inf)
 
 
 class BoundedNorm:

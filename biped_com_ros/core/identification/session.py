@@ -23,7 +23,7 @@ movement.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 import enum
 from functools import partial
 from pathlib import Path
@@ -54,6 +54,7 @@ from biped_com_ros.core.identification.poses.posture_plan import PosturePlan, Po
 from biped_com_ros.core.identification.poses.transfer import (
     HANGS, HoistMove, Leg, RobotDriver, SlowPath, Transfer)
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.settings import constant, setting, Settings, settings
 import numpy as np
 
 LOCATE_PERIOD = 1.0  # s between attempts to find the pose that the robot is in
@@ -75,55 +76,38 @@ class SessionState(enum.Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SessionOptions:
-    """
-    How poses are taken.
-
-    Attributes
-    ----------
-    directory
-        Where captures and results are written.
-    design
-        Which poses are planned.
-    stillness
-        What counts as still.
-    com_sigma
-        Standard deviation of each link's centre of mass about the URDF's, per axis, m.
-    move
-        Whether the robot is moved by trajectories; else an operator moves it.
-    automatic
-        Whether poses are captured as they are reached, and solved after the last one.
-    arrival_tolerance
-        Largest distance of a motor's joint from a pose in which the robot has arrived, rad.
-    settling_time
-        Time after arrival until readings count, s.
-    pose_timeout
-        Time after arrival until a pose that cannot be captured is skipped, s; 0: never.
-    reminder_period
-        Time until what keeps the session from going on is reported, and again, s.
-    robot
-        Name of the robot or path of its YAML, which is written with the estimated errors of the
-        instruments; '' for none.
-    mjcf
-        Path of a MuJoCo model, which is written with the calibrated inertials; '' for none.
-    known_coms
-        Path of a file of total centres of mass that are known otherwise; '' for none.
-
-    """
+class SessionOptions(Settings):
+    """How poses are taken; captures and results are written to `directory`."""
 
     directory: Path
     robot: str = ''
-    mjcf: str = ''
-    known_coms: str = ''
-    design: DesignOptions = field(default_factory=DesignOptions)
-    stillness: StillnessOptions = field(default_factory=StillnessOptions)
-    com_sigma: float = 0.015
-    move: bool = False
-    automatic: bool = True
-    arrival_tolerance: float = 0.3
-    settling_time: float = 0.0
-    pose_timeout: float = 60.0
-    reminder_period: float = 5.0
+    mjcf: str = setting(
+        '', 'Path of a MuJoCo model whose bodies have the names of the links; it is written with '
+        'the calibrated inertials; empty: none', read_only=True)
+    known_coms: str = setting(
+        '', 'Path of a YAML file of total centres of mass that are known otherwise, which ~/solve '
+        'and ~/poses use as measurements; empty: none', read_only=True)
+    design: DesignOptions = settings(DesignOptions)
+    stillness: StillnessOptions = settings(StillnessOptions, 'still_{}')
+    com_sigma: float = setting(
+        0.015, "Standard deviation of a link's centre of mass about the URDF's, per axis", 'm',
+        1e-4, 0.5)
+    move: bool = setting(
+        False, 'Whether to send trajectories; else an operator moves the robot', read_only=True)
+    automatic: bool = setting(
+        True, 'Whether to capture as soon as the robot is still in the next pose, and to solve '
+        'after the last one; else with ~/capture and ~/solve')
+    arrival_tolerance: float = constant(
+        0.3, "Largest distance of a motor's joint from a pose in which the robot has arrived",
+        'rad')
+    settling_time: float = setting(
+        0.0, 'Time after arrival until readings count, for a robot that sways longer than the '
+        'limits of stillness show', 's', 0.0, 60.0)
+    pose_timeout: float = setting(
+        60.0, 'Time after arrival until a pose that cannot be captured is skipped, with move; 0: '
+        'never', 's', 0.0, 3600.0)
+    reminder_period: float = constant(
+        5.0, 'Time until what keeps the session from going on is reported, and again', 's')
 
 
 class Jobs(Protocol):

@@ -26,10 +26,11 @@ import math
 from typing import NamedTuple
 
 from biped_com_ros.core.constants import NEVER_NS, STEP_CAP
-from biped_com_ros.core.errors import check_positive, InputError
+from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array, cross
 from biped_com_ros.core.model.frames import FrameSet
 from biped_com_ros.core.model.robot import RobotModel, RobotState
+from biped_com_ros.core.settings import constant, setting, Settings
 from biped_com_ros.core.state.stance import Twist
 import numpy as np
 
@@ -40,27 +41,13 @@ FARTHEST = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class CarriedSettings:
-    """
-    How a payload is followed.
+class CarriedSettings(Settings):
+    """How a payload is followed."""
 
-    Attributes
-    ----------
-    rate
-        Fastest change of its mass, kg/s.
-    timeout
-        Age of the last message above which it fades out, s.
-    largest
-        Largest mass that is accepted, kg.
-
-    """
-
-    rate: float = 5.0
-    timeout: float = 1.0
-    largest: float = 20.0
-
-    def __post_init__(self) -> None:
-        check_positive('payload', self)
+    rate: float = setting(5.0, 'Fastest change of the mass of the payload', 'kg/s', 0.01, 1000.0)
+    timeout: float = setting(
+        1.0, 'Time without messages after which the payload fades out', 's', 0.01, 60.0)
+    largest: float = constant(20.0, 'Largest mass that is accepted', 'kg')
 
 
 class LoadMotion(NamedTuple):

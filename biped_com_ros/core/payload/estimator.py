@@ -38,11 +38,12 @@ import math
 from typing import NamedTuple
 
 from biped_com_ros.core.constants import LONGEST_STEP_NS, NEVER_NS
-from biped_com_ros.core.errors import check_positive, ConfigurationError
+from biped_com_ros.core.errors import check_setting
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.payload.residuals import (
     PayloadMeasurement, PayloadResiduals, ResidualSettings)
+from biped_com_ros.core.settings import constant, setting
 import numpy as np
 
 #: Standard deviations of the prior: mass, kg, and distance from the frame of the hand, m.
@@ -80,34 +81,23 @@ _LIFTED, _LIFTED_TIME = 2.0, 0.3
 
 @dataclass(frozen=True, kw_only=True)
 class PayloadSettings(ResidualSettings):
-    """
-    How a payload is found.
+    """How a payload is found."""
 
-    Attributes
-    ----------
-    least_mass, largest_mass
-        Of a payload, kg.
-    smoothing
-        Time constant of the residuals, s.
-    model_deviation
-        Error of the model's forces, as a share of their change between two postures.
-    evidence
-        What a payload has to explain, in squared standard deviations.
-
-    """
-
-    least_mass: float = 0.3
-    largest_mass: float = 10.0
-    smoothing: float = 0.08
-    model_deviation: float = 0.05
-    evidence: float = 25.0
+    least_mass: float = setting(
+        0.3, 'Least mass of a payload', 'kg', 0.01, 100.0, read_only=True)
+    largest_mass: float = setting(
+        10.0, 'Largest mass of a payload', 'kg', 0.1, 100.0, read_only=True)
+    smoothing: float = setting(
+        0.08, 'Time constant of the low-pass of the residuals', 's', 0.01, 5.0, read_only=True)
+    model_deviation: float = constant(
+        0.05, "Error of the model's forces, as a share of their change between two postures")
+    evidence: float = constant(
+        25.0, 'What a payload has to explain, in squared standard deviations')
 
     def __post_init__(self) -> None:
-        check_positive('payload', self)
-        if not self.least_mass < self.largest_mass:
-            raise ConfigurationError(
-                f'payload: least_mass is {self.least_mass} kg; it must be below largest_mass, '
-                f'{self.largest_mass} kg')
+        super().__post_init__()
+        check_setting(self, 'least_mass', self.least_mass < self.largest_mass,
+                      f"below 'largest_mass', {self.largest_mass} kg", 'kg')
 
 
 class Payload(NamedTuple):

@@ -29,11 +29,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from biped_com_ros.core.constants import GRAVITY
-from biped_com_ros.core.errors import check_positive, ConfigurationError
+from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array, BoolArray
 from biped_com_ros.core.geometry.wrench import sum_wrenches, wrench_adjoint
 from biped_com_ros.core.model.robot import RobotModel, RobotState
+from biped_com_ros.core.settings import constant, gravity_setting, setting, Settings
 from biped_com_ros.core.wrench.dynamics import by_joint, ExternalForces
 import numpy as np
 
@@ -42,33 +42,19 @@ _UNUSED = 50.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResidualSettings:
-    """
-    How far measurements may be from the model without a payload, as standard deviations.
+class ResidualSettings(Settings):
+    """How far measurements may be from the model without a payload, as standard deviations."""
 
-    Attributes
-    ----------
-    force_deviation
-        Of the sum of the foot forces, as a share of body weight.
-    moment_deviation
-        Of their moment, as a lever of body weight, m.
-    effort_deviation
-        Of a joint's torque, as a share of its effort limit: friction that changes its direction.
-    hand_deviation
-        Of the force of a hand's sensor, N; of its moment over 0.1 m.
-    gravity
-        m/s^2.
-
-    """
-
-    force_deviation: float = 0.001
-    moment_deviation: float = 0.001
-    effort_deviation: float = 0.02
-    hand_deviation: float = 0.5
-    gravity: float = GRAVITY
-
-    def __post_init__(self) -> None:
-        check_positive('residuals of a payload', self)
+    force_deviation: float = setting(
+        0.001, 'Standard deviation of the sum of the foot forces, as a share of body weight', '',
+        1e-5, 1.0, read_only=True)
+    moment_deviation: float = constant(0.001, 'Of their moment, as a lever of body weight', 'm')
+    effort_deviation: float = setting(
+        0.02, 'Standard deviation of the torque of a joint, as a share of its effort limit: '
+        'friction that changes its direction', '', 1e-4, 1.0, read_only=True)
+    hand_deviation: float = constant(
+        0.5, "Of the force of a hand's sensor; of its moment over 0.1 m", 'N')
+    gravity: float = gravity_setting()
 
 
 class PayloadMeasurement(NamedTuple):

@@ -16,17 +16,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 import math
 from typing import NamedTuple
 
-from biped_com_ros.core.errors import check_setting
 from biped_com_ros.core.geometry.polygon import Point
 from biped_com_ros.core.geometry.pose import Array, combined, Placement, Pose, Vector
 from biped_com_ros.core.geometry.wrench import sum_covariance
 from biped_com_ros.core.model.config import HandConfig, RobotConfig
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.payload.carried import CarriedPayload
+from biped_com_ros.core.settings import constant, setting, Settings, settings
 from biped_com_ros.core.stability.contacts import Contact, grip_contact, surface_contact
 from biped_com_ros.core.wrench.contact import ContactDetector, ContactThresholds
 import numpy as np
@@ -37,30 +37,15 @@ _SILENCE_NS = 200_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class HandSettings:
-    """
-    What hands can hold.
+class HandSettings(Settings):
+    """What hands can hold."""
 
-    Attributes
-    ----------
-    friction
-        Coefficient of friction of a hand that leans.
-    largest_force
-        Of a hand, as a share of body weight: the normal force of one that leans, the sum along
-        the three axes of one that grips.
-    thresholds
-        When a hand touches, by the size of its force.
-
-    """
-
-    friction: float = 0.5
-    largest_force: float = 0.3
-    thresholds: ContactThresholds = field(default_factory=ContactThresholds)
-
-    def __post_init__(self) -> None:
-        check_setting(self, 'friction', self.friction > 0.0, 'above 0 (friction of the hands)')
-        check_setting(self, 'largest_force', self.largest_force > 0.0,
-                      'above 0 (share of body weight per hand)')
+    friction: float = setting(
+        0.5, 'Coefficient of friction of hands that lean', '', 0.01, 10.0)
+    largest_force: float = constant(
+        0.3, 'Largest force of a hand, as a share of body weight: the normal force of one that '
+        'leans, the sum along the three axes of one that grips')
+    thresholds: ContactThresholds = settings(ContactThresholds, engage_dwell=0.0)
 
 
 class HandTouch(NamedTuple):

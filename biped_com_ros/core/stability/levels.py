@@ -34,6 +34,7 @@ import math
 from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import check_setting
 from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.settings import constant, setting, Settings
 
 #: A lean counts as usual after a step, ns, and for about so many seconds; one that is so many
 #: times as far does not come back by itself.
@@ -52,58 +53,45 @@ class Level(IntEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StabilityThresholds:
-    """
-    When which level begins; it ends at the threshold and the hysteresis.
+class StabilityThresholds(Settings):
+    """When which level begins; it ends at the threshold and the hysteresis."""
 
-    Attributes
-    ----------
-    margin
-        Of ZMP or DCM, m, below which the robot is marginal.
-    dcm_margin
-        Of the DCM, m, below which it is unstable.
-    tilt, fallen_tilt
-        Of the base from upright, rad, above which it is unstable, and has fallen.
-    lean
-        See :func:`lean_of`; above it is unstable.
-    lean_time
-        How far ahead the lean is, s.
-    walking_timeout
-        See :class:`.StepWatch`, s.
-    margin_hysteresis, tilt_hysteresis
-        Distance from the threshold at which a level ends, m and rad.
-    dwell
-        Time for which a threshold has to be exceeded, s.
-    recovery
-        Time for which all values have to be back, s.
-
-    """
-
-    margin: float = 0.01
-    dcm_margin: float = 0.0
-    tilt: float = 0.35
-    fallen_tilt: float = 1.0
-    lean: float = 0.5
-    lean_time: float = 0.3
-    walking_timeout: float = 1.0
-    margin_hysteresis: float = 0.005
-    tilt_hysteresis: float = 0.05
-    dwell: float = 0.01
-    recovery: float = 0.3
+    margin: float = setting(
+        0.01, 'Margin of ZMP or DCM below which the robot is marginal', 'm', 0.0, 1.0,
+        name='margin_warning')
+    dcm_margin: float = constant(
+        0.0, 'Margin of the DCM below which the robot is unstable', 'm', -1.0)
+    tilt: float = setting(
+        0.35, 'Tilt of the base above which the robot is unstable', 'rad', 0.01, 3.0,
+        name='tilt_unstable')
+    fallen_tilt: float = setting(
+        1.0, 'Tilt of the base above which the robot has fallen', 'rad', 0.02, 3.1,
+        name='tilt_fallen')
+    lean: float = setting(
+        0.5, 'Lean above which the robot is unstable: the horizontal length of the unit vector '
+        'along the z axis of the base, extrapolated by 0.3 s; at rest the sine of the tilt',
+        '', 0.01, 3.0, name='lean_unstable')
+    lean_time: float = constant(0.3, 'How far ahead the lean is', 's', 0.0)
+    walking_timeout: float = constant(1.0, 'See :class:`.StepWatch`', 's')
+    margin_hysteresis: float = constant(
+        0.005, 'Distance from the threshold of a margin at which a level ends', 'm', 0.0)
+    tilt_hysteresis: float = constant(
+        0.05, 'Distance from the threshold of a tilt at which a level ends', 'rad', 0.0)
+    dwell: float = constant(
+        0.01, 'How long a threshold has to be exceeded for a level to begin', 's', 0.0)
+    recovery: float = constant(
+        0.3, 'How long all values have to be back within the thresholds for a level to end', 's',
+        0.0)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_setting(self, 'dcm_margin', self.dcm_margin <= self.margin,
                       f"at most 'margin', {self.margin} m: lower it, or raise 'margin'", 'm')
-        check_setting(self, 'fallen_tilt', self.fallen_tilt < math.pi, 'below pi', 'rad')
-        check_setting(self, 'tilt', self.tilt > 0.0, 'above 0', 'rad')
         check_setting(self, 'tilt', self.tilt < self.fallen_tilt,
                       f"below 'fallen_tilt', {self.fallen_tilt} rad: lower it, or raise "
                       "'fallen_tilt'", 'rad')
         check_setting(self, 'lean', self.tilt <= self.lean,
                       f"at least 'tilt', {self.tilt} rad: raise it, or lower 'tilt'")
-        for name, unit in (('margin_hysteresis', 'm'), ('tilt_hysteresis', 'rad'),
-                           ('dwell', 's'), ('recovery', 's')):
-            check_setting(self, name, getattr(self, name) >= 0.0, 'zero or more', unit)
 
 
 @dataclass(frozen=True)

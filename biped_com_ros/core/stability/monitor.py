@@ -23,11 +23,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 from biped_com_ros.core.com.kinematics import com_velocity_along_base, natural_frequency
-from biped_com_ros.core.constants import GRAVITY, LONGEST_STEP_NS, NEVER_NS
+from biped_com_ros.core.com.momentum import METHODS
+from biped_com_ros.core.constants import LONGEST_STEP_NS, NEVER_NS
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.plane import Plane
 from biped_com_ros.core.geometry.polygon import Point
@@ -36,6 +37,7 @@ from biped_com_ros.core.geometry.wrench import (
     centre_of_pressure, pressure_covariance, sum_covariance, Wrench)
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.payload.carried import CarriedPayload, LoadMotion
+from biped_com_ros.core.settings import constant, gravity_setting, setting, Settings, settings
 from biped_com_ros.core.stability.contact_region import com_region, zmp_region
 from biped_com_ros.core.stability.contacts import Contact
 from biped_com_ros.core.stability.hands import Hands, hands_covariance, HandSettings, HandTouch
@@ -52,44 +54,31 @@ import numpy as np
 
 
 @dataclass(frozen=True, kw_only=True)
-class MonitorSettings:
-    """
-    How stability is evaluated.
+class MonitorSettings(Settings):
+    """How stability is evaluated."""
 
-    Attributes
-    ----------
-    stability
-        Thresholds of the levels.
-    min_share
-        Least normal force, as a share of body weight, for a ZMP or CoP.
-    method, cutoff
-        How the model-based wrench is computed, and its bandwidth, Hz; see :class:`ModelWrench`.
-    gravity
-        Gravitational acceleration, m/s^2.
-    wrench_delay
-        Delay of the wrenches, s; compensated where they are compared with the model.
-    foot_friction
-        Coefficient of friction of the soles, where the support depends on it.
-    step_height
-        Soles whose heights over their mean plane differ by more, m, stand on steps.
-    edge_height
-        How high corners of a sole that rolls may be over its lowest one and still touch, m; zero:
-        whole soles touch. See :class:`RollingSoles`.
-    hands
-        What the hands can hold.
-
-    """
-
-    stability: StabilityThresholds = field(default_factory=StabilityThresholds)
-    min_share: float = 0.03
-    method: str = 'full'
-    cutoff: float = 15.0
-    gravity: float = GRAVITY
-    wrench_delay: float = 0.0
-    foot_friction: float = 0.7
-    step_height: float = 0.02
-    edge_height: float = 0.003
-    hands: HandSettings = field(default_factory=HandSettings)
+    stability: StabilityThresholds = settings(StabilityThresholds)
+    min_share: float = constant(
+        0.03, 'Least normal force, as a share of body weight, for a ZMP or CoP')
+    method: str = setting(
+        'full', "How the model's ZMP is computed: with the whole angular momentum, with links as "
+        'point masses, with one point mass, or statically', options=METHODS, name='model_method')
+    cutoff: float = constant(
+        15.0, "Bandwidth of the model's ZMP; it is delayed by 0.225 / cutoff", 'Hz')
+    gravity: float = gravity_setting()
+    wrench_delay: float = constant(
+        0.0, 'Delay of the wrenches; compensated where they are compared with the model', 's', 0.0)
+    foot_friction: float = setting(
+        0.7, 'Coefficient of friction of the soles, for the region of support on steps and with '
+        'hands', '', 0.01, 10.0)
+    step_height: float = constant(
+        0.02, 'Distance of parallel soles from their mean plane above which they stand on steps',
+        'm', 0.0)
+    edge_height: float = constant(
+        0.003, 'Height of a corner above the lowest corner of a rolling sole below which it still '
+        'touches the ground, since sole and ground give way; 0: whole soles always touch; see '
+        ':class:`RollingSoles`', 'm', 0.0)
+    hands: HandSettings = settings(HandSettings, 'hand_{}')
 
     @property
     def model_wrench_args(self) -> tuple[float, str, float, float]:

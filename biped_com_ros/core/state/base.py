@@ -34,12 +34,13 @@ time of the joint positions.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Array, Pose, rotation_from_quaternion, turned
 from biped_com_ros.core.model.robot import RobotModel, RobotState
+from biped_com_ros.core.settings import constant, setting, Settings, settings
 from biped_com_ros.core.state.base_filter import BaseFilter, FilteredBase, FilterSettings
 from biped_com_ros.core.state.leg_odometry import LegOdometry, twist_from_stance
 from biped_com_ros.core.state.stance import LowestSoles, Stance, Twist
@@ -55,30 +56,23 @@ Lookup = Callable[[int], Pose]
 
 
 @dataclass(frozen=True, kw_only=True)
-class BaseSettings:
-    """
-    How the base is located.
+class BaseSettings(Settings):
+    """How the base is located."""
 
-    Attributes
-    ----------
-    source
-        One of :data:`BASE_SOURCES`.
-    timeout
-        Largest difference between the stamps of the joint positions and of the base, s.
-    contact_tolerance
-        See :class:`LowestSoles`, m.
-    fixed_base
-        Pose of base_link for ``fixed``: x, y, z (m), roll, pitch, yaw (rad).
-    base_filter
-        Of the source ``filter``.
-
-    """
-
-    source: str = 'imu'
-    timeout: float = 0.1
-    contact_tolerance: float = 0.01
-    fixed_base: Sequence[float] = (0.0,) * 6
-    base_filter: FilterSettings = field(default_factory=FilterSettings)
+    source: str = setting(
+        'imu', 'Source of the pose of base_link: imu (orientation from the IMU, position from the '
+        'soles in contact), filter (gyroscope, accelerometer and foot wrenches), odometry (topic '
+        'odom), tf, or fixed (parameter fixed_base)', options=BASE_SOURCES, read_only=True)
+    timeout: float = setting(
+        0.1, 'Largest difference between the stamps of joint_states and of IMU, odometry or TF',
+        's', 0.0001, 60.0)
+    contact_tolerance: float = constant(
+        0.01, 'Where contacts are not measured: height above the lowest sole below which a sole '
+        'is assumed to be in contact', 'm', 0.0)
+    fixed_base: Sequence[float] = setting(
+        [0.0] * 6, 'Pose of base_link with base_source fixed: x, y, z (m), roll, pitch, yaw (rad)',
+        read_only=True, name='fixed_base')
+    base_filter: FilterSettings = settings(FilterSettings, 'filter_{}')
 
 
 class LocatedState:

@@ -39,12 +39,13 @@ from dataclasses import dataclass, replace
 import math
 from typing import NamedTuple
 
-from biped_com_ros.core.constants import GRAVITY, LONGEST_STEP_NS
+from biped_com_ros.core.constants import LONGEST_STEP_NS
 from biped_com_ros.core.geometry.pose import (
     Array, footprint_position, Pose, rotation_from_quaternion, yaw_of)
 from biped_com_ros.core.geometry.wrench import skew
 from biped_com_ros.core.model.frames import ROOT
 from biped_com_ros.core.model.robot import RobotModel, RobotState
+from biped_com_ros.core.settings import constant, gravity_setting, setting, Settings
 from biped_com_ros.core.state.external_odometry import ExternalOdometry, ExternalSettings
 from biped_com_ros.core.state.foot_pressure import FootPressure
 from biped_com_ros.core.state.imu_readings import ImuInterval, ImuReadings
@@ -85,37 +86,27 @@ _CERTAIN = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
-class FilterSettings:
-    """
-    What the filter assumes.
+class FilterSettings(Settings):
+    """What the filter assumes."""
 
-    Attributes
-    ----------
-    gyro_noise, accelerometer_noise
-        Spectral density of the IMU's noise, rad/s/sqrt(Hz) and m/s^2/sqrt(Hz).
-    slip
-        Random walk of a foot that carries the robot, m/sqrt(s).
-    rolling
-        Random walk of a foot in addition, per speed of its rotation, m/sqrt(s) per rad/s.
-    floor_deviation
-        Standard deviation of the height of the floor from the plane z = 0, m; 0 where it is not
-        level, as on stairs and slopes.
-    odometry_deviation, odometry_heading, odometry_delay
-        Of odometry from elsewhere; see :class:`ExternalSettings`.
-    gravity
-        m/s^2.
-
-    """
-
-    gyro_noise: float = 3e-4
-    accelerometer_noise: float = 4e-3
-    slip: float = 5e-3
-    rolling: float = 1e-2
-    floor_deviation: float = 0.005
-    odometry_deviation: float = 0.02
-    odometry_heading: float = 0.01
-    odometry_delay: float = 0.1
-    gravity: float = GRAVITY
+    gyro_noise: float = constant(
+        3e-4, "Spectral density of the gyroscope's noise", 'rad/s/sqrt(Hz)')
+    accelerometer_noise: float = constant(
+        4e-3, "Spectral density of the accelerometer's noise", 'm/s2/sqrt(Hz)')
+    slip: float = constant(5e-3, 'Random walk of a foot that carries the robot', 'm/sqrt(s)')
+    rolling: float = constant(
+        1e-2, 'Random walk of a foot in addition, per speed of its rotation',
+        'm/sqrt(s) per rad/s')
+    floor_deviation: float = setting(
+        0.005, 'With base_source filter: standard deviation of the height of the floor; 0: it is '
+        'not level, as on stairs and slopes', 'm', 0.0, 1.0)
+    odometry_deviation: float = setting(
+        0.02, 'Standard deviation of the positions on filter_odometry_topic', 'm', 1e-4, 10.0)
+    odometry_heading: float = constant(0.01, 'Standard deviation of its headings', 'rad')
+    odometry_delay: float = setting(
+        0.1, 'Time after its stamp at which a message on filter_odometry_topic is used: the '
+        'longest that messages take to arrive', 's', 0.0, 2.0)
+    gravity: float = gravity_setting()
 
 
 class FilteredBase(NamedTuple):

@@ -18,97 +18,70 @@ from __future__ import annotations
 from dataclasses import dataclass
 import math
 
-from biped_com_ros.core.errors import check_positive, ConfigurationError
+from biped_com_ros.core.errors import check_setting
+from biped_com_ros.core.settings import constant, setting, Settings, settings
 from biped_com_ros.core.torso.reference import MotionLimits
 from biped_com_ros.core.torso.tension import TensionLimits
 
 
 @dataclass(frozen=True, kw_only=True)
-class TendonDrive:
-    """
-    Drive and tendon in series: ``F = pretension + stiffness (l - command) + damping dl/dt``.
+class TendonDrive(Settings):
+    """Drive and tendon in series: ``F = pretension + stiffness (l - command) + damping dl/dt``."""
 
-    Attributes
-    ----------
-    stiffness
-        N/m; infinite for a rigid drive and tendon.
-    pretension
-        Tension of a tendon whose length is the commanded one, N; 0 if unloaded lengths are
-        commanded.
-    lead
-        Time by which the bend lags behind commands, s: damping over stiffness of the drive, plus
-        the delays by the damping of the backbone and the sampling of commands.
-
-    """
-
-    stiffness: float = 7000.0
-    pretension: float = 0.0
-    lead: float = 0.0
-
-    def __post_init__(self) -> None:
-        if not (self.stiffness > 0.0 and 0.0 <= self.pretension < math.inf
-                and 0.0 <= self.lead < 1.0):
-            raise ConfigurationError(
-                f'a tendon drive needs a positive stiffness, not {self.stiffness} N/m, a '
-                f'pretension of 0 or more, not {self.pretension} N, and a lead between 0 and 1 s, '
-                f'not {self.lead}')
+    stiffness: float = setting(
+        7000.0, 'Stiffness of drive and tendon in series', 'N/m', 1.0, 1e9)
+    pretension: float = setting(
+        11.9, 'Tension of a tendon whose length is the commanded one; 0 where commands are '
+        'unloaded lengths', 'N', 0.0, 1e4)
+    lead: float = setting(
+        0.025, 'Delay between a command and the bend, due to drives and backbone: damping over '
+        'stiffness of the drive, damping of the backbone, and the sampling of commands', 's',
+        0.0, 0.5)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ControllerOptions:
-    """
-    Settings of :class:`.TendonController`.
+class ControllerOptions(Settings):
+    """Settings of :class:`.TendonController`."""
 
-    Attributes
-    ----------
-    motion, drive, tensions
-        Limits of the motion, tendon drives, limits of the tensions.
-    co_contraction
-        Tension of every tendon of a straight torso without load, N.
-    proportional, integral
-        Gains of the feedback, of bend on bend and 1/s.
-    anticipation
-        Prediction time of the proportional feedback by the rate of the bend, s: adds damping and
-        compensates delays.
-    max_correction
-        Largest correction by feedback, rad.
-    observer_time
-        Time constant of the disturbance observer, s; 0 turns it off.
-    disagreement
-        Error of the bend by IMUs, rad: above this and the errors of the bend by tendon lengths
-        (root of the sum of squares) the IMU is ignored.
-    yaw_offset_time
-        Time constant of the estimate of the relative yaw of the IMUs, s; 0: no offset.
-    slack_tension, slack_time, broken_time
-        A tendon below this tension, N, for such a time, s, is slack, and broken.
+    motion: MotionLimits = settings(MotionLimits)
+    drive: TendonDrive = settings(TendonDrive, 'tendon_{}')
+    tensions: TensionLimits = settings(TensionLimits)
+    co_contraction: float = setting(
+        12.0, 'Tension of every tendon of a straight torso without load', 'N', 0.0, 1e4)
+    proportional: float = setting(
+        0.4, 'Proportional gain of the feedback, bend per bend', '', 0.0, 10.0,
+        name='proportional_gain')
+    integral: float = setting(
+        4.0, 'Integral gain of the feedback of the bend', '1/s', 0.0, 100.0, name='integral_gain')
+    anticipation: float = constant(
+        0.06, 'Prediction time of the proportional feedback by the rate of the bend: adds damping '
+        'and compensates delays', 's', 0.0)
+    max_correction: float = constant(
+        math.radians(8.0), 'Largest correction by feedback', 'rad', 0.0)
+    observer_time: float = constant(
+        0.3, 'Time constant of the disturbance observer; 0 turns it off', 's', 0.0)
+    disagreement: float = constant(
+        math.radians(10.0), 'Error of the bend by IMUs: above this and the errors of the bend by '
+        'tendon lengths (root of the sum of squares) the IMU is ignored', 'rad')
+    yaw_offset_time: float = constant(
+        5.0, 'Time constant of the estimate of the relative yaw of the two IMUs; 0: both have the '
+        'same yaw', 's', 0.0)
+    slack_time: float = constant(
+        0.05, 'Time after which a tendon below slack_tension is slack', 's', 0.0)
+    broken_time: float = constant(
+        1.0, 'Time after which a loose tendon is reported as broken', 's')
 
-    """
-
-    motion: MotionLimits = MotionLimits()
-    drive: TendonDrive = TendonDrive()
-    tensions: TensionLimits = TensionLimits(lowest=3.0, highest=60.0)
-    co_contraction: float = 12.0
-    proportional: float = 0.4
-    integral: float = 4.0
-    anticipation: float = 0.06
-    max_correction: float = math.radians(8.0)
-    observer_time: float = 0.3
-    disagreement: float = math.radians(10.0)
-    yaw_offset_time: float = 5.0
-    slack_tension: float = 0.3
-    slack_time: float = 0.05
-    broken_time: float = 1.0
+    @property
+    def slack_tension(self) -> float:
+        """Return the tension below which a tendon is loose, N."""
+        return 0.1 * self.tensions.lowest
 
     def __post_init__(self) -> None:
-        if not self.tensions.lowest <= self.co_contraction <= self.tensions.highest:
-            raise ConfigurationError(
-                f'co-contraction {self.co_contraction} N is not within the tension limits '
-                f'{self.tensions.lowest} and {self.tensions.highest} N')
-        check_positive(
-            "the torso's controller", self, 'proportional', 'integral', 'anticipation',
-            'max_correction', 'observer_time', 'yaw_offset_time', 'slack_tension', 'slack_time',
-            or_zero=True)
-        if not self.disagreement > 0.0 or not self.broken_time > self.slack_time:
-            raise ConfigurationError(
-                f'disagreement {self.disagreement} rad must be positive and broken_time '
-                f'{self.broken_time} s longer than slack_time {self.slack_time} s')
+        super().__post_init__()
+        lowest, highest = self.tensions.lowest, self.tensions.highest
+        check_setting(self, 'co_contraction', lowest <= self.co_contraction <= highest,
+                      f'within the limits of the tensions, {lowest} to {highest} N', 'N')
+        check_setting(self, 'broken_time', self.broken_time > self.slack_time,
+                      f"above 'slack_time', {self.slack_time} s", 's')
+
+

@@ -23,8 +23,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 import math
 
-from biped_com_ros.core.errors import check_positive
 from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.settings import constant, setting, Settings
 import numpy as np
 
 BRAKING_SHARE = 0.8
@@ -38,26 +38,16 @@ SETTLED = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
-class MotionLimits:
-    """
-    Limits of the torso's motion.
+class MotionLimits(Settings):
+    """Limits of the torso's motion: of bend and direction together."""
 
-    Attributes
-    ----------
-    speed, acceleration
-        rad/s and rad/s^2, of bend and direction together.
-    smoothing
-        Time constant of the two low-passes that smooth the motion, s; 0 for none.
-
-    """
-
-    speed: float = 1.5
-    acceleration: float = 20.0
-    smoothing: float = 0.03
-
-    def __post_init__(self) -> None:
-        check_positive("the torso's motion", self, 'speed', 'acceleration')
-        check_positive("the torso's motion", self, 'smoothing', or_zero=True)
+    speed: float = setting(
+        1.5, 'Largest speed of the bend', 'rad/s', 0.001, 10.0, name='max_speed')
+    acceleration: float = setting(
+        20.0, 'Largest angular acceleration of the reference; Russo et al. measured 36', 'rad/s2',
+        0.01, 36.0, name='max_acceleration')
+    smoothing: float = constant(
+        0.03, 'Time constant of the two low-passes of the reference; 0: none', 's', 0.0)
 
 
 class BendReference:

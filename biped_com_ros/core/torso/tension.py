@@ -24,8 +24,9 @@ from dataclasses import dataclass
 import math
 from typing import NamedTuple
 
-from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.errors import check_setting
 from biped_com_ros.core.geometry.pose import Array, BoolArray
+from biped_com_ros.core.settings import setting, Settings
 from biped_com_ros.core.torso.constant_curvature import Backbone, make_shape
 from biped_com_ros.core.torso.statics import Load, no_load, TorsoStatics
 import numpy as np
@@ -38,17 +39,18 @@ PULL_TOLERANCE = 1e-5
 
 
 @dataclass(frozen=True, kw_only=True)
-class TensionLimits:
-    """Smallest and largest tension of every tendon, N."""
+class TensionLimits(Settings):
+    """Limits of the tension of every tendon."""
 
-    lowest: float
-    highest: float
+    lowest: float = setting(
+        3.0, 'Smallest tension of a tendon', 'N', 0.0, 1e4, name='min_tension')
+    highest: float = setting(
+        60.0, 'Largest tension of a tendon', 'N', 0.1, 1e5, name='max_tension')
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.lowest < self.highest < math.inf:
-            raise ConfigurationError(
-                f'tension limits {self.lowest} and {self.highest} N must be 0 <= lowest < '
-                'highest: a tendon does not push')
+        super().__post_init__()
+        check_setting(self, 'lowest', self.lowest < self.highest,
+                      f"below 'highest', {self.highest} N", 'N')
 
 
 class Tensions(NamedTuple):

@@ -26,15 +26,16 @@ orientation of the IMU; the inertial force of what a sensor carries is ignored
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from biped_com_ros.core.constants import GRAVITY, LONGEST_STEP_NS, NEVER_NS
+from biped_com_ros.core.constants import LONGEST_STEP_NS, NEVER_NS
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array, heading_of, mean_sole, Vector
 from biped_com_ros.core.geometry.wrench import set_weight_matrix, sum_wrenches, wrench_adjoint
 from biped_com_ros.core.model.config import RobotConfig
 from biped_com_ros.core.model.frames import FrameSet
 from biped_com_ros.core.model.robot import RobotModel, RobotState
+from biped_com_ros.core.settings import constant, gravity_setting, setting, Settings, settings
 from biped_com_ros.core.signals.filters import LowPass
 from biped_com_ros.core.signals.synchronizer import ApproximateSynchronizer
 from biped_com_ros.core.wrench.contact import ContactDetector, ContactThresholds
@@ -49,25 +50,15 @@ _ALONG_NORMAL = 0.99  # cosine of 8 deg, which 1 % of the force is lost by
 
 
 @dataclass(frozen=True, kw_only=True)
-class AggregationSettings:
-    """
-    How readings are processed.
+class AggregationSettings(Settings):
+    """How readings are processed."""
 
-    Attributes
-    ----------
-    low_pass_cutoff, low_pass_order
-        Butterworth low-pass of every reading, Hz (0: off) and 1 or 2.
-    thresholds
-        When a foot is in contact.
-    gravity
-        m/s^2.
-
-    """
-
-    low_pass_cutoff: float = 0.0
-    low_pass_order: int = 2
-    thresholds: ContactThresholds = field(default_factory=ContactThresholds)
-    gravity: float = GRAVITY
+    low_pass_cutoff: float = setting(
+        50.0, 'Cut-off frequency of the Butterworth low-pass of all readings; 0: off', 'Hz', 0.0,
+        10000.0)
+    low_pass_order: int = constant(2, 'Order of the low-pass, 1 or 2')
+    thresholds: ContactThresholds = settings(ContactThresholds)
+    gravity: float = gravity_setting()
 
 
 class SensorChannel:

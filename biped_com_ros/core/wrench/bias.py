@@ -31,8 +31,8 @@ from dataclasses import dataclass
 import math
 
 from biped_com_ros.core.constants import nanoseconds
-from biped_com_ros.core.errors import check_positive
 from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.settings import constant, setting, Settings
 import numpy as np
 
 _CORRELATED = 0.05
@@ -49,37 +49,24 @@ changed in a step, as by an impact."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class BiasSettings:
-    """
-    Uncertainty of a sensor's bias; of forces, then of torques.
+class BiasSettings(Settings):
+    """Uncertainty of a sensor's bias; of forces, then of torques."""
 
-    Attributes
-    ----------
-    force, torque
-        Standard deviation of the bias of a sensor that was not tared, N and N m.
-    force_drift, torque_drift
-        Standard deviation of its drift, N/h and N m/h.
-    force_temperature, torque_temperature
-        Standard deviation of its temperature coefficient, N/K and N m/K.
-    gain
-        Standard deviation of the gains, and of the weight below the sensor: a share of that
-        weight cannot be distinguished from a bias.
-    least_time
-        Shortest time in the air that is used, s.
-
-    """
-
-    force: float = 5.0
-    torque: float = 0.2
-    force_drift: float = 30.0
-    torque_drift: float = 1.0
-    force_temperature: float = 0.5
-    torque_temperature: float = 0.02
-    gain: float = 0.1
-    least_time: float = 0.15
-
-    def __post_init__(self) -> None:
-        check_positive('the bias of a sensor', self)
+    force: float = setting(
+        5.0, 'Standard deviation of the force bias of a sensor that was not tared', 'N', 0.001,
+        1e4)
+    torque: float = constant(
+        0.2, 'Standard deviation of the torque bias of a sensor that was not tared', 'N m')
+    force_drift: float = constant(30.0, 'Standard deviation of its drift', 'N/h')
+    torque_drift: float = constant(1.0, 'Standard deviation of its drift', 'N m/h')
+    force_temperature: float = constant(
+        0.5, 'Standard deviation of its temperature coefficient', 'N/K')
+    torque_temperature: float = constant(
+        0.02, 'Standard deviation of its temperature coefficient', 'N m/K')
+    gain: float = constant(
+        0.1, 'Standard deviation of the gains, and of the weight below the sensor: a share of '
+        'that weight cannot be distinguished from a bias')
+    least_time: float = constant(0.15, 'Shortest time in the air that is used', 's')
 
 
 class BiasFilter:

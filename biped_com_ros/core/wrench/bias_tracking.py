@@ -25,7 +25,6 @@ the robot hangs is not followed.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 
 from biped_com_ros.core.constants import nanoseconds, SECOND_NS
 from biped_com_ros.core.geometry.pose import Array
@@ -38,25 +37,12 @@ _MARGIN_NS = {False: nanoseconds(0.06), True: SECOND_NS}
 robot hangs."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class SwingSettings:
-    """
-    When a foot is in the air.
-
-    Attributes
-    ----------
-    lift
-        Height of its sole above the highest sole that carries weight, m.
-    carried
-        Least share of the weight that the other feet measure, which may have wrong gains.
-    hanging
-        Largest sum of the absolute forces of all feet of a robot that hangs, share of the weight.
-
-    """
-
-    lift: float = 0.01
-    carried: float = 0.85
-    hanging: float = 0.04
+_LIFT = 0.01
+"""Height of the sole of a foot in the air above the highest sole that carries weight, m."""
+_CARRIED = 0.85
+"""Least share of the weight that the other feet measure, which may have wrong gains."""
+_HANGING = 0.04
+"""Largest sum of the absolute forces of all feet of a robot that hangs, share of the weight."""
 
 
 class _Foot:
@@ -89,9 +75,8 @@ class BiasTracking:
 
     """
 
-    def __init__(self, aggregation: WrenchAggregation, bias: BiasSettings,
-                 swing: SwingSettings | None = None) -> None:
-        self._aggregation, self._swing = aggregation, swing or SwingSettings()
+    def __init__(self, aggregation: WrenchAggregation, bias: BiasSettings) -> None:
+        self._aggregation = aggregation
         self._feet = [_Foot(body) for body in aggregation.feet if body.sensors]
         # Without the forces of all feet it is unknown which ones carry the robot.
         self._is_possible = len(self._feet) == len(aggregation.model.config.feet)
@@ -101,9 +86,8 @@ class BiasTracking:
         for sensor in self.filters:
             self.restart(sensor)
 
-    def use(self, bias: BiasSettings, swing: SwingSettings) -> None:
+    def use(self, bias: BiasSettings) -> None:
         """Use other settings from now on; the present biases stay."""
-        self._swing = swing
         for found in self.filters.values():
             found.use(bias)
 
@@ -146,19 +130,19 @@ class BiasTracking:
 
     def _hangs(self) -> bool:
         forces = sum(map(abs, self._aggregation.foot_forces))
-        return forces < self._swing.hanging * self._aggregation.body_weight
+        return forces < _HANGING * self._aggregation.body_weight
 
     def _in_air(self, hangs: bool) -> list[bool]:
         """Return which feet are in the air."""
-        swing, weight = self._swing, self._aggregation.body_weight
+        weight = self._aggregation.body_weight
         forces, heights = self._aggregation.foot_forces, self._aggregation.sole_heights
         if hangs:
             return [not foot.body.in_contact for foot in self._feet]
         carrying = [i for i, foot in enumerate(self._feet) if foot.body.in_contact]
-        if not carrying or sum(forces[i] for i in carrying) < swing.carried * weight:
+        if not carrying or sum(forces[i] for i in carrying) < _CARRIED * weight:
             return [False] * len(self._feet)
         highest = max(heights[i] for i in carrying)
-        return [i not in carrying and heights[i] - highest > swing.lift
+        return [i not in carrying and heights[i] - highest > _LIFT
                 for i in range(len(self._feet))]
 
     def _add(self, foot: _Foot, stamp_ns: int, hangs: bool) -> bool:

@@ -20,35 +20,27 @@ from dataclasses import dataclass
 
 from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import check_setting
+from biped_com_ros.core.settings import constant, setting, Settings
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContactThresholds:
-    """
-    When a contact begins and ends.
+class ContactThresholds(Settings):
+    """When a contact begins and ends."""
 
-    Attributes
-    ----------
-    engage, release
-        Normal force as a share of body weight above which a contact begins, below which it ends.
-    engage_dwell, release_dwell
-        How long the force must stay above or below, s.
-
-    """
-
-    engage: float = 0.06
-    release: float = 0.03
-    engage_dwell: float = 0.002
-    release_dwell: float = 0.002
+    engage: float = setting(
+        0.06, 'Normal force of a foot, as a share of body weight, above which contact begins', '',
+        0.001, 0.9, name='contact_engage')
+    release: float = setting(
+        0.03, 'Normal force of a foot, as a share of body weight, below which contact ends', '',
+        0.001, 0.9, name='contact_release')
+    engage_dwell: float = constant(0.002, 'How long the force must stay above', 's', 0.0)
+    release_dwell: float = constant(0.002, 'How long the force must stay below', 's', 0.0)
 
     def __post_init__(self) -> None:
-        check_setting(self, 'engage', self.engage < 1.0, 'below 1 (share of body weight)')
-        check_setting(self, 'release', self.release > 0.0, 'above 0 (share of body weight)')
+        super().__post_init__()
         check_setting(self, 'release', self.release < self.engage,
                       f"below 'engage', {self.engage} (shares of body weight): lower it, or raise "
                       "'engage'")
-        for name in ('engage_dwell', 'release_dwell'):
-            check_setting(self, name, getattr(self, name) >= 0.0, 'zero or more', 's')
 
 
 class ContactDetector:

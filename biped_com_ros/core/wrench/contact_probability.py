@@ -26,9 +26,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 import math
 
-from biped_com_ros.core.errors import check_positive
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.settings import constant, Settings
 import numpy as np
 
 #: Largest log odds by which one instant changes those of a contact, by force and by heights.
@@ -38,34 +38,19 @@ _CERTAIN = 8.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContactProbabilitySettings:
-    """
-    What distinguishes a foot in contact from one in the air.
+class ContactProbabilitySettings(Settings):
+    """What distinguishes a foot in contact from one in the air."""
 
-    Attributes
-    ----------
-    force_deviation
-        Deviation of the force of a foot in the air besides its covariance, as a share of weight.
-    height_deviation
-        Of the lowest corner of a foot in contact from those of others in contact, m.
-    correlation_time
-        Time after which a measurement counts as a new one, s.
-    change_rate
-        How often a contact begins or ends a priori, 1/s.
-    engage, release
-        Probability above which a contact begins, below which it ends.
-
-    """
-
-    force_deviation: float = 0.02
-    height_deviation: float = 0.02
-    correlation_time: float = 0.004
-    change_rate: float = 3.0
-    engage: float = 0.6
-    release: float = 0.4
-
-    def __post_init__(self) -> None:
-        check_positive('contact probabilities', self)
+    force_deviation: float = constant(
+        0.02, 'Deviation of the force of a foot in the air besides its covariance, as a share of '
+        'weight')
+    height_deviation: float = constant(
+        0.02, 'Of the lowest corner of a foot in contact from those of others in contact', 'm')
+    correlation_time: float = constant(
+        0.004, 'Time after which a measurement counts as a new one', 's')
+    change_rate: float = constant(3.0, 'How often a contact begins or ends a priori', '1/s')
+    engage: float = constant(0.6, 'Probability above which a contact begins')
+    release: float = constant(0.4, 'Probability below which a contact ends')
 
 
 class ProbabilityHysteresis:

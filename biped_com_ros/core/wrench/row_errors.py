@@ -25,9 +25,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Array, IndexArray
 from biped_com_ros.core.model.robot import position_limits, RobotModel, RobotState
+from biped_com_ros.core.settings import constant, gravity_setting, Settings
 from biped_com_ros.core.wrench.dynamics import by_joint, ExternalForces
 import numpy as np
 
@@ -37,31 +37,21 @@ _STOP_MARGIN, _OF_STOPS = 0.01, 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowErrorSettings:
-    """
-    How wrong model and measurements may be, as standard deviations.
+class RowErrorSettings(Settings):
+    """How wrong model and measurements may be, as standard deviations."""
 
-    Attributes
-    ----------
-    link_mass, link_com
-        Of the mass of each link, as a share of it, and of its centre of mass along each axis, m.
-    effort_deviation
-        Of friction and offset of a joint's torque, as a share of its effort limit, before they are
-        learnt.
-    contact_force, contact_lever
-        Of the sum of the measured contacts, as a share of body weight, and of its moment as a
-        lever of body weight, m: gains, offsets and places of sensors, tilt of the IMU.
-    gravity
-        m/s^2.
-
-    """
-
-    link_mass: float = 0.08
-    link_com: float = 0.005
-    effort_deviation: float = 0.03
-    contact_force: float = 0.02
-    contact_lever: float = 0.005
-    gravity: float = GRAVITY
+    link_mass: float = constant(0.08, 'Of the mass of each link, as a share of it')
+    link_com: float = constant(
+        0.005, 'Of the centre of mass of each link along each axis', 'm')
+    effort_deviation: float = constant(
+        0.03, "Of friction and offset of a joint's torque, as a share of its effort limit, before "
+        'they are learnt')
+    contact_force: float = constant(
+        0.02, 'Of the sum of the measured contacts, as a share of body weight: gains, offsets and '
+        'places of sensors, tilt of the IMU')
+    contact_lever: float = constant(
+        0.005, 'Of the moment of the measured contacts, as a lever of body weight', 'm')
+    gravity: float = gravity_setting()
 
 
 class RowErrors:

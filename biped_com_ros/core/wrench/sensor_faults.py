@@ -30,44 +30,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from biped_com_ros.core.constants import LONGEST_STEP_NS, nanoseconds
-from biped_com_ros.core.errors import check_setting
 from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.settings import constant, setting, Settings
 
 
 @dataclass(frozen=True, kw_only=True)
-class WeightBalanceSettings:
-    """
-    When measured forces contradict the weight.
+class WeightBalanceSettings(Settings):
+    """When measured forces contradict the weight."""
 
-    Attributes
-    ----------
-    unloaded
-        Force of a contact, as a share of body weight, below which it counts as lifted or dead.
-    missing, missing_time
-        Share of the weight that may be missing while a contact is unloaded, and for how long, s,
-        as while the robot moves down.
-    air
-        Sum of the forces, as a share of body weight, below which the robot is in the air.
-    excess, excess_time
-        Share of the weight that may be too much, and for how long, s, as at a landing.
-
-    """
-
-    unloaded: float = 0.06
-    missing: float = 0.25
-    missing_time: float = 0.05
-    air: float = 0.3
-    excess: float = 0.35
-    excess_time: float = 0.3
-
-    def __post_init__(self) -> None:
-        check_setting(self, 'unloaded', 0.0 <= self.unloaded < 0.5,
-                      'zero or more and below 0.5 (share of body weight)')
-        check_setting(self, 'missing', 0.0 < self.missing <= 1.0,
-                      'above 0 and at most 1 (share of body weight)')
-        check_setting(self, 'excess', self.excess > 0.0, 'above 0 (share of body weight)')
-        for name in ('missing_time', 'excess_time'):
-            check_setting(self, name, getattr(self, name) >= 0.0, 'zero or more', 's')
+    missing: float = setting(
+        0.25, 'Share of the body weight that may be missing while a foot on the ground measures '
+        'almost nothing; if more is, its sensor counts as dead; 1: never', '', 0.01, 1.0)
+    unloaded: float = constant(
+        0.06, 'Force of a contact, as a share of body weight, below which it counts as lifted or '
+        'dead', '', 0.0, 0.49)
+    missing_time: float = constant(
+        0.05, 'How long so much of the weight may be missing, as while the robot moves down', 's',
+        0.0)
+    air: float = constant(
+        0.3, 'Sum of the forces, as a share of body weight, below which the robot is in the air')
+    excess: float = constant(0.35, 'Share of the weight that may be too much')
+    excess_time: float = constant(0.3, 'For how long, as at a landing', 's', 0.0)
 
 
 class WeightBalance:

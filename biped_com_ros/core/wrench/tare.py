@@ -41,6 +41,7 @@ from biped_com_ros.core.files import read_text, write_atomically
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.config import RobotConfig, WrenchSensorConfig
 from biped_com_ros.core.plain_yaml import load_yaml
+from biped_com_ros.core.settings import constant, setting, Settings
 import numpy as np
 import yaml
 
@@ -50,30 +51,24 @@ AXES = ('force.x', 'force.y', 'force.z', 'torque.x', 'torque.y', 'torque.z')
 MAX_AGE_NS = 500_000_000
 """Largest age of the last reading of a sensor that is tared, ns."""
 
+_LEVER = 0.1
+"""Noise of torques over that of forces, m."""
+
 MEAN_VELOCITY_NS = 100_000_000
 """Time over which joint velocities are averaged, ns."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class TareLimits:
-    """
-    Limits above which a tare fails.
+class TareLimits(Settings):
+    """Limits above which a tare fails."""
 
-    Attributes
-    ----------
-    force_deviation, torque_deviation
-        Standard deviation of a component while averaging, N and N m: above, the robot moves.
-    joint_speed
-        Speed of the fastest joint while averaging, rad/s or m/s, as a mean over 0.1 s.
-    offset_force
-        Force of the offset, N: above, the robot stands on its feet.
-
-    """
-
-    force_deviation: float
-    torque_deviation: float
-    joint_speed: float
-    offset_force: float
+    force_deviation: float = setting(
+        2.0, 'Largest standard deviation of a force for a tare; of a torque, over 0.1 m', 'N', 0.0,
+        1000.0)
+    joint_speed: float = setting(
+        0.05, 'Largest speed of a joint for a tare, as a mean over 0.1 s', 'rad/s', 0.0, 10.0)
+    offset_force: float = constant(
+        100.0, 'Force of the offset above which the robot stands on its feet', 'N')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,14 +239,14 @@ class RecentReadings:
                 f'{limits.joint_speed:g} rad/s; hold the robot still for '
                 f'{1e-9 * (self.newest_ns - oldest_ns):.1f} s and try again, or set '
                 'a larger tare_max_joint_speed if its velocities are that noisy')
-        for part, unit, limit, parameter in (
-                (deviation[:3], 'N', limits.force_deviation, 'tare_max_force_deviation'),
-                (deviation[3:], 'N m', limits.torque_deviation, 'tare_max_torque_deviation')):
-            if part.max() > limit:
+        limit = limits.force_deviation
+        for part, unit, largest in ((deviation[:3], 'N', limit),
+                                    (deviation[3:], 'N m', _LEVER * limit)):
+            if part.max() > largest:
                 raise InputError(
                     f"'{self.sensor}' not tared: its readings vary by {part.max():.3g} {unit} "
-                    f'(standard deviation), above {limit:g}; let the robot come to rest, or '
-                    f'raise {parameter} if the sensor is that noisy')
+                    f'(standard deviation), above {largest:g}; let the robot come to rest, or '
+                    'raise tare_max_force_deviation if the sensor is that noisy')
 
     def _check_no_contact(self, offset: Array, limits: TareLimits) -> None:
         force = float(np.linalg.norm(offset[:3]))

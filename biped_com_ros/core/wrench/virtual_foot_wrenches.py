@@ -35,11 +35,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 import math
 
-from biped_com_ros.core.constants import GRAVITY, LONGEST_STEP_NS, NEVER_NS
-from biped_com_ros.core.errors import check_positive, ConfigurationError
+from biped_com_ros.core.constants import LONGEST_STEP_NS, NEVER_NS
+from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.geometry.wrench import set_twist_adjoint
 from biped_com_ros.core.model.robot import RobotModel, RobotState
+from biped_com_ros.core.settings import constant, gravity_setting, setting, Settings
 from biped_com_ros.core.wrench.drive_errors import drive_errors
 from biped_com_ros.core.wrench.dynamics import ExternalForces
 import eigenpy  # comes with Pinocchio; its decomposition takes a fifth of NumPy's inverse
@@ -73,49 +74,32 @@ _NOISE_TIME = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
-class VirtualWrenchSettings:
-    """
-    How foot wrenches are estimated from joint torques.
+class VirtualWrenchSettings(Settings):
+    """How foot wrenches are estimated from joint torques."""
 
-    Attributes
-    ----------
-    cutoff
-        Of the low-pass (gain of the momentum observer over 2 pi), Hz.
-    force_deviation
-        Least standard deviation of the total force, as a share of body weight.
-    torque_deviation
-        Of the total torque, as a lever of body weight, m.
-    effort_deviation
-        Of a joint's torque, as such a lever, m.
-    learning_time
-        Time constant of the learned deviations, s.
-    friction, offset
-        Deviations of those of a joint's torque from the model's, as shares of its effort limit.
-    friction_coefficient
-        Of the ground: prior of horizontal forces over vertical ones.
-    least_load
-        Share of body weight that every foot may carry by the prior.
-    edge_tilt
-        Tilt of a sole from level, rad, from which it is expected to stand on its edge.
-    gravity
-        m/s^2.
-
-    """
-
-    cutoff: float = 65.0
-    force_deviation: float = 0.01
-    torque_deviation: float = 0.003
-    effort_deviation: float = 0.001
-    learning_time: float = 1.0
-    friction: float = 0.05
-    offset: float = 0.01
-    friction_coefficient: float = 0.7
-    least_load: float = 0.02
-    edge_tilt: float = math.radians(4.0)
-    gravity: float = GRAVITY
-
-    def __post_init__(self) -> None:
-        check_positive('virtual foot sensors', self)
+    cutoff: float = setting(
+        65.0, 'Cut-off frequency of the low-pass of virtual wrenches, from joint torques (gain of '
+        "the momentum observer over 2 pi); see the feet's 'source' in the robot's YAML", 'Hz', 1.0,
+        1000.0)
+    force_deviation: float = constant(
+        0.01, 'Least standard deviation of the total force, as a share of body weight')
+    torque_deviation: float = constant(
+        0.003, 'Of the total torque, as a lever of body weight', 'm')
+    effort_deviation: float = constant(0.001, "Of a joint's torque, as such a lever", 'm')
+    learning_time: float = constant(1.0, 'Time constant of the learned deviations', 's')
+    friction: float = constant(
+        0.05, "Deviation of the friction of a joint's torque from the model's, as a share of its "
+        'effort limit')
+    offset: float = constant(
+        0.01, "Deviation of the offset of a joint's torque from the model's, as such a share")
+    friction_coefficient: float = constant(
+        0.7, 'Of the ground: prior of horizontal forces over vertical ones')
+    least_load: float = constant(
+        0.02, 'Share of body weight that every foot may carry by the prior')
+    edge_tilt: float = constant(
+        math.radians(4.0), 'Tilt of a sole from level from which it is expected to stand on its '
+        'edge', 'rad')
+    gravity: float = gravity_setting()
 
 
 class VirtualFootWrenches:

@@ -40,14 +40,15 @@ root's rows show it; without them the covariance there is that of the prior.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 import math
 
 from biped_com_ros.core.constants import LONGEST_STEP_NS, NEVER_NS
-from biped_com_ros.core.errors import check_positive, ConfigurationError
+from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array, IndexArray
 from biped_com_ros.core.geometry.wrench import set_twist_adjoint
 from biped_com_ros.core.model.robot import RobotModel, RobotState
+from biped_com_ros.core.settings import constant, setting, settings
 from biped_com_ros.core.wrench.contact import ContactDetector, ContactThresholds
 from biped_com_ros.core.wrench.drive_errors import drive_errors
 from biped_com_ros.core.wrench.dynamics import ExternalForces
@@ -79,28 +80,17 @@ _NOISE_TIME, _OUTLIER = 0.2, 3.0
 
 @dataclass(frozen=True, kw_only=True)
 class VirtualHandSettings(RowErrorSettings):
-    """
-    How forces on hands are estimated from joint torques.
+    """How forces on hands are estimated from joint torques."""
 
-    Attributes
-    ----------
-    cutoff
-        Of the low-pass (gain of the momentum observer over 2 pi), Hz.
-    largest_force
-        Prior standard deviation of a hand's force along each axis, as a share of body weight, of a
-        hand that carries less.
-    thresholds
-        When a hand touches, by what its force exceeds its deviations.
-
-    """
-
-    cutoff: float = 20.0
-    largest_force: float = 0.3
-    thresholds: ContactThresholds = field(default_factory=lambda: ContactThresholds(
-        engage=0.01, release=0.005, engage_dwell=0.02, release_dwell=0.01))
-
-    def __post_init__(self) -> None:
-        check_positive('virtual hands', self, *(set(vars(self)) - {'thresholds'}))
+    cutoff: float = setting(
+        20.0, "Cut-off frequency of the low-pass of the forces on virtual hands (gain of the "
+        "momentum observer over 2 pi); see the hands' 'source' in the robot's YAML", 'Hz', 1.0,
+        1000.0)
+    largest_force: float = constant(
+        0.3, "Prior standard deviation of a hand's force along each axis, as a share of body "
+        'weight, of a hand that carries less')
+    thresholds: ContactThresholds = settings(
+        ContactThresholds, engage=0.01, release=0.005, engage_dwell=0.02, release_dwell=0.01)
 
 
 class VirtualHandForces:

@@ -98,11 +98,11 @@ class ComCalibrator(RobotNode[ComCalibratorParameters]):
         params = self.params
         # Its own, since that of the other nodes of a process takes over what is calibrated.
         self.model = model = with_virtual_sensors(RobotModel(model.config, model.urdf))
-        torso = model.config.torso.joints if model.config.torso and params.torso_bend else ()
+        torso = (model.config.torso.joints
+                 if model.config.torso and params.session.design.torso_bend else ())
         driver = PoseDriver(
             self, model, params.trajectory_topic, (*model.actuated_joint_names, *torso),
-            hoist=params.hoist_service, speed=params.joint_speed, ramp=params.ramp,
-            approach_speed=params.approach_speed)
+            hoist=params.hoist_service, speed=params.joint_speed, ramp=params.ramp)
         self._target = self.create_publisher(JointState, '~/target', LATCHED)
         self._progress = self.create_publisher(String, '~/progress', LATCHED)
         self._description: Any = None
@@ -135,7 +135,7 @@ class ComCalibrator(RobotNode[ComCalibratorParameters]):
         """Use what to plan from the next plan on, all else at once."""
         assert self.session is not None
         self.session.use_options(*self._options(params))
-        self._driver.set_speeds(params.joint_speed, params.ramp, params.approach_speed)
+        self._driver.set_speeds(params.joint_speed, params.ramp)
         self.inputs.set_timeout(params.sensor_timeout)
 
     def _options(self, params: ComCalibratorParameters) -> tuple[SessionOptions, SensorNoise]:

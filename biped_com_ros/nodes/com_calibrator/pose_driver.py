@@ -30,6 +30,8 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 NEAR = 0.1
 """A path begins at the last command if all joints are this near to it, rad."""
 
+_SLOW_SPEED = 0.03
+"""Speed of the last move of each joint into a pose, rad/s."""
 SLOW_RAMP = 1.0
 """Least time to brake at the end of a slow path, s: inertia must not overcome friction."""
 
@@ -52,15 +54,13 @@ class PoseDriver:
         Name of a std_srvs/SetBool that lifts the robot (true) and lowers it; '' for none.
     speed, ramp
         See :func:`travel`.
-    approach_speed
-        Speed of slow paths, rad/s.
 
     """
 
     def __init__(self, node: Node, model: RobotModel, topic: str, joints: Sequence[str], *,
-                 hoist: str, speed: float, ramp: float, approach_speed: float) -> None:
+                 hoist: str, speed: float, ramp: float) -> None:
         self._joints = tuple(joints)
-        self.set_speeds(speed, ramp, approach_speed)
+        self.set_speeds(speed, ramp)
         self._index = model.joint_index(self._joints)
         self._offsets = model.joint_offsets[self._index]
         self._trajectory = node.create_publisher(JointTrajectory, topic, 10)
@@ -68,9 +68,9 @@ class PoseDriver:
         self._request: Any = None  # the future of the hoist's response
         self._commanded: Array | None = None
 
-    def set_speeds(self, speed: float, ramp: float, approach_speed: float) -> None:
+    def set_speeds(self, speed: float, ramp: float) -> None:
         """Use other speeds from the next path on."""
-        self._speed, self._ramp, self._approach_speed = speed, ramp, approach_speed
+        self._speed, self._ramp = speed, ramp
 
     @property
     def has_hoist(self) -> bool:
@@ -96,7 +96,8 @@ class PoseDriver:
         path
             Positions to go through, (steps, n), rad.
         slowly
-            Whether to go at `approach_speed`.
+            Whether to go so slowly that it is friction, not inertia, with which the joints come
+            to rest.
 
         Returns
         -------
@@ -110,7 +111,7 @@ class PoseDriver:
             start = self._commanded
         speed, ramp = self._speed, self._ramp
         if slowly:
-            speed, ramp = min(self._approach_speed, speed), max(SLOW_RAMP, ramp)
+            speed, ramp = min(_SLOW_SPEED, speed), max(SLOW_RAMP, ramp)
         way = travel(start, path[:, self._index], speed, ramp)
         message = JointTrajectory(joint_names=list(self._joints))
         for time, q, v in zip(way.times, way.positions, way.velocities):

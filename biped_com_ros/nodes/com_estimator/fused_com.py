@@ -22,11 +22,10 @@ identical results, independently of subscribers.
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import fields
 import math
 from typing import Any
 
-from biped_com_ros.core.com.fused import FusedComEstimator, FusedComSettings
+from biped_com_ros.core.com.fused import FusedComEstimator
 from biped_com_ros.core.constants import NEVER_NS
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel
@@ -34,9 +33,8 @@ from biped_com_ros.core.payload.carried import CarriedPayload, LoadMotion, witho
 from biped_com_ros.core.state.base import LocatedState
 from biped_com_ros.core.wrench.weight_check import UPRIGHT
 from biped_com_ros.nodes.com_estimator.parameters import (
-    ComEstimatorParameters, FusionParameters)
+    ComEstimatorParameters)
 from biped_com_ros.ros.node.diagnostics import OK, Report, WARN
-from biped_com_ros.ros.node.parameters import settings_from
 from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.topics.inputs import Input
 from biped_com_ros.ros.topics.outputs import (
@@ -88,7 +86,7 @@ class FusedComOutput:
         self._last: LocatedState | None = None
         self._inputs = inputs
         inputs.estimate_synchronized(
-            self._on_state, params, thresholds=params.contact_thresholds(),
+            self._on_state, params, thresholds=params.contact,
             body_weight=model.mass * params.gravity, wrenches_required=False)
         node.diagnostics.add('com_fused', self._report)
 
@@ -191,13 +189,7 @@ class FusedComOutput:
 def make_fused_estimator(model: RobotModel,
                          params: ComEstimatorParameters) -> FusedComEstimator:
     """Return the estimator that the parameters describe; a BipedComError if there is none."""
-    return FusedComEstimator(model, settings_from(
-        params, FusedComSettings, 'fusion_', gravity=params.gravity), params.load_link)
-
-
-def fusion_values(params: ComEstimatorParameters) -> list[Any]:
-    """Return the parameters on which the estimate depends."""
-    return [getattr(params, field.name) for field in fields(FusionParameters)] + [params.gravity]
+    return FusedComEstimator(model, params.fusion, params.load_link)
 
 
 def _stale(*sources: Input) -> str:

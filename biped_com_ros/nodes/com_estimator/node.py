@@ -58,7 +58,7 @@ from biped_com_ros.core.signals.synchronizer import StampThrottle
 from biped_com_ros.core.state.base import LocatedState
 from biped_com_ros.core.state.estimator import StateEstimator
 from biped_com_ros.nodes.com_estimator.fused_com import (
-    FusedComOutput, fusion_values, make_fused_estimator)
+    FusedComOutput, make_fused_estimator)
 from biped_com_ros.nodes.com_estimator.model_check import ModelCheck
 from biped_com_ros.nodes.com_estimator.outputs import BaseOutput, ComOutputs, FrameOutput
 from biped_com_ros.nodes.com_estimator.parameters import ComEstimatorParameters
@@ -111,7 +111,7 @@ class ComEstimator(RobotNode[ComEstimatorParameters]):
         self._outputs = ComOutputs(self, model, params.world_frame)
         self._frames = FrameOutput(self, model, params)
         self._base_output = (
-            BaseOutput(self, model, params) if params.base_source == 'filter' else None)
+            BaseOutput(self, model, params) if params.base.source == 'filter' else None)
         self._markers: MarkerOutput | None = None
         call_soon(self, self._make_markers)
         self._frame_throttle = StampThrottle(params.tf_rate)
@@ -128,10 +128,10 @@ class ComEstimator(RobotNode[ComEstimatorParameters]):
     def _estimate(self, model: RobotModel) -> StateEstimator:
         """Call `_on_state` at each sample of the joints; the filter needs wrenches, too."""
         params = self.params
-        if params.base_source != 'filter':
+        if params.base.source != 'filter':
             return self.inputs.estimate_latest(self._on_state, self.contacts.history)
         return self.inputs.estimate_synchronized(
-            self._on_state, params, thresholds=params.contact_thresholds(),
+            self._on_state, params, thresholds=params.contact,
             body_weight=model.mass * params.gravity, wrenches_required=False)
 
     def _declare_links(self, model: RobotModel) -> None:
@@ -167,8 +167,7 @@ class ComEstimator(RobotNode[ComEstimatorParameters]):
         self._markers = MarkerOutput(self, self.model, self.params)
 
     def check_parameters(self, params: ComEstimatorParameters) -> None:
-        """Refuse contradictory thresholds, and a link that the robot does not have."""
-        params.contact_thresholds()
+        """Refuse a link that the robot does not have."""
         if params.fused_com:
             make_fused_estimator(self.model, params)
 
@@ -181,11 +180,12 @@ class ComEstimator(RobotNode[ComEstimatorParameters]):
         self.contacts.use(params)
         self.payload.use(params)
         self._model_check.use_parameters()
-        if self.fusion is not None and fusion_values(params) != fusion_values(before):
+        if self.fusion is not None and (
+                params.fusion, params.load_link) != (before.fusion, before.load_link):
             self.fusion.restart()
 
     def _contact_settings(self, params: ComEstimatorParameters) -> dict[str, Any]:
-        return {'thresholds': params.contact_thresholds(),
+        return {'thresholds': params.contact,
                 'body_weight': self.model.mass * params.gravity}
 
     # -- on every message
@@ -207,7 +207,7 @@ class ComEstimator(RobotNode[ComEstimatorParameters]):
     # -- diagnostics
 
     def _report_base(self) -> Report:
-        base, source, last = self.base, self.params.base_source, self.last
+        base, source, last = self.base, self.params.base.source, self.last
         stance = None if last is None else last.located.stance
         in_contact = describe_contacts(
             tuple(self.model.config.feet), () if stance is None else stance.in_contact)

@@ -105,7 +105,7 @@ class FrameOutput:
     def __init__(self, node: Node, model: RobotModel, params: ComEstimatorParameters) -> None:
         base, root, world = model.config.base_link, model.frame_names[0], params.world_frame
         self._sends_footprint = params.publish_base_tf
-        self._sends_base = params.publish_base_tf and params.base_source != 'tf'
+        self._sends_base = params.publish_base_tf and params.base.source != 'tf'
         self._sends_links = params.publish_link_tf
         pairs = [(world, root)] * self._sends_base
         pairs += [(base, params.footprint_frame)] * self._sends_footprint

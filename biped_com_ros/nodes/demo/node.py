@@ -77,6 +77,8 @@ import numpy as np
 from rclpy.node import Node
 from std_msgs.msg import String
 
+_SETTLING = 1.0
+"""Time before the first measurement and motion, s."""
 _EXPECTED = ('simulator', 'wrench_aggregator', 'com_estimator', 'zmp_monitor')
 """Nodes that have to report on /diagnostics."""
 
@@ -94,7 +96,6 @@ class DemoParameters(RobotChoice):
     duration: float = read_only(0.0, 'Time after which the demo ends; 0: at Ctrl-C', 's', 0.0)
     period: float = read_only(1.0, 'Period of the table', 's', 0.1, 60.0)
     command_rate: float = read_only(100.0, 'Position commands per second', 'Hz', 1.0, 1000.0)
-    settle: float = read_only(1.0, 'Time before the first measurement and motion', 's', 0.0)
     display: str = read_only(
         'auto', 'A live table, or plain lines; auto: a table on a terminal',
         options=('auto', 'table', 'plain'))
@@ -165,9 +166,9 @@ class Demo(Node):
 
     def _begin(self, stage: Stage, stamp_ns: int) -> None:
         """Start the chapters, and the measurements once the robot has settled."""
-        self._commands = self.story.run(self.params.settle)
-        self._begin_time = stage.time + self.params.settle
-        stage.measurements.start(stamp_ns + nanoseconds(self.params.settle))
+        self._commands = self.story.run(_SETTLING)
+        self._begin_time = stage.time + _SETTLING
+        stage.measurements.start(stamp_ns + nanoseconds(_SETTLING))
 
     def _step(self, stage: Stage) -> None:
         assert self._commands is not None

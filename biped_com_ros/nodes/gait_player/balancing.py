@@ -32,7 +32,7 @@ from biped_com_ros.core.legs.walk_session import WalkSession
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.gait_player.inputs import WalkInputs
 from biped_com_ros.nodes.gait_player.outputs import TrajectoryPublisher
-from biped_com_ros.nodes.gait_player.parameters import GaitPlayerParameters
+from biped_com_ros.nodes.gait_player.parameters import GaitPlayerParameters, POSTURE_TOLERANCE
 from biped_com_ros.nodes.gait_player.shifts import WalkingState
 from biped_com_ros.ros.node.background import BackgroundTask
 
@@ -118,7 +118,7 @@ class StandingBalance:
         if missing := self._missing(inputs):
             raise InputError(f'cannot balance: {missing}')
         positions, offset = node.standing_positions, node.com_offset(inputs)
-        tolerance, urdf = node.params.posture_tolerance, node.model.urdf
+        tolerance, urdf = POSTURE_TOLERANCE, node.model.urdf
 
         def plan() -> Gait:
             player.use_inertials(urdf)

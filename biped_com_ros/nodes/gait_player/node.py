@@ -77,7 +77,8 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.gait_player.balancing import StandingBalance
 from biped_com_ros.nodes.gait_player.inputs import WalkInputs
 from biped_com_ros.nodes.gait_player.outputs import ProgressPublisher, TrajectoryPublisher
-from biped_com_ros.nodes.gait_player.parameters import GaitPlayerParameters
+from biped_com_ros.nodes.gait_player.parameters import (
+    FOLLOW_TIME, GaitPlayerParameters, LEAD, POSTURE_TOLERANCE)
 from biped_com_ros.nodes.gait_player.shifts import ComShifts, HOLD_DURATION
 from biped_com_ros.nodes.gait_player.stability_watch import StabilityWatch
 from biped_com_ros.ros.node.background import BackgroundTask
@@ -121,7 +122,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         try:
             # A model of its own, because it is used in another thread.
             player = WalkPlayer(RobotModel(model.config, model.urdf), params.posture, params.ramp,
-                                HALT_MARGIN, params.lead)
+                                HALT_MARGIN, LEAD)
         except BipedComError as error:
             self._planning_problem = f'this robot cannot walk: {error}'
             self.get_logger().warning(self._planning_problem)
@@ -139,7 +140,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         self._next_ns = 0
         self._session = WalkSession(
             player, self._on_motion, self._on_hold, follow_tolerance=params.follow_tolerance,
-            follow_time=params.follow_time,
+            follow_time=FOLLOW_TIME,
             balance=params.balance(), model=model)
         self._balance = StandingBalance(self, self._session, self._trajectories, self._background)
         self.joints = JointStateInput(
@@ -153,7 +154,6 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         """Use parameters that were set at run time, most of them in the next walk."""
         if self._session is not None:
             self._session.follow_tolerance = params.follow_tolerance
-            self._session.follow_time = params.follow_time
             self._session.balance = params.balance()
             if not params.feedback:
                 self._balance.end()
@@ -303,7 +303,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         """Plan in the background with the measured offset of the centre of mass."""
         player, measured = self.session.player, self.standing_positions
         offset = self.com_offset(inputs)
-        tolerance, urdf = self.params.posture_tolerance, self.model.urdf
+        tolerance, urdf = POSTURE_TOLERANCE, self.model.urdf
 
         def plan() -> tuple[GaitPlayback, float]:
             player.use_inertials(urdf)
@@ -333,7 +333,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         self.require_ready()
         # It may have been reset, moved by hand or commanded by others while this was planned.
         session.player.require_start(
-            playback, self.standing_positions, self.params.posture_tolerance)
+            playback, self.standing_positions, POSTURE_TOLERANCE)
         assert self.walk_inputs is not None and self.joints.stamp_ns is not None
         origin = self.walk_inputs.origin(
             self.joints.stamp_ns, self.joints.positions, playback.gait)

@@ -43,7 +43,7 @@ from biped_com_ros.core.errors import BipedComError, InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.legs.com_shift import com_in_sole
 from biped_com_ros.core.legs.shift_session import check_duration, ShiftSession
-from biped_com_ros.nodes.gait_player.parameters import GaitPlayerParameters
+from biped_com_ros.nodes.gait_player.parameters import GaitPlayerParameters, POSTURE_TOLERANCE
 from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.topics.frames import frame_prefix
 from biped_com_ros.ros.topics.goal_server import GoalServer
@@ -254,7 +254,7 @@ class ShiftAction:
         """End a goal when the joints are at the end of the motion, or have not got there."""
         late = self._session.time_since_end(ns)
         errors = np.abs(positions - self._session.end)[self._session.joints]
-        worst, tolerance = int(errors.argmax()), self._node.params.posture_tolerance
+        worst, tolerance = int(errors.argmax()), POSTURE_TOLERANCE
         if late < 0.0:
             self.abort('the clock was set back')
         elif errors[worst] <= tolerance:

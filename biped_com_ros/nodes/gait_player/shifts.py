@@ -24,7 +24,8 @@ from biped_com_ros.core.legs.shift_session import PlannedShift, ShiftRequest, Sh
 from biped_com_ros.core.legs.walk_session import KNOT_PERIOD
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.gait_player.outputs import TrajectoryPublisher
-from biped_com_ros.nodes.gait_player.parameters import GaitPlayerParameters
+from biped_com_ros.nodes.gait_player.parameters import (
+    GaitPlayerParameters, LEAD, POSTURE_TOLERANCE)
 from biped_com_ros.nodes.gait_player.shift_action import ShiftAction, ShiftCommands, ShiftGoal
 from biped_com_ros.ros.node.background import BackgroundTask
 from biped_com_ros.ros.node.robot_node import RobotNode
@@ -152,7 +153,7 @@ class ComShifts:
         motion, joints = planned.motion, planned.joints
         self._trajectories.require_moves(joints)
         moved = np.abs(motion.positions[0] - self._state.joints.positions)[joints].max()
-        if not moved <= self._node.params.posture_tolerance:
+        if not moved <= POSTURE_TOLERANCE:
             raise InputError(f'cannot shift the centre of mass: the joints moved by {moved:.2f} '
                              'rad while it was planned; try it again')
         self._session.begin(planned, self._send(motion))
@@ -168,7 +169,7 @@ class ComShifts:
         self._state.require_rest('the way back')
         self._send(self._session.back(
             self._state.joints.positions, goal.duration or params.shift_time, KNOT_PERIOD,
-            params.posture_tolerance, self._begin_ns()))
+            POSTURE_TOLERANCE, self._begin_ns()))
         self._action.on_motion()
         self._state.publish_state()
         return 'shifting the centre of mass back'
@@ -177,7 +178,7 @@ class ComShifts:
         """Return when a motion begins that is sent now, ns."""
         stamp_ns = self._state.joints.stamp_ns
         assert stamp_ns is not None
-        return stamp_ns + nanoseconds(self._node.params.lead)
+        return stamp_ns + nanoseconds(LEAD)
 
     def _send(self, motion: RemainingMotion) -> int:
         begin = self._begin_ns()

@@ -122,7 +122,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
     @property
     def stopping_time(self) -> float:
         """Time that efforts take to ramp to zero after `stop`, s."""
-        return self.params.stop_time
+        return self.params.compensation.safety.stop_time
 
     def busy(self) -> str:
         """Efforts that still ramp down keep the node from being cleaned up."""
@@ -142,7 +142,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         self._support_output = self.keep(SupportOutput(
             self, [contact.name for contact in contacts],
             [contact_frame(model.config, contact.name) for contact in contacts],
-            params.marker_rate, arrow_scale(model, params.gravity)))
+            params.marker_rate, arrow_scale(model, params.compensation.gravity)))
         joints = tuple(params.command_joints) or model.actuated_joint_names
         is_trajectory = params.trajectory_rate > 0.0
         self._commands: CommandOutput | TrajectoryOutput = self.keep(
@@ -162,7 +162,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
     def _make_inputs(self, compensator: GravityCompensator) -> None:
         params, model, options = self.params, compensator.model, self.input_options()
         contacts = [contact.name for contact in compensator.gravity_model.contacts]
-        imu, is_auto = model.config.imu, params.support == AUTO
+        imu, is_auto = model.config.imu, params.compensation.support == AUTO
         self._inputs: dict[str, Any] = {IMU: self.keep(
             ImuInput(self, imu.topic, imu.frame, self._on_imu,
                      tilt=model.config.instruments.tilt(imu.frame), **options))}
@@ -190,7 +190,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         """Subscribe to the covariance of the wrenches of virtual feet, if shares follow them."""
         feet = self.model.config.feet
         self._is_virtual = np.array([foot.is_virtual for foot in feet.values()])
-        if (self.params.support == AUTO and not self.params.wrench_topics
+        if (self.params.compensation.support == AUTO and not self.params.wrench_topics
                 and list(feet) == contacts and self._is_virtual.any()):
             self.keep(StampedArrayInput(
                 self, COVARIANCE_TOPIC, (6 * len(feet)) ** 2, self._on_covariance,
@@ -205,7 +205,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
                 f'contact ({", ".join(contacts)}); or empty')
         if topics or config.wrench_sensors or config.has_foot_wrenches:
             return topics or [f'wrench_aggregator/{name}/wrench' for name in contacts]
-        if self.params.support == AUTO:
+        if self.params.compensation.support == AUTO:
             raise ConfigurationError(
                 f"robot '{config.name}' has no wrench sensors, so support cannot be 'auto': "
                 "set wrench_topics, 'source: virtual' of the feet, or another support")
@@ -225,7 +225,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
     def _configure_supervisor(self, params: GravityCompensationParameters) -> None:
         required = [name for name in self._inputs if name != JOINT_STATES]
         self.supervisor.configure(
-            required if params.support == AUTO else (IMU,), params.input_timeout)
+            required if params.compensation.support == AUTO else (IMU,), params.input_timeout)
 
     def use_inertials(self) -> None:
         """Balance calibrated masses; the guard's rate limit makes the step a ramp."""
@@ -359,7 +359,8 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
             return ''
         if self.arbiter.is_blocked:
             return 'no command is sent, and the controller keeps the last one'
-        return (f'holding the last efforts for {self.params.hold_time:g} s, then ramping to zero'
+        hold_time = self.params.compensation.safety.hold_time
+        return (f'holding the last efforts for {hold_time:g} s, then ramping to zero'
                 if self.supervisor.is_interrupted else '')
 
     # -- diagnostics

@@ -42,7 +42,7 @@ from typing import Any
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.geometry.wrench import largest_credible_load
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.payload.estimator import Payload, PayloadEstimator, PayloadSettings
+from biped_com_ros.core.payload.estimator import Payload, PayloadEstimator
 from biped_com_ros.core.payload.residuals import PayloadMeasurement
 from biped_com_ros.core.signals.means import RecentMean
 from biped_com_ros.core.signals.synchronizer import StampThrottle
@@ -50,7 +50,6 @@ from biped_com_ros.nodes.payload_estimator.parameters import PayloadEstimatorPar
 from biped_com_ros.ros.node.diagnostics import OK, Report, WARN
 from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.input_watch import waiting_for
-from biped_com_ros.ros.node.parameters import settings_from
 from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.topics.frames import frame_prefix, with_prefix
 from biped_com_ros.ros.topics.input_base import inputs_of
@@ -100,7 +99,7 @@ class PayloadEstimation(RobotNode[PayloadEstimatorParameters]):
 
     def _start(self) -> None:
         self.estimator = PayloadEstimator(
-            self.model, settings_from(self.params, PayloadSettings))
+            self.model, self.params.payload)
         self._reported: str | None = None
 
     def _make_inputs(self, model: RobotModel) -> None:

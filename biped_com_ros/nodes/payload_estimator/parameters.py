@@ -17,27 +17,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from biped_com_ros.ros.node.common_parameters import gravity_parameter, RobotNodeParameters
-from biped_com_ros.ros.node.parameters import parameter, read_only
+from biped_com_ros.core.payload.estimator import PayloadSettings
+from biped_com_ros.core.settings import setting, settings
+from biped_com_ros.ros.node.common_parameters import RobotNodeParameters
 
 
 @dataclass(frozen=True)
 class PayloadEstimatorParameters(RobotNodeParameters):
-    """Parameters of `payload_estimator`; those of the estimate are those of `PayloadSettings`."""
+    """Parameters of `payload_estimator`."""
 
-    rate: float = parameter(
+    rate: float = setting(
         50.0, 'Rate of the estimate and of ~/payload; sensors are averaged in between', 'Hz', 5.0,
         500.0)
-    sensor_timeout: float = parameter(
+    sensor_timeout: float = setting(
         0.5, 'Time without messages after which an input is stale', 's', 0.001, 60.0)
-    least_mass: float = read_only(0.3, 'Least mass of a payload', 'kg', 0.01, 100.0)
-    largest_mass: float = read_only(10.0, 'Largest mass of a payload', 'kg', 0.1, 100.0)
-    smoothing: float = read_only(
-        0.08, 'Time constant of the low-pass of the residuals', 's', 0.01, 5.0)
-    force_deviation: float = read_only(
-        0.001, 'Standard deviation of the sum of the foot forces, as a share of body weight', '',
-        1e-5, 1.0)
-    effort_deviation: float = read_only(
-        0.02, 'Standard deviation of the torque of a joint, friction included, as a share of its '
-        'effort limit', '', 1e-4, 1.0)
-    gravity: float = gravity_parameter()
+    payload: PayloadSettings = settings(PayloadSettings)

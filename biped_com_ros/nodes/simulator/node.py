@@ -172,7 +172,7 @@ class Simulator(RobotNode[SimulatorParameters]):
     def _stand(self, place: Place = (0.0, 0.0, 0.0)) -> None:
         """Put the robot on its soles; where these are uneven, wait until all carry it."""
         self._plant.reset(self.params.posture, place=place)
-        if self.params.sole_position or self.params.instrument_errors:
+        if self.params.error_settings.sole_position or self.params.instrument_errors:
             for _ in range(round(SETTLING / self._plant.dt)):
                 self._plant.step()
 

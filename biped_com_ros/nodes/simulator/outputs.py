@@ -155,10 +155,11 @@ class TruthOutputs:
 def _imu_publisher(node: Node, topic: str, frame_id: str,
                    params: SimulatorParameters) -> TemplatePublisher:
     prototype = Imu(header=Header(frame_id=frame_id))
-    for covariance, sigma in ((prototype.orientation_covariance, params.tilt_bias),
-                              (prototype.angular_velocity_covariance, params.gyro_noise),
+    errors = params.error_settings.sensors
+    for covariance, sigma in ((prototype.orientation_covariance, errors.tilt_bias),
+                              (prototype.angular_velocity_covariance, errors.gyro_noise),
                               (prototype.linear_acceleration_covariance,
-                               params.accelerometer_noise)):
+                               errors.accelerometer_noise)):
         covariance[0::4] = np.full(3, sigma ** 2)
     names = ('orientation', 'angular_velocity', 'linear_acceleration')
     return TemplatePublisher(node, topic, prototype, {name: name for name in names})

@@ -88,6 +88,10 @@ from geometry_msgs.msg import Vector3Stamped
 import numpy as np
 from sensor_msgs.msg import Joy
 
+_DEAD_ZONE = 0.05
+"""Deflection up to which the stick counts as centred."""
+_FALLBACK_PERIOD = 0.01
+"""Period of commands while the torso IMU has no data, s."""
 POSTURE_PERIOD = 0.02
 """Period of the load of the upper body, s: arms move slowly."""
 
@@ -143,14 +147,14 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
         self.cycle = ControlCycle(
             body, make_controller(body, params), self.outputs.publish_shape, self._on_cycle_end,
             gravity=params.gravity, imu_timeout=params.imu_timeout,
-            fallback_period=1.0 / params.fallback_rate)
+            fallback_period=_FALLBACK_PERIOD)
         self._target = TargetInput(self.cycle.controller)
         self._target_problem = self._refused_target = ''
         self._make_inputs(body)
         self._use(params)
         self._update_load(0)
         self.keep(switch_service(self, '~/freeze', self._freeze))
-        self.keep(watchdog(self, 1.0 / params.fallback_rate, self.check_inputs))
+        self.keep(watchdog(self, _FALLBACK_PERIOD, self.check_inputs))
 
     def start(self) -> None:
         """Command lengths, starting from the present shape."""
@@ -165,13 +169,13 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
 
     def apply_parameters(self, params: TorsoControllerParameters) -> None:
         """Continue with other parameters from the present shape."""
-        self.controller.set_options(params.options())
+        self.controller.set_options(params.control)
         self.outputs.set_rates(params.tf_rate, params.marker_rate)
         self._use(params)
 
     def _use(self, params: TorsoControllerParameters) -> None:
         assert self.body is not None
-        self._joystick = Joystick(self.body.max_bend, params.joy_dead_zone)
+        self._joystick = Joystick(self.body.max_bend, _DEAD_ZONE)
         self._joystick_axes = params.joy_forward_axis, params.joy_left_axis
         self._target.timeouts = {'joy': params.joy_timeout, '~/target': params.target_timeout}
         self.cycle.gravity, self._timeout = params.gravity, params.imu_timeout

@@ -57,6 +57,7 @@ from rclpy.node import Node
 from std_msgs.msg import String
 
 _COMMAND_PERIOD, _CHECK_PERIOD = 0.05, 1.0
+_MAX_BROWSERS = 8
 _MAX_PENDING_COMMANDS = 100  # more than anybody can click in one period
 
 
@@ -73,7 +74,6 @@ class ViewerParameters(RobotChoice):
     controls: str = read_only(
         'all', f'Groups of controls that may be used: all, none, or some of {", ".join(GROUPS)}, '
         'separated by commas; others are shown, but disabled')
-    max_browsers: int = read_only(8, 'Browsers that may show the page at a time', '', 1, 50)
     recording: float = read_only(
         60.0, 'Time that the button for the last minute saves, of messages that are kept while '
         'the page is open; 0: none', 's', 0.0, 600.0)
@@ -100,7 +100,7 @@ class Viewer(Node):
         self._rolling: RollingRecording | None = None
         self._writing: BackgroundTask[str] = BackgroundTask()
         self.page = Page(self.params.host, self.params.port, 'biped_com_ros', self._on_command,
-                         self.params.max_browsers)
+                         _MAX_BROWSERS)
         if self.params.port and not self.page.address.endswith(f':{self.params.port}'):
             self.get_logger().warning(
                 f'port {self.params.port} is in use; the page is at {self.page.address}')

@@ -15,8 +15,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from biped_com_ros.core.wrench.aggregation import ContactBody, WrenchAggregation
 from biped_com_ros.core.wrench.sensor_faults import (
     RepeatedReadings, WeightBalance, WeightBalanceSettings)
@@ -27,8 +25,6 @@ LEVEL = 0.015
 """Soles at most this much higher than the lowest one may stand on the same ground, m."""
 RECENT_NS = 50_000_000
 """A sensor whose reading changed within this time works, ns."""
-LASTING = 0.5
-"""Forces contradict the weight for less than this in a step or a jump, s."""
 
 
 class SensorFaults:
@@ -39,17 +35,17 @@ class SensorFaults:
     ----------
     aggregation
         Has the sensors, the feet, and the heights of their soles.
-    missing
-        Share of the weight that may be missing while a foot measures nothing.
+    balance
+        When forces contradict the weight.
 
     """
 
-    def __init__(self, aggregation: WrenchAggregation, missing: float) -> None:
+    def __init__(self, aggregation: WrenchAggregation,
+                 balance: WeightBalanceSettings) -> None:
         self._aggregation = aggregation
         self._feet = [body for body in aggregation.bodies if body.detector is not None]
         self._balance = WeightBalance(
-            [foot.name for foot in self._feet], aggregation.body_weight, WeightBalanceSettings(
-                missing=missing, missing_time=LASTING, excess_time=LASTING))
+            [foot.name for foot in self._feet], aggregation.body_weight, balance)
         # The weight may rest on a foot without sensors, or with a virtual one, which has errors
         # of its own.
         self._weighs_all = len(self._feet) == len(aggregation.model.config.feet) and all(
@@ -65,9 +61,9 @@ class SensorFaults:
         """Compare forces with the calibrated weight."""
         self._balance.body_weight = self._aggregation.body_weight
 
-    def set_missing(self, missing: float) -> None:
-        """Use another share of the weight that may be missing."""
-        self._balance.settings = replace(self._balance.settings, missing=missing)
+    def configure(self, balance: WeightBalanceSettings) -> None:
+        """Use other settings of when forces contradict the weight."""
+        self._balance.settings = balance
 
     def add_reading(self, sensor: int, stamp_ns: int, moved_ns: int) -> None:
         """

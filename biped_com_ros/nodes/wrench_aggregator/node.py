@@ -96,12 +96,12 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
                 f"nothing measures the feet of '{config.name}', so there are no wrenches: add "
                 "wrench_sensors, or 'source: virtual' to the feet")
         self.aggregation = aggregation = WrenchAggregation(
-            model, self.params.aggregation_settings())
+            model, self.params.aggregation)
         self._feet = aggregation.feet
         self._outputs = WrenchOutputs(
             self, model, self._feet, [body for body in aggregation.bodies if not body.is_foot],
             self.params.footprint_frame)
-        self._stillness = JointStillness(model.joint_names, self.params.tare_max_joint_speed)
+        self._stillness = JointStillness(model.joint_names, self.params.tare.joint_speed)
         self.offsets = SensorOffsets(self, aggregation, self._stillness)
         self._weight = WeightCheck(
             aggregation.body_weight,
@@ -112,7 +112,7 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         self._has_total = not config.feet_with_force_z
         self._total_count, self._weighing = 0, StampThrottle(WEIGHING_RATE)
         self._unsynchronized: Input | None = None
-        self.faults = SensorFaults(aggregation, self.params.weight_missing)
+        self.faults = SensorFaults(aggregation, self.params.balance)
         self.diagnostics.add('sensor faults', self.faults.report)
         self.diagnostics.add('total wrench', self._report_total)
         self.diagnostics.add('weight', self._report_weight)
@@ -151,34 +151,29 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
             **{f'wrench of {channel.name}': source
                for channel, source in zip(channels, self.sensors)}, **temperatures})
 
-    def check_parameters(self, params: WrenchAggregatorParameters) -> None:
-        """Refuse thresholds of contact that contradict each other."""
-        params.aggregation_settings()
-
     def apply_parameters(self, params: WrenchAggregatorParameters) -> None:
         """Change limits, and filters and weights if their parameters changed."""
         before, self.params = self.params, params
         self._cache_thresholds(params)
-        self._stillness.limit = params.tare_max_joint_speed
+        self._stillness.limit = params.tare.joint_speed
         self.offsets.use(params)
-        self.aggregation.use_thresholds(params.aggregation_settings().thresholds)
+        self.aggregation.use_thresholds(params.aggregation.thresholds)
         self._weight.tolerance = params.weight_tolerance
-        self.faults.set_missing(params.weight_missing)
+        self.faults.configure(params.balance)
         for source in (self.joints, self.imu, *self.sensors):
             source.timeout = params.sensor_timeout
         self._tilt.gravity = params.gravity
         if params.gravity != before.gravity:
             self.aggregation.use_gravity(params.gravity)
             self._use_weights()
-        elif self.virtual is not None and params.virtual_cutoff != before.virtual_cutoff:
+        elif self.virtual is not None and params.virtual != before.virtual:
             self.virtual.restart(params)
-        hand_settings = params.virtual_hand_settings()
-        if self.virtual_hands is not None and hand_settings != before.virtual_hand_settings():
+        if self.virtual_hands is not None and params.virtual_hand != before.virtual_hand:
             self.virtual_hands.restart(params)
-        if params.low_pass_cutoff != before.low_pass_cutoff:
+        low_pass = params.aggregation.low_pass_cutoff, 6, params.aggregation.low_pass_order
+        if params.aggregation.low_pass_cutoff != before.aggregation.low_pass_cutoff:
             for channel in self.aggregation.channels:
-                channel.low_pass = LowPass(
-                    params.low_pass_cutoff, 6, params.aggregation_settings().low_pass_order)
+                channel.low_pass = LowPass(*low_pass)
 
     def use_inertials(self) -> None:
         """Recompute the weight of what sensors carry after the masses changed."""

@@ -24,7 +24,7 @@ from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.wrench.aggregation import WrenchAggregation
 from biped_com_ros.core.wrench.bias import BiasFilter
-from biped_com_ros.core.wrench.bias_tracking import BiasTracking, SwingSettings
+from biped_com_ros.core.wrench.bias_tracking import BiasTracking
 from biped_com_ros.core.wrench.tare import (
     AXES, JointStillness, load_offsets, RecentReadings, save_offsets, SensorOffset)
 from biped_com_ros.nodes.wrench_aggregator.parameters import WrenchAggregatorParameters
@@ -36,6 +36,8 @@ from biped_com_ros.ros.topics.services import trigger_service
 import numpy as np
 
 _REPORTED_REJECTIONS = 3
+_LARGEST_OFFSET = 0.3
+"""Largest force of an offset for a tare, as a share of body weight: with more it stands."""
 """Number of consecutive rejected means of a bias before a warning."""
 
 
@@ -89,15 +91,14 @@ class SensorOffsets:
 
     def _use_tracking(self, params: WrenchAggregatorParameters) -> None:
         """Start, change or stop the tracking of biases."""
-        bias, swing = params.bias_settings(), SwingSettings(lift=params.bias_lift)
         if not params.bias_tracking:
             self.tracking = None
         elif self.tracking is None:
-            self.tracking = BiasTracking(self._aggregation, bias, swing)
+            self.tracking = BiasTracking(self._aggregation, params.bias)
             for i, channel in enumerate(self._channels):
                 self._restart_tracking(i, channel.name)
         else:
-            self.tracking.use(bias, swing)
+            self.tracking.use(params.bias)
             for i, bias_filter in self.tracking.filters.items():
                 if not bias_filter.updates:  # its covariance is still that of the parameters
                     self._restart_tracking(i, self._channels[i].name)
@@ -210,7 +211,8 @@ class SensorOffsets:
         """
         return self._recent[sensor].estimate_offset(
             self._expected(sensor), self._stillness,
-            self._node.params.tare_limits(self._aggregation.body_weight),
+            replace(self._node.params.tare,
+                    offset_force=_LARGEST_OFFSET * self._aggregation.body_weight),
             self._channels[sensor].config,
             max(self._stillness.updated_ns, *(recent.newest_ns for recent in self._recent)))
 

@@ -29,10 +29,8 @@ from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.wrench.aggregation import ContactBody, WrenchAggregation
 from biped_com_ros.core.wrench.virtual_feet import SensorComparison, VirtualFeet
-from biped_com_ros.core.wrench.virtual_foot_wrenches import VirtualWrenchSettings
 from biped_com_ros.nodes.wrench_aggregator.parameters import WrenchAggregatorParameters
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
-from biped_com_ros.ros.node.parameters import settings_from
 from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.topics.inputs import JointStateInput
 from biped_com_ros.ros.topics.outputs import (
@@ -125,8 +123,7 @@ def make_virtual_feet(node: RobotNode[WrenchAggregatorParameters],
 
 
 def _estimator(model: RobotModel, params: WrenchAggregatorParameters) -> VirtualFeet:
-    return VirtualFeet(model, settings_from(
-        params, VirtualWrenchSettings, 'virtual_', gravity=params.gravity))
+    return VirtualFeet(model, params.virtual)
 
 
 def _report(comparison: SensorComparison) -> Report:

@@ -59,7 +59,7 @@ class VirtualHandOutputs:
 
     def restart(self, params: WrenchAggregatorParameters) -> None:
         """Begin a new estimate, with these parameters and the masses that the model has now."""
-        self.hands = VirtualHands(self._aggregation, params.virtual_hand_settings())
+        self.hands = VirtualHands(self._aggregation, params.virtual_hand)
 
     def publish(self) -> Iterator[ContactBody]:
         """Publish the covariance; go through the virtual hands, whose wrenches are set."""

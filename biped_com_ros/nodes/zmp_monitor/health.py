@@ -105,7 +105,7 @@ class StabilityHealth:
         if not has_contact and watch.level != Level.FALLEN:
             return WARN, (
                 'no foot on the ground: none carries enough of the weight (contact_engage '
-                f'{self._node.params.contact_engage:g}); if the robot stands, see zmp and weight'
+                f'{self._node.params.contact.engage:g}); if the robot stands, see zmp and weight'
                 ), values
         if watch.level == Level.STABLE and self._base.warning:
             return WARN, self._base.warning, values
@@ -119,7 +119,7 @@ class StabilityHealth:
         deviation = float(np.sqrt(self._variances / self._uncertain)) if self._uncertain else 0.0
         self._restart()
         values = {'rate [Hz]': rate, 'rms difference [m]': difference,
-                  'method': params.model_method, 'delay of the model [s]': self._monitor.delay}
+                  'method': params.monitor.method, 'delay of the model [s]': self._monitor.delay}
         if deviation:
             values['standard deviation [m]'] = deviation
         if not self._inputs.wrenches:

@@ -58,17 +58,13 @@ from biped_com_ros.core.geometry.polygon import Point
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.sole_geometry import sole_polygon
 from biped_com_ros.core.signals.synchronizer import StampThrottle
-from biped_com_ros.core.stability.hands import HandSettings
-from biped_com_ros.core.stability.levels import StabilityThresholds
-from biped_com_ros.core.stability.monitor import MonitorSettings, StabilityMonitor
+from biped_com_ros.core.stability.monitor import StabilityMonitor
 from biped_com_ros.core.state.base import LocatedState
-from biped_com_ros.core.wrench.contact import ContactThresholds
 from biped_com_ros.nodes.zmp_monitor.health import StabilityHealth
 from biped_com_ros.nodes.zmp_monitor.markers import StabilityMarkers
 from biped_com_ros.nodes.zmp_monitor.outputs import StabilityOutputs
 from biped_com_ros.nodes.zmp_monitor.parameters import ZmpMonitorParameters
 from biped_com_ros.ros.node.executor import run
-from biped_com_ros.ros.node.parameters import settings_from
 from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.topics.payload_input import PayloadInput
 from biped_com_ros.ros.topics.state_inputs import hand_wrench_topics, StateInputs
@@ -84,7 +80,7 @@ class ZmpMonitor(RobotNode[ZmpMonitorParameters]):
         """Make monitor, outputs and inputs for the robot."""
         params = self.params
         polygons = self._polygons(model)
-        self.monitor = StabilityMonitor(model, _settings(params), polygons)
+        self.monitor = StabilityMonitor(model, params.monitor_settings(), polygons)
         self._payload = PayloadInput(self, params)
         self.monitor.payload = self._payload.carried
         self._outputs = StabilityOutputs(self, params.world_frame, model.soles.names)
@@ -94,16 +90,11 @@ class ZmpMonitor(RobotNode[ZmpMonitorParameters]):
             self, model, params, **self.input_options(params.sensor_timeout))
         self.estimator = self.inputs.estimate_synchronized(
             self._on_state, params, body_weight=model.mass * params.gravity,
-            thresholds=_thresholds(params),
+            thresholds=params.contact,
             hand_topics=hand_wrench_topics(model, params.hand_wrench_topics),
-            wrench_delay=_aligned_delay(params))
+            wrench_delay=params.aligned_delay)
         self.watch_inputs(self.inputs.inputs)
         self._health = StabilityHealth(self, self.inputs, self.estimator.base, self.monitor)
-
-    def check_parameters(self, params: ZmpMonitorParameters) -> None:
-        """Refuse thresholds that contradict each other."""
-        _settings(params)
-        _thresholds(params)
 
     def apply_parameters(self, params: ZmpMonitorParameters) -> None:
         """Evaluate with other settings from the next state on; level and contacts stay."""
@@ -111,9 +102,9 @@ class ZmpMonitor(RobotNode[ZmpMonitorParameters]):
         self._marker_throttle.set_rate(params.marker_rate)
         self._markers.set_force_scale(self.model, params)
         self._payload.use(params)
-        self.inputs.use(params, thresholds=_thresholds(params),
+        self.inputs.use(params, thresholds=params.contact,
                         body_weight=self.model.mass * params.gravity)
-        self.estimator.set_wrench_delay(_aligned_delay(params))
+        self.estimator.set_wrench_delay(params.aligned_delay)
         self._replace_monitor(same_masses=True)
 
     def use_inertials(self) -> None:
@@ -123,7 +114,7 @@ class ZmpMonitor(RobotNode[ZmpMonitorParameters]):
     def _replace_monitor(self, *, same_masses: bool) -> None:
         before = self.monitor
         self.monitor = StabilityMonitor(
-            self.model, _settings(self.params), self._polygons(self.model))
+            self.model, self.params.monitor_settings(), self._polygons(self.model))
         self.monitor.continue_from(before, same_masses=same_masses)
         self.monitor.payload = self._payload.carried
         self._health.use(self.monitor)
@@ -139,31 +130,6 @@ class ZmpMonitor(RobotNode[ZmpMonitorParameters]):
         self._health.add(report)
         if self._marker_throttle.is_due(located.stamp_ns):
             self._markers.publish(report, self.monitor.watch.level)
-
-
-def _aligned_delay(params: ZmpMonitorParameters) -> float:
-    """Return by how much wrenches are older than the joint states that they are paired with, s."""
-    return params.wrench_delay if params.align_wrenches else 0.0
-
-
-def _settings(params: ZmpMonitorParameters) -> MonitorSettings:
-    stability = settings_from(
-        params, StabilityThresholds, names={
-            'margin': 'margin_warning', 'tilt': 'tilt_unstable', 'fallen_tilt': 'tilt_fallen',
-            'lean': 'lean_unstable', 'dwell': 'level_dwell', 'recovery': 'recovery_time'})
-    undone = params.wrench_delay - _aligned_delay(params)
-    return settings_from(
-        params, MonitorSettings, 'model_', stability=stability,
-        gravity=params.gravity, wrench_delay=undone,
-        foot_friction=params.foot_friction, step_height=params.step_height,
-        edge_height=params.edge_height, hands=settings_from(
-            params, HandSettings, 'hand_', {'largest_force': 'hand_force'},
-            thresholds=_thresholds(params)))
-
-
-def _thresholds(params: ZmpMonitorParameters) -> ContactThresholds:
-    # A landing foot affects the ZMP at once.
-    return settings_from(params, ContactThresholds, 'contact_', engage_dwell=0.0)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

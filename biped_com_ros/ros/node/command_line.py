@@ -53,10 +53,10 @@ def help_text(create: Callable[..., Any]) -> str:
              '--params-file FILE -r FROM:=TO', '', _plain(module.__doc__ or '')]
     parameters = getattr(module, f"{name.title().replace('_', '')}Parameters", None)
     if parameters is not None:
-        from biped_com_ros.ros.node.parameters import parameter_fields  # needs rclpy
+        from biped_com_ros.core.settings import setting_fields
         lines += ['', 'Parameters:']
         lines += [f'  {field}: {info.text()}; default {default!r}'
-                  for field, (_, default, info) in parameter_fields(parameters).items()]
+                  for field, (_, default, info) in setting_fields(parameters).items()]
     return '\n'.join(lines)
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from biped_com_ros.core.errors import BipedComError
-from biped_com_ros.core.payload.carried import CarriedPayload, CarriedSettings
+from biped_com_ros.core.payload.carried import CarriedPayload
 from biped_com_ros.ros.fast.message_reader import RefusedMessage
 from biped_com_ros.ros.node.common_parameters import PayloadParameters
 from biped_com_ros.ros.node.diagnostics import OK, Report, WARN
@@ -51,7 +51,7 @@ class PayloadInput:
     """
 
     def __init__(self, node: RobotNodeMixin[Any], params: PayloadParameters) -> None:
-        self.carried = CarriedPayload(node.model, _settings(params))
+        self.carried = CarriedPayload(node.model, params.payload)
         self._prefix = frame_prefix(cast(Node, node))
         # Usually there is none: no line on /diagnostics reports it.
         self.input: VectorInput | None = None
@@ -63,7 +63,7 @@ class PayloadInput:
 
     def use(self, params: PayloadParameters) -> None:
         """Follow by other parameters."""
-        self.carried.settings = _settings(params)
+        self.carried.settings = params.payload
 
     def destroy(self) -> None:
         """Unsubscribe."""
@@ -93,5 +93,3 @@ class PayloadInput:
         return OK, f"{carried.mass:.2f} kg in '{carried.link}'", values
 
 
-def _settings(params: PayloadParameters) -> CarriedSettings:
-    return CarriedSettings(rate=params.payload_rate, timeout=params.payload_timeout)

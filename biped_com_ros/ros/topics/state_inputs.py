@@ -27,21 +27,18 @@ from functools import partial
 import math
 from typing import Any
 
-from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.polygon import Point
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.geometry.wrench import largest_credible_load
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.state.base import BaseSettings, LocatedState, Lookup
-from biped_com_ros.core.state.base_filter import FilterSettings
 from biped_com_ros.core.state.contacts import ContactHistory
 from biped_com_ros.core.state.estimator import StateEstimator, SynchronizedSettings
 from biped_com_ros.core.wrench.contact import ContactThresholds
 from biped_com_ros.ros.node.clock import steady_time
 from biped_com_ros.ros.node.common_parameters import (
     ContactTopicParameters, EstimatorParameters, FootWrenchParameters)
-from biped_com_ros.ros.node.parameters import settings_from
 from biped_com_ros.ros.topics.inputs import (
     BoolInput, ImuInput, Input, JointStateInput, OdometryInput, StampedArrayInput, WrenchInput)
 from biped_com_ros.ros.topics.qos import COMMAND_INPUT
@@ -133,14 +130,14 @@ class StateInputs:
             If `wrench_topics` are not one per foot, or there are none for the base filter.
 
         """
-        if params.base_source == 'filter' and self._wrench_consumers:
+        if params.base.source == 'filter' and self._wrench_consumers:
             estimator, callbacks = self._wrench_consumers[0]
             callbacks.append(callback)
             return estimator
         topics, hands = _wrench_topics(self._model, params), hand_topics or {}
         probabilities = () if params.wrench_topics else _virtual_feet(self._model)
         virtual_hands = tuple(hand for hand in self._model.config.virtual_hands if hand in hands)
-        if params.base_source == 'filter' and not topics:
+        if params.base.source == 'filter' and not topics:
             raise ConfigurationError(
                 f"base_source 'filter' needs the wrenches of all feet of "
                 f"'{self._model.config.name}': set wrench_topics, or choose imu")
@@ -197,15 +194,15 @@ class StateInputs:
 
     def _subscribe_to_base(self) -> dict[str, Input]:
         node, params, config = self._node, self._params, self._model.config
-        if params.base_source == 'imu':
+        if params.base.source == 'imu':
             return {'IMU': ImuInput(
                 node, config.imu.topic, config.imu.frame, self._on_imu,
                 tilt=config.instruments.tilt(config.imu.frame), **self._options)}
-        if params.base_source == 'filter':
+        if params.base.source == 'filter':
             return {**self._external_odometry(), 'IMU': ImuInput(
                 node, config.imu.topic, config.imu.frame, self._on_base, need_orientation=False,
                 tilt=config.instruments.tilt(config.imu.frame), **self._options)}
-        if params.base_source == 'odometry':
+        if params.base.source == 'odometry':
             return {'odometry': OdometryInput(
                 node, 'odom', self._on_base, params.world_frame, config.base_link,
                 **self._options)}
@@ -240,12 +237,7 @@ class StateInputs:
             source.timeout = params.sensor_timeout
 
     def _base_settings(self) -> BaseSettings:
-        return settings_from(
-            self._params, BaseSettings, 'base_', fixed_base=self._params.fixed_base,
-            contact_tolerance=self._params.contact_tolerance,
-            base_filter=settings_from(
-                self._params, FilterSettings, 'filter_',
-                gravity=getattr(self._params, 'gravity', GRAVITY)))
+        return self._params.base
 
     def _on_joints(self, stamp_ns: int, positions: Array, velocities: Array, _: Array) -> None:
         state = self._model.state(positions, velocities)
@@ -367,7 +359,7 @@ def describe_contacts(feet: Sequence[str], in_contact: Sequence[bool]) -> str:
 
 
 def _lookup(node: Node, model: RobotModel, params: EstimatorParameters) -> Lookup | None:
-    if params.base_source != 'tf':
+    if params.base.source != 'tf':
         return None
     transforms, prefix = TransformLookup(node), params.frame_prefix
     frames = prefix + params.world_frame, prefix + model.config.base_link

@@ -222,7 +222,7 @@ def test_a_hidden_load_is_weighed_and_the_fused_com_is_that_of_the_robot(recorde
         'pelvis': LinkError(hidden, (0.02, -0.02, -0.05))})
     rig = recorded(
         {'odometry': Odometry, 'com_fused': Odometry, 'external_force': WrenchStamped},
-        base_source='filter', fusion_wrench_delay=0.0, fusion_delay_deviation=0.0,
+        base_source='filter', wrench_delay=0.0,
         robot=str(robot))
     rig.play(samples, has_orientation=False)
     assert rig.node.fusion.estimate.mass == pytest.approx(

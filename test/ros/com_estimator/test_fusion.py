@@ -13,9 +13,6 @@
 # limitations under the License.
 """com_estimator's fused CoM over DDS: a swaying robot that carries what its URDF does not know."""
 
-from biped_com_ros.core.com.fused import FusedComSettings
-from biped_com_ros.nodes.com_estimator.parameters import FusionParameters
-from biped_com_ros.ros.node.parameters import settings_from
 from examples.com_filter import HIDDEN
 from geometry_msgs.msg import Vector3Stamped, WrenchStamped
 from nav_msgs.msg import Odometry
@@ -142,9 +139,3 @@ def test_forces_of_the_wrong_sign_are_reported(recording, recorded):
     report = rig.report('com_fused')
     assert 'no foot carries the robot' in report and 'wrench_sensors.<sensor>.scale' in report
     assert rig.got['com'] and not rig.got['com_fused'], 'nothing wrong is published'
-
-
-def test_the_parameters_are_those_of_the_filter():
-    assert settings_from(FusionParameters(), FusedComSettings, 'fusion_') == FusedComSettings()
-    changed = FusionParameters(fusion_link_com=0.01)
-    assert settings_from(changed, FusedComSettings, 'fusion_').link_com == 0.01

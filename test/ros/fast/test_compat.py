@@ -19,11 +19,12 @@ from dataclasses import dataclass
 import sys
 from types import SimpleNamespace
 
+from biped_com_ros.core.settings import setting
 from biped_com_ros.ros.fast import compat
 from biped_com_ros.ros.fast.codec import Decoder, Template
 from biped_com_ros.ros.fast.subscription_pool import (
     pool_of, shared_subscriptions, SubscriptionPool)
-from biped_com_ros.ros.node.parameters import declare_parameters, parameter
+from biped_com_ros.ros.node.parameters import declare_parameters
 from biped_com_ros.ros.topics import input_base
 from biped_com_ros.ros.topics.inputs import PointInput
 from biped_com_ros.ros.topics.outputs import bool_publisher
@@ -45,8 +46,8 @@ GIVEN = {'rate': 50, 'names': ['a', 'b'], 'flag': False, 'rat': 3.0}
 class Declared:
     """Some of the parameters that are given."""
 
-    rate: float = parameter(10.0, 'How often', 'Hz', 0.0, 100.0)
-    names: list[str] = parameter(['x'], 'Who')
+    rate: float = setting(10.0, 'How often', 'Hz', 0.0, 100.0)
+    names: list[str] = setting(['x'], 'Who')
 
 
 @pytest.fixture(params=['missing', 'not to be used'])

@@ -15,10 +15,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 from biped_com_ros.nodes.gait_player.parameters import GaitPlayerParameters
+from support.settings import setting_values
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 import numpy as np
 import pytest
@@ -197,7 +197,7 @@ def test_joints_that_do_not_follow_are_left_where_they_are(make):
 
 @pytest.mark.thorough
 def test_joints_that_are_off_at_the_begin_get_the_same_time_to_follow(make):
-    rig = make(follow_tolerance=0.01, follow_time=5.0)
+    rig = make(follow_tolerance=0.01)
     rig.positions[rig.model.joint_index(rig.model.config.groups['left_leg'][:1])] += 0.03
     rig.until_it_may().is_stuck = True
     rig.begin('walk', 'walking')
@@ -283,4 +283,4 @@ def test_a_robot_with_other_legs_is_unable(make):
 
 def test_the_parameter_file_has_every_parameter_with_its_default():
     given = yaml.safe_load(CONFIG.read_text())['/**/gait_player']['ros__parameters']
-    assert given == dataclasses.asdict(GaitPlayerParameters())
+    assert given == setting_values(GaitPlayerParameters())

@@ -15,11 +15,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 from biped_com_ros.nodes.gravity_compensation.node import GravityCompensation
 from biped_com_ros.nodes.gravity_compensation.parameters import GravityCompensationParameters
+from support.settings import setting_values
 from lifecycle_msgs.msg import Transition
 import pytest
 from std_msgs.msg import Float64MultiArray
@@ -86,7 +86,7 @@ def test_a_problem_of_timing_does_not_hide_another_publisher_of_commands(rig):
 
 def test_the_parameter_file_has_every_parameter_with_its_default():
     values = yaml.safe_load(CONFIG.read_text())['/**/gravity_compensation']['ros__parameters']
-    assert values == dataclasses.asdict(GravityCompensationParameters())
+    assert values == setting_values(GravityCompensationParameters())
 
 
 @pytest.mark.parametrize(('values', 'text'), (

@@ -20,9 +20,9 @@ import itertools
 
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.settings import setting
 from biped_com_ros.ros.node.common_parameters import ManagedNodeParameters
 from biped_com_ros.ros.node.lifecycle import FAILURE, ManagedNode, SUCCESS
-from biped_com_ros.ros.node.parameters import parameter
 from biped_com_ros.ros.topics.inputs import JointStateInput
 from biped_com_ros.ros.topics.outputs import joint_state_publisher
 from biped_com_ros.ros.topics.services import trigger_service
@@ -36,7 +36,7 @@ COUNTER = itertools.count()
 class ManagedTestParameters(ManagedNodeParameters):
     """Parameters of the node below."""
 
-    broken: bool = parameter(False, 'Whether building fails half way')
+    broken: bool = setting(False, 'Whether building fails half way')
 
 
 class Managed(ManagedNode):

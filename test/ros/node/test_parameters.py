@@ -18,9 +18,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.wrench.contact import ContactThresholds
-from biped_com_ros.ros.node.parameters import (
-    declare_parameters, parameter, read_only, settings_from)
+from biped_com_ros.core.settings import setting
+from biped_com_ros.ros.node.parameters import declare_parameters, read_only
 import pytest
 from rcl_interfaces.msg import ParameterType
 from rcl_interfaces.srv import DescribeParameters, SetParameters
@@ -33,13 +32,13 @@ from support.messages import parameters
 class OneOfEach:
     """One of each."""
 
-    rate: float = parameter(30.0, 'How often', unit='Hz', minimum=0.0, maximum=500.0)
-    count: int = parameter(3, 'How many', minimum=1)
-    source: str = parameter('imu', 'Where from', options=('imu', 'odometry', 'fixed'))
-    enabled: bool = parameter(True, 'Whether')
-    gains: list[float] = parameter([1.0, 2.0], 'Gains', minimum=0.0)
+    rate: float = setting(30.0, 'How often', unit='Hz', minimum=0.0, maximum=500.0)
+    count: int = setting(3, 'How many', minimum=1)
+    source: str = setting('imu', 'Where from', options=('imu', 'odometry', 'fixed'))
+    enabled: bool = setting(True, 'Whether')
+    gains: list[float] = setting([1.0, 2.0], 'Gains', minimum=0.0)
     names: list[str] = read_only([], 'Names')
-    free: float = parameter(0.0, 'Anything')
+    free: float = setting(0.0, 'Anything')
 
 
 @pytest.fixture
@@ -66,12 +65,14 @@ def test_values_arrive_in_their_type_and_defaults_are_not_shared(make):
 
 def test_what_is_given_and_does_not_exist_is_named(make, capfd):
     """But what may be that of another node in the process."""
-    make(rat=1.0, walking_timeout=2.0, of_another_node=3)
+    make(rat=1.0, walking_timeout=2.0, force_noise=0.1, fusion_wrench_delay=0.0, of_another_node=3)
     warnings = [line for line in capfd.readouterr().err.splitlines() if '[WARN]' in line]
-    assert len(warnings) == 2
+    assert len(warnings) == 4
     assert "parameter 'rat' = 1.0 does not exist and is ignored; did you mean 'rate'" in (
         warnings[0])
     assert "parameter 'walking_timeout' = 2.0 is ignored: it is a constant" in warnings[1]
+    assert "it is an element 'force_noise <value>' of the list errors" in warnings[2]
+    assert "its name is 'wrench_delay'" in warnings[3]
 
 
 @pytest.mark.parametrize('name, value, complaint', [
@@ -149,47 +150,3 @@ def test_descriptions_and_services_over_dds(rig):
             parameters=[Parameter('rate', value=value).to_parameter_msg()])).results[0]
     assert set_rate(100.0).successful and changes[-1].rate == 100.0
     assert not set_rate(1e4).successful and len(changes) == 1
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    """What is set by parameters, by their prefix, otherwise, and not at all."""
-
-    rate: float
-    count: int = 1
-    source: str = ''
-    left: str = 'default'
-
-
-@dataclass(frozen=True)
-class Others:
-    """Parameters with a prefix, and with another name."""
-
-    wheel_rate: float = 5.0
-    speed: float = 6.0
-    count: int = 7
-
-
-def test_settings_get_the_parameters_of_their_names_with_a_prefix_and_of_other_names():
-    assert settings_from(OneOfEach(rate=20.0), Settings, source='elsewhere') == Settings(
-        rate=20.0, count=3, source='elsewhere')
-    assert settings_from(Others(), Settings, 'wheel_') == Settings(rate=5.0)
-    assert settings_from(Others(), Settings, names={'rate': 'speed'}) == Settings(
-        rate=6.0, count=7)
-    with pytest.raises(TypeError, match='rate'):
-        settings_from(object(), Settings)
-
-
-def test_a_refused_setting_has_the_name_of_its_parameter():
-    @dataclass(frozen=True)
-    class Parameters:
-        """Parameters of a contact that can neither begin nor end."""
-
-        contact_engage: float = 0.03
-        leave: float = 0.06
-
-    with pytest.raises(ConfigurationError) as refusal:
-        settings_from(Parameters(), ContactThresholds, 'contact_', {'release': 'leave'})
-    assert str(refusal.value) == (
-        "'leave' is 0.06; it must be below 'contact_engage', 0.03 (shares of body weight): lower "
-        "it, or raise 'contact_engage'")

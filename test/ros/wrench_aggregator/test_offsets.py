@@ -280,7 +280,7 @@ def test_biases_are_followed_from_the_change_on(rig):
     rig.until(lambda: rig.play(20, 0.02) and np.abs(offsets_of(rig) - BIAS).max() < 0.1,
               what='the biases')
     found = offsets_of(rig)
-    change(rig, bias_force=4.0, bias_lift=0.02)  # what is known stays
+    change(rig, bias_force=4.0)  # what is known stays
     assert np.abs(offsets_of(rig) - BIAS).max() < 0.1
     assert all(found.updates >= 1 for found in rig.node.offsets.tracking.filters.values())
     change(rig, bias_tracking=False)

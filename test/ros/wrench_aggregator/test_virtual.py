@@ -279,15 +279,6 @@ def test_a_hand_that_holds_on_is_in_total_zmp_and_support(hands):
     np.testing.assert_allclose(hands.spread(), alone, atol=2e-3)
 
 
-def test_other_deviations_take_effect_at_once(hands):
-    before = hands.covariances[-1].data[2]
-    for deviation, least in ((0.2, 4.0), (0.02, 0.0)):
-        set_, = hands.node.set_parameters(parameters(virtual_hand_effort_deviation=deviation))
-        assert set_.successful
-        hands.play(50)
-        assert hands.covariances[-1].data[2] > least * before
-
-
 def test_without_efforts_no_hand_is_published_and_the_reason_is_named(hands):
     hands.with_efforts = False
     hands.play(20)

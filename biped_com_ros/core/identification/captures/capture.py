@@ -20,9 +20,10 @@ from dataclasses import dataclass, field, replace
 import math
 
 from biped_com_ros.core.constants import GRAVITY
-from biped_com_ros.core.errors import check_positive, InputError, UnknownNameError
+from biped_com_ros.core.errors import InputError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Array, BoolArray
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.settings import constant, setting, Settings
 import numpy as np
 
 SMALLEST_LOAD = 0.02
@@ -77,78 +78,62 @@ class Capture:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SensorNoise:
+class SensorNoise(Settings):
     """
     Standard deviations of sensors, in addition to the variation within a capture.
 
-    Attributes
-    ----------
-    force, moment
-        Of wrench sensors, per axis, N and N m.
-    torque
-        Of joint torques, N m (N for prismatic joints).
-    encoder, slide
-        Of positions of revolute joints, rad, and of prismatic ones, m.
-    tilt
-        Of the direction of gravity, rad.
-    encoder_offset, force_bias, moment_bias, torque_bias, tilt_bias
-        Of errors that are constant over all poses; they are estimated. Zero: none.
-    recording_gain
-        Of the gain of all wrench sensors and torques together, which differs from one recording to
-        the next (temperature, mounting, electronics); within one it looks like mass. It is not
-        estimated, but part of the stated deviations. Zero: none.
-    wrench_gain, cross_talk
-        Of the gains of a wrench sensor's axes, and of how one axis enters the reading of another
-        (moments count by :data:`instruments.MOMENT_ARM`), which are estimated. Zero: none.
-    force_drift, moment_drift
-        Of the change of a wrench sensor's bias from the time of the first capture to that of the
-        last, N and N m; estimated. Zero: none.
-    sensor_shift, sensor_turn
-        Of the places of wrench sensors' frames in the URDF, m and rad; estimated. Zero: exact.
-    torque_gain
-        Of the torque constants, as a share; estimated. Zero: exact.
-    friction
-        Of static friction, as a share of a motor's largest torque. Where it is known from which
-        side a joint came to rest it is estimated; else it counts as noise. Zero: none.
-    floor_tilt
-        Of the floor, about each horizontal axis, rad; estimated. Zero: level.
-    sole_turn, sole_height
-        Of the placement of soles in the feet, about the x and y axes of the URDF's, rad, and along
-        its z axis, m; estimated, heights relative to the first sole's. Zero: exact.
-    sole_contact
-        By how much standing soles are not flat on the floor, about each axis, rad; 0.1 m times
-        this in height. Zero: not known, so that soles are not used.
-
+    What is estimated has the prior deviation; zero: exact. Gains, drifts and places are estimated
+    per sensor, and what is constant over all poses once.
     """
 
-    force: float = 0.5
-    moment: float = 0.02
-    torque: float = 0.3
-    encoder: float = math.radians(0.1)
-    slide: float = 1e-4
-    tilt: float = math.radians(0.05)
-    encoder_offset: float = 0.005
-    force_bias: float = 3.0
-    moment_bias: float = 0.1
-    torque_bias: float = 0.3
-    tilt_bias: float = 0.005
-    recording_gain: float = 0.02
-    wrench_gain: float = 0.02
-    cross_talk: float = 0.01
-    force_drift: float = 3.0
-    moment_drift: float = 0.1
-    sensor_shift: float = 0.003
-    sensor_turn: float = 0.005
-    torque_gain: float = 0.02
-    friction: float = 0.02
-    floor_tilt: float = 0.0087
-    sole_turn: float = 0.005
-    sole_height: float = 0.003
-    sole_contact: float = 0.003
-
-    def __post_init__(self) -> None:
-        check_positive('the noise', self, 'force', 'moment', 'torque')
-        check_positive('the noise', self, or_zero=True)
+    force: float = setting(
+        0.5, 'Noise of forces', 'N', 1e-4, 100.0, name='force_noise')
+    moment: float = setting(0.02, 'Noise of moments', 'N m', 1e-5, 10.0, name='moment_noise')
+    torque: float = setting(
+        0.3, 'Noise of joint torques', 'N m or N', 1e-4, 100.0, name='torque_noise')
+    encoder: float = setting(
+        math.radians(0.1), 'Noise of joint positions', 'rad', 0.0, 0.1, name='encoder_noise')
+    slide: float = constant(1e-4, 'Noise of the positions of prismatic joints', 'm', 0.0)
+    tilt: float = setting(
+        math.radians(0.05), 'Noise of the direction of gravity', 'rad', 0.0, 0.1,
+        name='tilt_noise')
+    encoder_offset: float = setting(0.005, 'Bias of joint positions', 'rad', 0.0, 0.1)
+    force_bias: float = setting(3.0, 'Constant bias of forces', 'N', 0.0, 100.0)
+    moment_bias: float = setting(0.1, 'Constant bias of moments', 'N m', 0.0, 10.0)
+    torque_bias: float = setting(0.3, 'Bias of joint torques', 'N m', 0.0, 100.0)
+    tilt_bias: float = setting(0.005, 'Bias of the direction of gravity', 'rad', 0.0, 0.1)
+    recording_gain: float = setting(
+        0.02, 'Gain of all wrenches and torques from one recording to the next (temperature, '
+        'mounting, electronics), as a share; it looks like mass, is not estimated, but part of '
+        'the stated deviations', '', 0.0, 0.5)
+    wrench_gain: float = setting(
+        0.02, "Gain errors of a wrench sensor's axes, as shares", '', 0.0, 0.5)
+    cross_talk: float = setting(
+        0.01, 'Cross-talk of a wrench sensor: the share of one axis that another one measures; '
+        '1 N m counts as 10 N', '', 0.0, 0.2)
+    force_drift: float = setting(
+        3.0, 'Change of the bias of forces from the first to the last pose', 'N', 0.0, 100.0)
+    moment_drift: float = setting(
+        0.1, 'Change of the bias of moments from the first to the last pose', 'N m', 0.0, 10.0)
+    sensor_shift: float = setting(
+        0.003, "Misplacement of wrench sensors' frames, per axis", 'm', 0.0, 0.1)
+    sensor_turn: float = setting(
+        0.005, "How wrench sensors' frames are turned, about each axis", 'rad', 0.0, 0.2)
+    torque_gain: float = setting(0.02, 'Errors of torque constants, as shares', '', 0.0, 0.5)
+    friction: float = setting(
+        0.02, "Joints' static friction, as a share of the effort limit; estimated where the "
+        'approach of poses shows it with both signs, else noise', '', 0.0, 1.0)
+    floor_tilt: float = setting(
+        0.0087, 'Tilt of the floor, about each horizontal axis', 'rad', 0.0, 0.2)
+    sole_turn: float = setting(
+        0.005, "How soles' frames are turned, about x and y", 'rad', 0.0, 0.2)
+    sole_height: float = setting(
+        0.003, "Misplacement of soles' frames along z, relative to the first sole's", 'm', 0.0,
+        0.1)
+    sole_contact: float = setting(
+        0.003, 'Angle between the floor and a sole that stands on it, about each axis; 0.1 m '
+        'times this in height; 0: soles are not used to calibrate joint offsets and IMU', 'rad',
+        0.0, 0.2)
 
     def scaled(self, scale: float) -> SensorNoise:
         """Return the noise with everything in N and N m multiplied; see :func:`noise_scale`."""

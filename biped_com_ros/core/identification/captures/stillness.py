@@ -20,10 +20,11 @@ from dataclasses import dataclass
 import math
 
 from biped_com_ros.core.constants import CERTAIN, GRAVITY
-from biped_com_ros.core.errors import check_positive, InputError
+from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array, BoolArray
 from biped_com_ros.core.identification.captures.capture import Capture
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.settings import constant, setting, Settings
 import numpy as np
 
 LEAST_UPRIGHTNESS = 0.5
@@ -31,33 +32,19 @@ LEAST_UPRIGHTNESS = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
-class StillnessOptions:
-    """
-    What counts as still.
+class StillnessOptions(Settings):
+    """What counts as still."""
 
-    Attributes
-    ----------
-    duration
-        Time for which the robot must be still, s; a capture averages over it.
-    joint_range
-        Largest range of a joint, rad or m, after averaging over the noise of the encoders.
-    tilt_range
-        Largest range of the direction of gravity, rad.
-    force_deviation
-        Largest standard deviation of a force, N.
-    min_samples
-        Smallest number of readings in a capture.
-
-    """
-
-    duration: float = 1.0
-    joint_range: float = 0.004
-    tilt_range: float = 0.004
-    force_deviation: float = 6.0
-    min_samples: int = 10
-
-    def __post_init__(self) -> None:
-        check_positive('stillness', self)
+    duration: float = setting(
+        1.0, 'Duration for which the robot must be still, and over which a capture averages', 's',
+        0.1, 30.0)
+    joint_range: float = constant(
+        0.004, 'Largest movement of a joint within duration, after averaging over the noise of '
+        'the encoders', 'rad')
+    tilt_range: float = constant(0.004, 'Largest range of the direction of gravity', 'rad')
+    force_deviation: float = setting(
+        6.0, 'Largest standard deviation of a force within still_duration', 'N', 0.001, 1000.0)
+    min_samples: int = constant(10, 'Smallest number of readings in a capture')
 
 
 class MotionDirections:

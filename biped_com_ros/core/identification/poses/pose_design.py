@@ -174,7 +174,11 @@ class PoseDesigner:
 
     def __init__(self, model: RobotModel, options: DesignOptions | None = None,
                  noise: SensorNoise = TYPICAL_NOISE, prior: Prior = TYPICAL_PRIOR) -> None:
-        self.model, self.options = model, options or DesignOptions()
+        given = options or DesignOptions()
+        # At least one pose stands.
+        self.model, self.options = model, replace(
+            given, candidates=max(given.candidates, given.count),
+            hoisted=min(given.hoisted, given.count - 1))
         self._estimator = Estimator(model, noise, prior)
         self._stances = Stances(model)
         safety = PoseSafety(self._estimator.regressor, self._stances, self.options)

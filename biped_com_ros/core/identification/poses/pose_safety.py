@@ -27,7 +27,7 @@ import math
 from pathlib import Path
 import re
 
-from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
+from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.identification.captures.capture import Capture
 from biped_com_ros.core.identification.equations.first_moments import (
@@ -36,6 +36,7 @@ from biped_com_ros.core.identification.poses.stances import Placement, Stances
 from biped_com_ros.core.model.efforts import effort_scales
 from biped_com_ros.core.model.resources import find_package
 from biped_com_ros.core.model.robot import position_limits, RobotModel
+from biped_com_ros.core.settings import constant, setting, Settings
 import numpy as np
 import pinocchio as pin
 
@@ -51,93 +52,50 @@ def no_progress(what: str, done: int, total: int) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DesignOptions:
-    """
-    Number and limits of planned poses.
+class DesignOptions(Settings):
+    """Number and limits of planned poses."""
 
-    Attributes
-    ----------
-    count
-        Number of chosen poses, K.
-    candidates
-        Number of candidates from which they are chosen.
-    hoisted
-        Number of chosen poses with the robot hoisted, its feet in the air. These come first, and
-        measure the mass below the sensors of standing feet.
-    double_support
-        Share of candidates on all feet; the others stand on one foot each in turn. 1 for robots
-        that must not lift a foot.
-    margin
-        Smallest distance of the centre of mass from the edge of the support polygon, m.
-    floor_tilt
-        Largest tilt of the floor, by which the margin grows with the height of the centre of mass,
-        rad.
-    torque_share
-        Largest share of a motor's torque that is used.
-    limit_margin
-        Distance kept from joint limits, rad.
-    spread
-        Largest distance of joints outside of the legs from posture ``stand``, rad.
-    lean
-        Largest lean or turn of the base, rad.
-    crouch
-        Largest lowering of the base, as a share of its height.
-    clearance
-        Distance between links that counts as a collision, m.
-    step
-        Largest change of a joint between two checked points of a path, rad.
-    torso_bend
-        Largest bend of a tendon torso, rad; its virtual joints stay on shapes that tendons reach.
-    fixed_joints
-        Names of joints that stay where they are in posture ``stand``.
-    approach
-        ``shortest``: each pose is visited once. ``both``: twice, and its joints come from opposite
-        sides, so that friction shows with both signs.
-    approach_angle
-        By how much joints come from there, rad.
-    seed
-        Of the random numbers.
-    postures
-        Names of postures of the robot's YAML, one after the other, which are taken instead of
-        planned poses; see :mod:`.posture_plan`.
-
-    """
-
-    count: int = 40
-    candidates: int = 300
-    hoisted: int = 0
-    double_support: float = 0.34
-    margin: float = 0.015
-    floor_tilt: float = 0.0
-    torque_share: float = 0.8
-    limit_margin: float = 0.03
-    spread: float = 1.2
-    lean: float = 0.2
-    crouch: float = 0.08
-    clearance: float = 0.005
-    step: float = 0.1
-    torso_bend: float = 0.2
+    count: int = setting(40, 'Number of planned poses', '', 1, 500, name='poses')
+    candidates: int = setting(
+        300, 'Number of safe random poses from which the planned ones are chosen', '', 1, 10000)
+    hoisted: int = setting(
+        2, 'Number of planned poses with the robot hoisted, its feet in the air: only these '
+        "measure the mass below the feet's sensors", '', 0, 20)
+    double_support: float = constant(
+        0.34, 'Share of candidates on all feet; the others stand on one foot each in turn; 1 for '
+        'robots that must not lift a foot', '', 0.0, 1.0)
+    margin: float = setting(
+        0.02, 'Distance kept from the edge of the support polygon', 'm', 0.001, 0.5)
+    floor_tilt: float = constant(
+        0.0, 'Largest tilt of the floor, by which the margin grows with the height of the centre '
+        'of mass', 'rad', 0.0)
+    torque_share: float = setting(
+        0.8, "Largest share of a motor's torque that is used", '', 0.05, 1.0)
+    limit_margin: float = constant(0.03, 'Distance kept from joint limits', 'rad', 0.0)
+    spread: float = setting(
+        1.2, 'Largest distance of joints outside of the legs from posture stand', 'rad', 0.05, 3.2)
+    lean: float = setting(0.2, 'Largest lean and turn of the base', 'rad', 0.0, 0.8)
+    crouch: float = constant(
+        0.08, 'Largest lowering of the base, as a share of its height', '', 0.0)
+    clearance: float = constant(
+        0.005, 'Distance between links that counts as a collision', 'm', 0.0)
+    step: float = constant(
+        0.1, 'Largest change of a joint between two checked points of a path', 'rad')
+    torso_bend: float = setting(
+        0.0, 'Largest bend of a tendon torso; its virtual joints are sent with the others. 0: it '
+        'stays straight', 'rad', 0.0, 0.5, read_only=True)
     fixed_joints: tuple[str, ...] = ()
-    approach: str = 'shortest'
-    approach_angle: float = 0.05
-    seed: int = 0
-    postures: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.count <= self.candidates:
-            raise ConfigurationError(
-                f'{self.count} poses cannot be chosen from {self.candidates} candidates')
-        if not 0 <= self.hoisted < self.count:
-            raise ConfigurationError(
-                f'{self.hoisted} of {self.count} poses cannot be hoisted ones; at least one '
-                'stands')
-        if not 0.0 <= self.double_support <= 1.0:
-            raise ConfigurationError(
-                f'double_support must be between 0 and 1, not {self.double_support}')
-        if not self.margin > 0.0 or not self.step > 0.0 or not self.approach_angle > 0.0:
-            raise ConfigurationError('margin, step and approach_angle must be above zero')
-        if self.approach not in APPROACHES:
-            raise UnknownNameError('approach', self.approach, APPROACHES)
+    approach: str = setting(
+        'both', 'With move: whether each pose is visited once (shortest) or twice, and its joints '
+        'come to rest from opposite sides (both), so that their friction can be distinguished '
+        'from mass', options=APPROACHES)
+    approach_angle: float = constant(
+        0.05, 'With approach both: how far from a pose the last move of each joint into it begins',
+        'rad')
+    seed: int = setting(0, 'Seed of the random poses', '', 0, 1000000)
+    postures: Sequence[str] = setting(
+        [], "Postures of the robot's YAML, in this sequence, instead of planned poses; the joints "
+        'move between them on straight lines, with all soles on the ground')
 
     @property
     def visits(self) -> int:
