@@ -93,10 +93,11 @@ class SettingInfo:
         unit = f' {self.unit}' if self.unit else ''
         if self.options:
             return 'one of ' + ', '.join(repr(option) for option in self.options)
+        if self.minimum == _POSITIVE:
+            limited = self.maximum not in (None, math.inf)
+            return f'positive, at most {self.maximum:g}{unit}' if limited else 'positive'
         if self.minimum is not None and self.maximum is not None:
             return f'{self.minimum:g} to {self.maximum:g}{unit}'
-        if self.minimum == _POSITIVE:
-            return 'positive'
         if self.minimum is not None:
             return f'at least {self.minimum:g}{unit}'
         return f'at most {self.maximum:g}{unit}' if self.maximum is not None else ''

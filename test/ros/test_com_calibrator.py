@@ -57,7 +57,7 @@ class CalibratorRig(NodeRig):
         self._imu = self.publisher(Imu, config.imu.topic)
         self._wrenches = [(sensor, self.publisher(WrenchStamped, sensor.topic))
                           for sensor in config.wrench_sensors.values()]
-        if self.node.params.autostart and not self.node.params.move:
+        if self.node.params.autostart and not self.node.params.session.move:
             self.until(lambda: self.session.state is SessionState.WAITING, 60.0, 'planned poses')
 
     @property

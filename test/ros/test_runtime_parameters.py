@@ -131,11 +131,11 @@ def test_thresholds_of_stability_take_effect_and_contradictions_are_refused(moni
         "'tilt_unstable' is 1.5 rad; it must be below 'tilt_fallen', 1.0 rad: lower it, or "
         "raise 'tilt_fallen'")
     assert not robot.set_parameters(margin_warning=0.5)
-    robot.play(swaying[300:450])
+    robot.play(swaying[300:400])
     assert robot.node.monitor.watch.level is Level.MARGINAL
     assert robot.node.monitor.problem == ''
     assert not robot.set_parameters(margin_warning=0.01)
-    robot.play(swaying[450:])
+    robot.play(swaying[400:])
     assert robot.node.monitor.watch.level is Level.STABLE
 
 

@@ -85,7 +85,7 @@ class VirtualHandSettings(RowErrorSettings):
     cutoff: float = setting(
         20.0, "Cut-off frequency of the low-pass of the forces on virtual hands (gain of the "
         "momentum observer over 2 pi); see the hands' 'source' in the robot's YAML", 'Hz', 1.0,
-        1000.0)
+        10000.0)
     largest_force: float = constant(
         0.3, "Prior standard deviation of a hand's force along each axis, as a share of body "
         'weight, of a hand that carries less')

@@ -27,6 +27,7 @@ from biped_com_ros.core.settings import setting_fields
 from biped_com_ros.launching.arguments import choices_of, FIELDS, text_of
 from biped_com_ros.launching.files import LAUNCH_FILES
 from biped_com_ros.ros.node.parameters import declare_parameters
+from support.settings import setting_values
 import pytest
 from rclpy.node import Node
 from support.planned import each_of_nodes, FILES, OF_NODES, parameters_in_files, planned
@@ -144,7 +145,7 @@ def declared(tmp_path):
         ros_node = Node(node, cli_args=program.command_line(tmp_path),
                         use_global_arguments=False, start_parameter_services=False)
         try:
-            return {**vars(declare_parameters(ros_node, parameters_class(node))),
+            return {**setting_values(declare_parameters(ros_node, parameters_class(node))),
                     'use_sim_time': ros_node.get_parameter('use_sim_time').value}
         finally:
             ros_node.destroy_node()

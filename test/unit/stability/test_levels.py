@@ -136,7 +136,7 @@ def test_time_that_goes_back_does_not_set_a_trigger():
      "'dcm_margin' is 0.02 m; it must be at most 'margin', 0.01 m: lower it"),
     ({'tilt': 1.2}, "'tilt' is 1.2 rad; it must be below 'fallen_tilt', 1.0 rad: lower it"),
     ({'lean': 0.2}, "'lean' is 0.2; it must be at least 'tilt', 0.35 rad: raise it"),
-    ({'dwell': -0.1}, "'dwell' is -0.1 s; it must be zero or more")])
+    ({'dwell': -0.1}, "'dwell' is -0.1; it must be at least 0 s")])
 def test_thresholds_that_make_no_sense(changes, message):
     with pytest.raises(ConfigurationError, match=message):
         StabilityThresholds(**changes)

@@ -152,7 +152,7 @@ def test_the_closure_map():
 
 
 @pytest.mark.parametrize('make, words', [
-    *((partial(TensionLimits, lowest=low, highest=high), 'a tendon does not push')
+    *((partial(TensionLimits, lowest=low, highest=high), 'must be (below|0)')
       for low, high in ((-1.0, 5.0), (5.0, 5.0), (0.0, math.inf), (math.nan, 1.0))),
     *((partial(Workspace, Backbone(0.129, 0.034, EVEN), *workspace), None) for workspace in (
         (0.0,), (-0.1,), (4.0,), (0.2, (0.1, 0.0)), (0.2, (-0.2, 0.0)), (math.nan,))),

@@ -73,7 +73,7 @@ def test_settings_that_make_no_sense():
     with pytest.raises(ConfigurationError) as refusal:
         WeightBalanceSettings(missing=0.0)
     assert str(refusal.value) == (
-        "'missing' is 0.0; it must be above 0 and at most 1 (share of body weight)")
+        "'missing' is 0.0; it must be 0.01 to 1")
 
 
 def test_a_reading_that_repeats_exactly_is_detected_and_noise_is_not():

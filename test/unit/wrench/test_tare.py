@@ -26,8 +26,7 @@ from numpy.testing import assert_allclose
 import pytest
 import yaml
 
-LIMITS = TareLimits(force_deviation=2.0, torque_deviation=0.2, joint_speed=0.05,
-                    offset_force=100.0)
+LIMITS = TareLimits(force_deviation=2.0, joint_speed=0.05, offset_force=100.0)
 OFFSET = np.array([3.0, -4.0, 12.0, 0.3, -0.2, 0.1])
 WEIGHT = weight_matrix(1.5, [0.03, -0.02, -0.05])
 
@@ -114,7 +113,7 @@ def test_a_varying_torque_is_refused():
     readings = RecentReadings('left', 50)
     for i in range(50):
         readings.add(np.array([0, 0, 0, 0, (-1.0) ** i, 0]), i * MS)
-    with pytest.raises(InputError, match='N m .*tare_max_torque_deviation'):
+    with pytest.raises(InputError, match='N m .*tare_max_force_deviation'):
         readings.estimate_offset(np.zeros(6), JointStillness((), 1.0), LIMITS, SENSOR, 49 * MS)
 
 

@@ -287,5 +287,5 @@ def test_robots_without_what_it_takes_are_refused(model):
             (RobotModel(passive, model.urdf), "above hand 'left' of 'biped' has a motor")):
         with pytest.raises(ConfigurationError, match=problem):
             VirtualHandForces(robot, VirtualHandSettings())
-    with pytest.raises(ConfigurationError, match='link_mass must be positive'):
+    with pytest.raises(ConfigurationError, match="'link_mass' is -1.0; it must be positive"):
         VirtualHandSettings(link_mass=-1.0)

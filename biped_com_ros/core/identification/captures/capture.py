@@ -87,10 +87,10 @@ class SensorNoise(Settings):
     """
 
     force: float = setting(
-        0.5, 'Noise of forces', 'N', 1e-4, 100.0, name='force_noise')
-    moment: float = setting(0.02, 'Noise of moments', 'N m', 1e-5, 10.0, name='moment_noise')
+        0.5, 'Noise of forces', 'N', 1e-4, 1e4, name='force_noise')
+    moment: float = setting(0.02, 'Noise of moments', 'N m', 1e-5, 1e3, name='moment_noise')
     torque: float = setting(
-        0.3, 'Noise of joint torques', 'N m or N', 1e-4, 100.0, name='torque_noise')
+        0.3, 'Noise of joint torques', 'N m or N', 1e-4, 1e4, name='torque_noise')
     encoder: float = setting(
         math.radians(0.1), 'Noise of joint positions', 'rad', 0.0, 0.1, name='encoder_noise')
     slide: float = constant(1e-4, 'Noise of the positions of prismatic joints', 'm', 0.0)
@@ -98,9 +98,9 @@ class SensorNoise(Settings):
         math.radians(0.05), 'Noise of the direction of gravity', 'rad', 0.0, 0.1,
         name='tilt_noise')
     encoder_offset: float = setting(0.005, 'Bias of joint positions', 'rad', 0.0, 0.1)
-    force_bias: float = setting(3.0, 'Constant bias of forces', 'N', 0.0, 100.0)
-    moment_bias: float = setting(0.1, 'Constant bias of moments', 'N m', 0.0, 10.0)
-    torque_bias: float = setting(0.3, 'Bias of joint torques', 'N m', 0.0, 100.0)
+    force_bias: float = setting(3.0, 'Constant bias of forces', 'N', 0.0, 1e4)
+    moment_bias: float = setting(0.1, 'Constant bias of moments', 'N m', 0.0, 1e3)
+    torque_bias: float = setting(0.3, 'Bias of joint torques', 'N m', 0.0, 1e4)
     tilt_bias: float = setting(0.005, 'Bias of the direction of gravity', 'rad', 0.0, 0.1)
     recording_gain: float = setting(
         0.02, 'Gain of all wrenches and torques from one recording to the next (temperature, '
@@ -112,9 +112,9 @@ class SensorNoise(Settings):
         0.01, 'Cross-talk of a wrench sensor: the share of one axis that another one measures; '
         '1 N m counts as 10 N', '', 0.0, 0.2)
     force_drift: float = setting(
-        3.0, 'Change of the bias of forces from the first to the last pose', 'N', 0.0, 100.0)
+        3.0, 'Change of the bias of forces from the first to the last pose', 'N', 0.0, 1e4)
     moment_drift: float = setting(
-        0.1, 'Change of the bias of moments from the first to the last pose', 'N m', 0.0, 10.0)
+        0.1, 'Change of the bias of moments from the first to the last pose', 'N m', 0.0, 1e3)
     sensor_shift: float = setting(
         0.003, "Misplacement of wrench sensors' frames, per axis", 'm', 0.0, 0.1)
     sensor_turn: float = setting(

@@ -43,7 +43,7 @@ class StillnessOptions(Settings):
         'the encoders', 'rad')
     tilt_range: float = constant(0.004, 'Largest range of the direction of gravity', 'rad')
     force_deviation: float = setting(
-        6.0, 'Largest standard deviation of a force within still_duration', 'N', 0.001, 1000.0)
+        6.0, 'Largest standard deviation of a force within still_duration', 'N', 1e-4, 1e5)
     min_samples: int = constant(10, 'Smallest number of readings in a capture')
 
 
