@@ -20,6 +20,7 @@ Runs benchmarks and examples and keeps what they print, for doc/appendix/results
     python -m benchmarks.results stepping torso     some of them
     python -m benchmarks.results core latency       what wants an idle machine
     BIPED_COM_WALKS=DIR python -m benchmarks.results walks
+    BIPED_COM_REAL_DATA=DIR python -m benchmarks.results real_data real_forces real_torso
 
 What a failing one prints is not kept.
 """
@@ -37,6 +38,9 @@ ROOT = Path(__file__).resolve().parents[1]
 DIRECTORY = ROOT / 'doc' / 'results'
 # What is above a file's text on the page.
 TITLES = {
+    'real_data': 'A real iCub that walks and sways (:doc:`/concepts`)',
+    'real_forces': 'A real leg that hops on a slider (:doc:`/virtual_sensors`)',
+    'real_torso': 'A real spring bent by three tendons (:doc:`/torso`)',
     'identification': 'Masses and centres of mass found, on robots whose truth is known '
                       '(:doc:`/calibration`)',
     'real': 'The same where instruments are wrong (:doc:`/calibration`)',
@@ -69,8 +73,9 @@ REPEATABLE = {
     'wang_errata': ('examples/wang_errata.py',),
     'zmp_methods': ('examples/zmp_methods.py', 'talos'),
 }
-# Needs recordings that are not part of the package; see benchmarks/recorded_walk.py.
-RECORDED = {'walks': ('-m', 'benchmarks.walks')}
+# Need recordings that are not part of the package; the page says which.
+RECORDED = {name: ('-m', f'benchmarks.{name}')
+            for name in ('walks', 'real_data', 'real_forces', 'real_torso')}
 TIMED = {
     'core': ('benchmarks/core.py',),
     'gravity': ('benchmarks/gravity.py',),
