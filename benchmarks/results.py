@@ -87,8 +87,8 @@ def run(name: str, command: Sequence[str]) -> bool:
     """Run one and write its file; tells whether it went well."""
     print(f'{name} ...', end='', flush=True)
     begun = time.monotonic()
-    environment = {**os.environ, 'COLUMNS': '110', 'NO_COLOR': '1', 'TERM': 'dumb',
-                   'OPENBLAS_NUM_THREADS': '1'}
+    environment = {**os.environ, 'COLUMNS': '160' if name in RECORDED else '110',
+                   'NO_COLOR': '1', 'TERM': 'dumb', 'OPENBLAS_NUM_THREADS': '1'}
     result = subprocess.run([sys.executable, *command], cwd=ROOT, env=environment, text=True,
                             capture_output=True, check=False)
     print(f' {time.monotonic() - begun:.0f} s', flush=True)
