@@ -17,9 +17,9 @@ A fleet of simulated robots: what its units teach about the next one.
     python -m benchmarks.fleet --robot sabian --units 40 --poses 18 --few 6
 
 All units share errors of the CAD (8 % and 5 mm per axis) and differ by production (1 % and 1 mm);
-each has its own wrong instruments, as ``benchmarks.real`` draws them. ``calibrate --fleet``
-calibrates them in processes; new units then are calibrated from few poses with its prior, and from
-few and many without. CoM errors are of poses left out. Processor time is measured, since wall time
+each has its own wrong instruments, as ``benchmarks.identification`` draws them. ``calibrate
+--fleet`` calibrates them in processes; new units then are calibrated from few poses with its prior,
+and from few and many without. CoM errors are of poses left out. Processor time is measured, since wall time
 is that of the machine's other work, too.
 """
 
@@ -35,7 +35,8 @@ import tempfile
 import time
 
 from benchmarks.common import console, machine, print_table
-from benchmarks.real import _com_covered, ALL, NOISE, Spoiler, Study, WrongInstruments
+from benchmarks.identification import (
+    ALL, com_covered, NOISE, Spoiler, Study, WrongInstruments)
 from biped_com_ros.core.identification.captures.capture import Capture
 from biped_com_ros.core.identification.captures.capture_log import CaptureLog
 from biped_com_ros.core.identification.estimation.estimator import Estimator
@@ -99,7 +100,7 @@ def compare(studies: dict[str, tuple[FleetStudy, Estimator]],
             robot, _, captures = study.draw(WRONG, seed)
             found = estimator.solve(captures)
             errors.append(study.com_rms(found.parameters, robot))
-            inside, sd = _com_covered(study, robot, found.parameters, found.covariance)
+            inside, sd = com_covered(study, robot, found.parameters, found.covariance)
             covered += inside
             predicted.append(sd)
         rows.append((name, f'{1e3 * np.mean(errors):.2f}', f'{1e3 * np.max(errors):.2f}',

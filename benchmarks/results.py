@@ -41,9 +41,8 @@ TITLES = {
     'real_data': 'A real iCub that walks and sways (:doc:`/concepts`)',
     'real_forces': 'A real leg that hops on a slider (:doc:`/virtual_sensors`)',
     'real_torso': 'A real spring bent by three tendons (:doc:`/torso`)',
-    'identification': 'Masses and centres of mass found, on robots whose truth is known '
+    'identification': 'Masses and centres of mass found where instruments are wrong '
                       '(:doc:`/calibration`)',
-    'real': 'The same where instruments are wrong (:doc:`/calibration`)',
     'com_filter': 'The fused centre of mass, 8 % of the mass hidden (:doc:`/stability`)',
     'imperfections': 'What imperfections of instruments and drives do to live estimates '
                      '(:doc:`/robot`)',
@@ -55,14 +54,13 @@ TITLES = {
     'zmp_methods': 'What simplifications of equation (8) cost (:doc:`/stability`)',
     'table_1': 'Table 1 and the worked example of Muscolo et al. (:doc:`/errata`)',
     'wang_errata': 'What is printed wrong in Wang et al. (:doc:`/errata`)',
-    'core': 'Functions of the core against bare Pinocchio (:doc:`/performance`)',
-    'gravity': 'Cost of gravity compensation (:doc:`/performance`)',
-    'latency': 'Cost of the nodes (:doc:`/performance`)',
+    'core': 'Cost of functions of the core (:doc:`/performance`)',
+    'callbacks': 'Cost of callbacks of the nodes (:doc:`/performance`)',
+    'latency': 'Cost of the nodes as processes (:doc:`/performance`)',
 }
 # Name of the file -> what is run.
 REPEATABLE = {
-    'identification': ('benchmarks/identification.py',),
-    'real': ('-m', 'benchmarks.real', '--seeds', '3'),
+    'identification': ('-m', 'benchmarks.identification'),
     'com_filter': ('-m', 'examples.com_filter', '--seeds', '6'),
     'imperfections': ('-m', 'benchmarks.imperfections'),
     'gravity_droop': ('examples/gravity_droop.py', 'talos'),
@@ -78,7 +76,7 @@ RECORDED = {name: ('-m', f'benchmarks.{name}')
             for name in ('walks', 'real_data', 'real_forces', 'real_torso')}
 TIMED = {
     'core': ('benchmarks/core.py',),
-    'gravity': ('benchmarks/gravity.py',),
+    'callbacks': ('-m', 'benchmarks.callbacks'),
     'latency': ('benchmarks/latency.py',),
 }
 
