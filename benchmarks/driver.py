@@ -50,6 +50,7 @@ class MeasuredProcess:
 
     def __init__(self, module: str, *arguments: str) -> None:
         self._process = subprocess.Popen([sys.executable, '-m', module, *arguments])
+        self.pid = self._process.pid
 
     @property
     def cpu_time(self) -> float:
@@ -57,12 +58,12 @@ class MeasuredProcess:
         if self._process.poll() is not None:
             raise RuntimeError(f'{self._process.args} has ended: its message is above')
         # The CPU-time clock of another process (clock_getcpuclockid).
-        return time.clock_gettime((~self._process.pid << 3) | 2)
+        return time.clock_gettime((~self.pid << 3) | 2)
 
     @property
     def memory(self) -> float:
         """Resident memory, bytes."""
-        pages = int(Path(f'/proc/{self._process.pid}/statm').read_text().split()[1])
+        pages = int(Path(f'/proc/{self.pid}/statm').read_text().split()[1])
         return pages * os.sysconf('SC_PAGE_SIZE')
 
     def end(self) -> None:

@@ -14,8 +14,8 @@
 """
 Fused CoM, margins of soles on an edge, and gravity compensation on recorded walks.
 
-The robot carries 3 kg too much at the centre of mass of the pelvis. Its CoM is compared relative to
-the base, whose own errors are those of the base filter.
+The robot carries 3 kg too much at the centre of mass of the pelvis. Its CoM is compared relative
+to the base, whose own errors are those of the base filter.
 
 Of soles those corners touch in truth that are not above the ground; the true margins are distances
 from the edge of what these span. Instants count at which a foot carries 5 % of the weight or more.
