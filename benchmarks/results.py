@@ -43,7 +43,8 @@ TITLES = {
     'real_torso': 'A real spring bent by three tendons (:doc:`/torso`)',
     'identification': 'Masses and centres of mass found where instruments are wrong '
                       '(:doc:`/calibration`)',
-    'com_filter': 'The fused centre of mass, 8 % of the mass hidden (:doc:`/stability`)',
+    'com_filter': 'The fused centre of mass of robots whose links and sensors are wrong '
+                  '(:doc:`/stability`)',
     'imperfections': 'What imperfections of instruments and drives do to live estimates '
                      '(:doc:`/robot`)',
     'gravity_droop': 'Gravity compensation of Talos, its arms stretched out (:doc:`/gravity`)',
@@ -61,7 +62,7 @@ TITLES = {
 # Name of the file -> what is run.
 REPEATABLE = {
     'identification': ('-m', 'benchmarks.identification'),
-    'com_filter': ('-m', 'examples.com_filter', '--seeds', '6'),
+    'com_filter': ('-m', 'examples.com_filter', '--world', 'real', '--rate', '250'),
     'imperfections': ('-m', 'benchmarks.imperfections'),
     'gravity_droop': ('examples/gravity_droop.py', 'talos'),
     'slope': ('-m', 'examples.slope'),
