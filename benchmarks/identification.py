@@ -301,7 +301,7 @@ def run_trial(study: Study, wrong: WrongInstruments, seed: int) -> Trial:
 
 
 def com_covered(study: Study, robot: StaticRobot, theta: np.ndarray,
-                 covariance: np.ndarray) -> tuple[list[bool], float]:
+                covariance: np.ndarray) -> tuple[list[bool], float]:
     """Return whether the intervals hold, by pose left out and horizontal axis, and their rms."""
     covered, variances, true = [], [], study.truth(robot)
     for q, standing in study.held_out:
