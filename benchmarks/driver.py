@@ -56,7 +56,7 @@ class MeasuredProcess:
     def cpu_time(self) -> float:
         """CPU time of all its threads so far, s."""
         if self._process.poll() is not None:
-            raise RuntimeError(f'{self._process.args} has ended: its message is above')
+            raise RuntimeError(f'process {self.pid} has ended: its message is above')
         # The CPU-time clock of another process (clock_getcpuclockid).
         return time.clock_gettime((~self.pid << 3) | 2)
 
