@@ -132,18 +132,15 @@ docs:
 
 bench:
 	@$(environment) --level robots -- python benchmarks/core.py $(ARGS)
-	@$(environment) --level robots -- python benchmarks/gravity.py $(ARGS)
-	@$(environment) --level robots -- python benchmarks/zmp.py $(ARGS)
-	@$(environment) --level robots -- python benchmarks/torso_callback.py
+	@$(environment) --level robots -- python -m benchmarks.callbacks $(ARGS)
 	@$(environment) --level robots -- python benchmarks/latency.py $(ARGS)
 	@$(environment) --level robots -- python benchmarks/suite.py
-	@$(environment) --level robots -- python benchmarks/identification.py --quick
+	@$(environment) --level robots -- python -m benchmarks.identification --quick
 
 # Times for information: what a processor makes of the same code differs by a fifth.
 bench-check:
 	@$(environment) --level robots -- python benchmarks/core.py --quick
-	@$(environment) --level robots -- python benchmarks/latency.py --quick --callbacks
-	@$(environment) --level robots -- python -m benchmarks.operations --check
+	@$(environment) --level robots -- python -m benchmarks.callbacks --quick --check
 
 mutants:
 	@$(environment) --level dev -- python tools/mutants.py $(ARGS)

@@ -66,7 +66,7 @@ def shared_files():
 
 setup(
     name=NAME,
-    version='0.1.0',
+    version='0.2.0',
     packages=find_packages(include=[NAME, f'{NAME}.*']),
     package_data={NAME: ['py.typed']},
     data_files=shared_files(),

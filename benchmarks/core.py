@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-The core's functions against the bare Pinocchio calls that give the same result.
+What functions of the core cost, some against the bare Pinocchio calls that give the same result.
 
 ::
 
@@ -21,20 +21,29 @@ The core's functions against the bare Pinocchio calls that give the same result.
 Both sides begin with the same joint positions (q is made of them by the same function, mimicking
 joints included: whoever calls Pinocchio has to make it, too) and end with the same outputs as
 NumPy arrays that outlive the next call; Pinocchio's are read in the obvious way. They take turns,
-so that a ratio compares what ran side by side.
+so that a ratio compares what ran side by side. Efforts within limits are those of loads for which
+limits are active, each time of another one, as in the loop.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+import itertools
 
 from benchmarks.common import (
     alternate, console, machine, microseconds, print_table, print_targets, ratio, Target)
+from biped_com_ros.core.com.fused import FusedComEstimator
+from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.geometry.wrench import sum_wrenches, transform_wrench, wrench_adjoint
+from biped_com_ros.core.gravity.model import GravityLoad, GravityModel
+from biped_com_ros.core.gravity.support_qp import BoundedNorm, SupportLimits
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.stability.monitor import MonitorSettings, StabilityMonitor
+from biped_com_ros.core.state.base import LocatedState
+from biped_com_ros.core.state.leg_odometry import LegOdometry
 import numpy as np
 import pinocchio as pin
 from rich.markup import escape
@@ -83,7 +92,75 @@ def main() -> None:
     options = parser.parse_args()
     inputs = Inputs(options.robot)
     console.print(machine())
-    print_targets(measure(inputs, 160 if options.quick else 800))
+    rounds = 160 if options.quick else 800
+    print_targets([*measure(inputs, rounds), *measure_estimates(inputs.robot, rounds // 8)])
+
+
+class Trembling:
+    """Instants of a robot that trembles on its feet, 2 ms apart."""
+
+    def __init__(self, model: RobotModel) -> None:
+        self.model, self.ns = model, 0
+        self._positions, self._speed = model.posture(), np.full(len(model.joint_names), 0.01)
+        imu = model.config.imu.frame
+        self.base = LegOdometry(model, imu)
+        self._orientation = model.state(self._positions).pose_in_base(imu).rotation
+        self._wrenches = np.zeros((len(model.soles.names), 6))
+        self._wrenches[:, 2] = model.mass * GRAVITY / len(self._wrenches)
+
+    def following(self) -> LocatedState:
+        """Return the robot in the world, as the nodes locate it."""
+        self.ns += 2_000_000
+        self._positions += 1e-9
+        state = self.model.state(self._positions, self._speed)
+        pose = self.base.update(state, self._orientation, (True,) * len(self._wrenches))
+        return LocatedState(
+            self.ns, state.in_world(pose, self.base.sole_placements), self.base.stance, True,
+            lambda state: self.base.twist(state, np.zeros(3)), wrenches=self._wrenches.tolist())
+
+
+CLOSED, WITHIN_LIMITS = 'efforts on two feet, closed form', 'efforts within limits'
+TWIST, STABILITY, FUSED = 'kinematics, base and twist', 'and stability', 'or the fused CoM'
+
+
+def measure_estimates(model: RobotModel, rounds: int) -> list[Target]:
+    """Time estimates that nodes make at every instant, and return the targets."""
+    gravity, positions = GravityModel(model), model.posture()
+    up, shares = np.array((0.0, 0.0, 1.0)), np.array((0.4, 0.6))
+    state = model.state(positions)
+    bounded, hard = BoundedNorm(gravity, SupportLimits(sole_margin=0.03)), hard_cases(gravity)
+    monitor, fusion = StabilityMonitor(model, MonitorSettings()), FusedComEstimator(model)
+    alone, watched, fused = (Trembling(model) for _ in range(3))
+
+    def within_limits() -> object:
+        load, hard_shares = next(hard)
+        return load.on_contacts(hard_shares, bounded)
+    times = alternate({
+        CLOSED: lambda: gravity.load(state, up).on_contacts(shares),
+        WITHIN_LIMITS: within_limits,
+        TWIST: lambda: alone.following().twist,
+        STABILITY: lambda: monitor.update(watched.following()),
+        FUSED: lambda: fusion.update(2e-3, fused.following())}, rounds, budget=2e-3)
+    print_table('Estimates at an instant', ('what', 'us'), [
+        (name, f'{microseconds(values):.1f}') for name, values in times.items()])
+    return [
+        Target('G1', CLOSED, microseconds(times[CLOSED]), 40.0, unit='us'),
+        Target('G2', WITHIN_LIMITS, microseconds(times[WITHIN_LIMITS]), 150.0, unit='us'),
+        Target('Z1', 'stability against kinematics alone', ratio(times, STABILITY, TWIST), 4.0)]
+
+
+def hard_cases(gravity: GravityModel) -> Iterator[tuple[GravityLoad, np.ndarray]]:
+    """Return an endless series of (load, shares) beyond the limits of the closed form."""
+    model, cases = gravity.model, []
+    probe = BoundedNorm(gravity, SupportLimits(sole_margin=0.03))
+    for phase in np.linspace(0.0, 2.0 * np.pi, 100, endpoint=False):
+        up = np.array((0.02 * np.sin(phase), 0.02 * np.cos(phase), 1.0))
+        load = gravity.load(model.state(model.posture()), up / np.linalg.norm(up))
+        shares = np.array((0.1, 0.9)) + 0.02 * np.sin(phase) * np.array((1.0, -1.0))
+        load.on_contacts(shares, probe)
+        if probe.iterations:
+            cases.append((load, shares))
+    return itertools.cycle(cases)
 
 
 def measure(inputs: Inputs, rounds: int) -> list[Target]:

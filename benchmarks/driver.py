@@ -15,17 +15,12 @@
 
 from __future__ import annotations
 
-import atexit
 from dataclasses import dataclass, field
-from functools import cache
-import json
 import os
 from pathlib import Path
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from typing import Any
 
@@ -48,68 +43,37 @@ _PATIENCE = 20.0  # s
 _OUTPUT_TIMEOUT = 1.0  # s
 #: Fewer than the depth of the queues, so that nothing has to be lost.
 _IN_FLIGHT = 8
-#: The nodes of the package, see benchmarks/own.py; that module prepares the process it is
-#: imported in, so that what it has is told here again.
-OWN = ('com_estimator', 'com_estimator_unheard', 'wrench_aggregator', 'five')
-
-
-@cache
-def _environment() -> dict[str, str]:
-    """Return an environment in which Python keeps compiled modules, as it does for users."""
-    environment = dict(os.environ)
-    if environment.pop('PYTHONDONTWRITEBYTECODE', ''):
-        folder = environment['PYTHONPYCACHEPREFIX'] = tempfile.mkdtemp(prefix='biped_com_cache_')
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return environment
 
 
 class MeasuredProcess:
-    """A process under measurement and what it costs."""
+    """A process under measurement: a module with arguments of ROS, under a namespace."""
 
-    def __init__(self, kind: str, arguments: list[str]) -> None:
-        self.kind = kind
-        self.report: dict[str, Any] = {}
-        descriptor, self._report_file = tempfile.mkstemp(prefix='biped_com_benchmark_')
-        os.close(descriptor)
-        environment = {**_environment(), 'BENCHMARK_REPORT': self._report_file}
-        module = 'own' if kind in OWN else 'subject'
-        begun = time.monotonic()
-        self._process = subprocess.Popen(
-            [sys.executable, '-m', f'benchmarks.{module}', kind, *arguments], env=environment,
-            stdout=subprocess.PIPE, text=True)
-        self._wait_until_ready()
-        self.start_up = time.monotonic() - begun
-
-    def _wait_until_ready(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            if line.strip() == 'ready':
-                return
-        raise RuntimeError(f"'{self.kind}' ended before it was ready: its message is above")
+    def __init__(self, module: str, *arguments: str) -> None:
+        self._process = subprocess.Popen([sys.executable, '-m', module, *arguments])
+        self.pid = self._process.pid
 
     @property
     def cpu_time(self) -> float:
         """CPU time of all its threads so far, s."""
+        if self._process.poll() is not None:
+            raise RuntimeError(f'process {self.pid} has ended: its message is above')
         # The CPU-time clock of another process (clock_getcpuclockid).
-        return time.clock_gettime((~self._process.pid << 3) | 2)
+        return time.clock_gettime((~self.pid << 3) | 2)
 
     @property
     def memory(self) -> float:
         """Resident memory, bytes."""
-        pages = int(Path(f'/proc/{self._process.pid}/statm').read_text().split()[1])
+        pages = int(Path(f'/proc/{self.pid}/statm').read_text().split()[1])
         return pages * os.sysconf('SC_PAGE_SIZE')
 
     def end(self) -> None:
-        """End it and keep its report."""
+        """End it."""
         self._process.send_signal(signal.SIGINT)
         try:
-            self._process.wait(3.0)
+            self._process.wait(5.0)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        text = Path(self._report_file).read_text()
-        os.unlink(self._report_file)
-        self.report = json.loads(text) if text else {}
 
 
 @dataclass
@@ -125,11 +89,6 @@ class DriverResult:
     def loss(self) -> float:
         """Share of the messages that got no answer."""
         return 1.0 - len(self.round_trips) / self.sent
-
-    @property
-    def cpu_share(self) -> float:
-        """CPU per time."""
-        return self.cpu / self.seconds
 
     @property
     def cpu_per_update(self) -> float:

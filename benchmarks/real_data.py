@@ -50,6 +50,7 @@ import numpy as np
 import pinocchio as pin
 
 VARIABLE = 'BIPED_COM_REAL_DATA'
+SOURCES = ('filter', 'imu')
 _ICUB = 'icub_genova04'
 #: By recording: when the robot begins to move, s.
 ICUB_RECORDINGS = {'walk_1m': 5.4, 'sway': 0.0}
@@ -315,7 +316,7 @@ def main() -> int:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.split('\n')[1])
     parser.add_argument('--data', default='', help=f'directory of the recordings ({VARIABLE})')
-    parser.add_argument('--source', default='filter', choices=('filter', 'imu'))
+    parser.add_argument('--source', choices=SOURCES, help='default: both')
     given = parser.parse_args()
     path = directory(given.data)
     if path is None:
@@ -323,7 +324,8 @@ def main() -> int:
               'doc/appendix/results.rst')
         return 0
     console.print(machine())
-    print_bases(path, given.source)
+    for source in SOURCES if given.source is None else (given.source,):
+        print_bases(path, source)
     return 0
 
 

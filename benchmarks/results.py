@@ -20,6 +20,7 @@ Runs benchmarks and examples and keeps what they print, for doc/appendix/results
     python -m benchmarks.results stepping torso     some of them
     python -m benchmarks.results core latency       what wants an idle machine
     BIPED_COM_WALKS=DIR python -m benchmarks.results walks
+    BIPED_COM_REAL_DATA=DIR python -m benchmarks.results real_data real_forces real_torso
 
 What a failing one prints is not kept.
 """
@@ -37,10 +38,13 @@ ROOT = Path(__file__).resolve().parents[1]
 DIRECTORY = ROOT / 'doc' / 'results'
 # What is above a file's text on the page.
 TITLES = {
-    'identification': 'Masses and centres of mass found, on robots whose truth is known '
+    'real_data': 'A real iCub that walks and sways (:doc:`/concepts`)',
+    'real_forces': 'A real leg that hops on a slider (:doc:`/virtual_sensors`)',
+    'real_torso': 'A real spring bent by three tendons (:doc:`/torso`)',
+    'identification': 'Masses and centres of mass found where instruments are wrong '
                       '(:doc:`/calibration`)',
-    'real': 'The same where instruments are wrong (:doc:`/calibration`)',
-    'com_filter': 'The fused centre of mass, 8 % of the mass hidden (:doc:`/stability`)',
+    'com_filter': 'The fused centre of mass of robots whose links and sensors are wrong '
+                  '(:doc:`/stability`)',
     'imperfections': 'What imperfections of instruments and drives do to live estimates '
                      '(:doc:`/robot`)',
     'gravity_droop': 'Gravity compensation of Talos, its arms stretched out (:doc:`/gravity`)',
@@ -51,15 +55,14 @@ TITLES = {
     'zmp_methods': 'What simplifications of equation (8) cost (:doc:`/stability`)',
     'table_1': 'Table 1 and the worked example of Muscolo et al. (:doc:`/errata`)',
     'wang_errata': 'What is printed wrong in Wang et al. (:doc:`/errata`)',
-    'core': 'Functions of the core against bare Pinocchio (:doc:`/performance`)',
-    'gravity': 'Cost of gravity compensation (:doc:`/performance`)',
-    'latency': 'Cost of the nodes (:doc:`/performance`)',
+    'core': 'Cost of functions of the core (:doc:`/performance`)',
+    'callbacks': 'Cost of callbacks of the nodes (:doc:`/performance`)',
+    'latency': 'Cost of the nodes as processes (:doc:`/performance`)',
 }
 # Name of the file -> what is run.
 REPEATABLE = {
-    'identification': ('benchmarks/identification.py',),
-    'real': ('-m', 'benchmarks.real', '--seeds', '3'),
-    'com_filter': ('-m', 'examples.com_filter', '--seeds', '6'),
+    'identification': ('-m', 'benchmarks.identification'),
+    'com_filter': ('-m', 'examples.com_filter', '--world', 'real', '--rate', '250'),
     'imperfections': ('-m', 'benchmarks.imperfections'),
     'gravity_droop': ('examples/gravity_droop.py', 'talos'),
     'slope': ('-m', 'examples.slope'),
@@ -69,11 +72,12 @@ REPEATABLE = {
     'wang_errata': ('examples/wang_errata.py',),
     'zmp_methods': ('examples/zmp_methods.py', 'talos'),
 }
-# Needs recordings that are not part of the package; see benchmarks/recorded_walk.py.
-RECORDED = {'walks': ('-m', 'benchmarks.walks')}
+# Need recordings that are not part of the package; the page says which.
+RECORDED = {name: ('-m', f'benchmarks.{name}')
+            for name in ('walks', 'real_data', 'real_forces', 'real_torso')}
 TIMED = {
     'core': ('benchmarks/core.py',),
-    'gravity': ('benchmarks/gravity.py',),
+    'callbacks': ('-m', 'benchmarks.callbacks'),
     'latency': ('benchmarks/latency.py',),
 }
 
@@ -82,8 +86,8 @@ def run(name: str, command: Sequence[str]) -> bool:
     """Run one and write its file; tells whether it went well."""
     print(f'{name} ...', end='', flush=True)
     begun = time.monotonic()
-    environment = {**os.environ, 'COLUMNS': '110', 'NO_COLOR': '1', 'TERM': 'dumb',
-                   'OPENBLAS_NUM_THREADS': '1'}
+    environment = {**os.environ, 'COLUMNS': '160' if name in RECORDED else '110',
+                   'NO_COLOR': '1', 'TERM': 'dumb', 'OPENBLAS_NUM_THREADS': '1'}
     result = subprocess.run([sys.executable, *command], cwd=ROOT, env=environment, text=True,
                             capture_output=True, check=False)
     print(f' {time.monotonic() - begun:.0f} s', flush=True)

@@ -20,14 +20,13 @@ Runs the suite for hours and draws what may grow: memory, file descriptors, thre
 
 The estimators share a process, gravity compensation has its own, and a standing robot publishes
 all of its sensors. Latency is from the stamp of the joint states to the arrival of the centre of
-mass that was computed from them; a message is lost if none arrives. Where it was lost follows from
-what com_estimator counts as received (``/diagnostics``).
+mass that was computed from them; a message is lost if none arrives.
 """
 
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 import gc
 import os
 from pathlib import Path
@@ -39,11 +38,9 @@ import time
 from typing import Any
 
 from benchmarks.common import machine, print_table
-from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PointStamped
 import numpy as np
 import rclpy
-from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rclpy.signals import SignalHandlerOptions
 
@@ -74,61 +71,25 @@ class SoakSample:
     lost: int
 
 
-@dataclass(frozen=True)
-class Counts:
-    """Numbers of messages so far: joint states, and centres of mass from them."""
-
-    sent: int = 0
-    received: int = 0  # by com_estimator
-    arrived: int = 0
-
-
 @dataclass
 class Traffic:
-    """
-    Stamps of the joint states that were sent and not processed yet, and latencies.
-
-    Attributes
-    ----------
-    counts
-        At the first and the last diagnostics of com_estimator, in which it counts.
-
-    """
+    """Stamps of the joint states that were sent and not processed yet, and latencies."""
 
     sent: dict[int, float] = field(default_factory=dict)
     latencies: list[float] = field(default_factory=list)
     count: int = 0
-    counts: list[Counts] = field(default_factory=list)
-    _sent = _arrived = 0
 
     def on_input(self, stamp_ns: int) -> None:
         """Note that joint states are sent."""
         self.sent[stamp_ns] = time.monotonic()
         self.count += 1
-        self._sent += 1
 
     def on_output(self, raw: bytes) -> None:
         """Note a centre of mass: the stamp is that of the joint states."""
         seconds, nanoseconds = struct.unpack_from('<iI', raw, 4)
         begun = self.sent.pop(seconds * 1_000_000_000 + nanoseconds, None)
-        self._arrived += 1
         if begun is not None:
             self.latencies.append(1e3 * (time.monotonic() - begun))
-
-    def on_diagnostics(self, message: Any) -> None:
-        """Note how many joint states com_estimator has received."""
-        for status in message.status:
-            if 'com_estimator: input' in status.name and status.name.endswith('/joint_states'):
-                received = next(int(v.value) for v in status.values if v.key == 'received')
-                now = Counts(self._sent, received, self._arrived)
-                self.counts = [*self.counts[:1], now]
-
-    def lost_where(self) -> tuple[int, int]:
-        """Return how many were lost before com_estimator, and in it or behind it."""
-        first, last = self.counts[0], self.counts[-1]
-        sent, received, arrived = (
-            getattr(last, f.name) - getattr(first, f.name) for f in fields(Counts))
-        return sent - received, received - arrived
 
     def take(self) -> tuple[tuple[float, float], int, int]:
         """Return latencies, and how many were sent and are lost since the last call."""
@@ -153,15 +114,8 @@ def read(system: Any, begun: float, traffic: Traffic) -> SoakSample:
         [int(status['Threads']) for status in statuses], *traffic.take())
 
 
-def subscribe(node: Node, traffic: Traffic) -> None:
-    """Note centres of mass and diagnostics; none is lost while the robot is busy."""
-    node.create_subscription(
-        PointStamped, 'com_estimator/com', traffic.on_output, QoSProfile(depth=1000), raw=True)
-    node.create_subscription(DiagnosticArray, '/diagnostics', traffic.on_diagnostics, 100)
-
-
-def run(seconds: float, rate: float, robot: str) -> tuple[list[SoakSample], Traffic]:
-    """Run for some time; return the samples, and what became of the messages."""
+def run(seconds: float, rate: float, robot: str) -> list[SoakSample]:
+    """Run for some time; return the samples."""
     from support.reliability.bench import FaultBench
     from support.reliability.robot import FaultyStandingRobot
     from support.reliability.system import System
@@ -173,7 +127,8 @@ def run(seconds: float, rate: float, robot: str) -> tuple[list[SoakSample], Traf
         if is_counted:
             traffic.on_input(stamp_ns)
     standing.on_joint_states = note
-    subscribe(standing.node, traffic)
+    standing.node.create_subscription(  # none is lost while the robot is busy
+        PointStamped, 'com_estimator/com', traffic.on_output, QoSProfile(depth=1000), raw=True)
     system = System(namespace, robot, composed=True)
     samples: list[SoakSample] = []
     try:
@@ -181,7 +136,6 @@ def run(seconds: float, rate: float, robot: str) -> tuple[list[SoakSample], Traf
         # A collection takes long enough that the robot would make up for it by a burst.
         gc.freeze()
         gc.disable()
-        traffic.counts.clear()
         is_counted, begun = True, time.monotonic()
         while (now := time.monotonic()) < begun + seconds:
             while time.monotonic() < now + _PERIOD:
@@ -195,7 +149,7 @@ def run(seconds: float, rate: float, robot: str) -> tuple[list[SoakSample], Traf
     finally:
         system.close()
         standing.close()
-    return samples, traffic
+    return samples
 
 
 def report(samples: list[SoakSample], minutes: float) -> None:
@@ -208,7 +162,7 @@ def report(samples: list[SoakSample], minutes: float) -> None:
           file=sys.stderr, flush=True)
 
 
-def judge(samples: list[SoakSample], traffic: Traffic) -> list[tuple[str, str, str, bool]]:
+def judge(samples: list[SoakSample]) -> list[tuple[str, str, str, bool]]:
     """Return what was measured, its bound, and whether it is met, by name."""
     first, last = samples[int(_WARM_UP * len(samples))], samples[-1]
     rows = []
@@ -222,9 +176,6 @@ def judge(samples: list[SoakSample], traffic: Traffic) -> list[tuple[str, str, s
                          after <= before))
     sent, lost = sum(s.sent for s in samples), sum(s.lost for s in samples)
     rows.append(('messages lost', f'{lost} of {sent}', '0', lost == 0))
-    # A few are on their way at the first and last time.
-    for where, count in zip(('before com_estimator', 'in it or behind it'), traffic.lost_where()):
-        rows.append((f'of these {where}', f'{count}', '', True))
     half = len(samples) // 2
     p99 = [np.median([s.latency[1] for s in part]) for part in (samples[:half], samples[half:])]
     rows.append(('latency p99, first and second half', f'{p99[0]:.2f} -> {p99[1]:.2f} ms',
@@ -271,12 +222,12 @@ def main(arguments: Any = None) -> int:
     os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    samples, traffic = run(60.0 * options.minutes, options.rate, options.robot)
+    samples = run(60.0 * options.minutes, options.rate, options.robot)
     rclpy.try_shutdown()
     if len(samples) < 2:
         print('no result: it ended within the first seconds', file=sys.stderr)
         return 1
-    rows = judge(samples, traffic)
+    rows = judge(samples)
     print(machine())
     print_table(f'{samples[-1].minutes:.0f} of {options.minutes:g} min at {options.rate:g} Hz', (
         'what', 'measured', 'bound', 'met'),

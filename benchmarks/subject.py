@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-What the package's nodes are compared with: processes that benchmarks/latency.py measures.
+What the package's nodes are compared with, as processes of their own.
 
 ::
 
@@ -22,12 +22,11 @@ What the package's nodes are compared with: processes that benchmarks/latency.py
 
 from __future__ import annotations
 
-from collections.abc import Callable
 import importlib
 import sys
 from typing import Any
 
-from benchmarks.measured import announce, run_measured
+from biped_com_ros.ros.fast.compat import is_events_executor, make_executor
 from geometry_msgs.msg import PointStamped
 import rclpy
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
@@ -53,66 +52,40 @@ class Relay(Node):
         self._out.publish(out)
 
 
-def plain(make: Callable[[], Node], make_executor: Callable[[], Any]) -> Callable[..., int]:
-    """Return a subject as somebody writes it who uses rclpy as the tutorials do."""
-    def run(arguments: list[str]) -> int:
-        rclpy.init(args=arguments)
-        executor = make_executor()
-        executor.add_node(announce(make()))
-        try:
-            while rclpy.ok():
-                # EventsExecutor.spin() may hang at full load; this does not.
-                executor.spin_until_future_complete(Future(), 1e7)
-        except (KeyboardInterrupt, ExternalShutdownException):
-            pass
-        return 0
-    return run
+class Sink(Node):
+    """Subscribes to topics given as ``type=topic``, and looks at nothing."""
 
-
-def naive() -> Node:
-    from benchmarks.naive import NaiveEstimator
-    return NaiveEstimator()
+    def __init__(self, pairs: list[str]) -> None:
+        super().__init__('sink')
+        for pair in pairs:
+            type_name, _, topic = pair.partition('=')
+            package, _, message = type_name.split('/')
+            kind = getattr(importlib.import_module(f'{package}.msg'), message)
+            self.create_subscription(
+                kind, topic, lambda raw: None, qos_profile_sensor_data, raw=True)
 
 
 def events_executor() -> Any:
-    from biped_com_ros.ros.fast.compat import is_events_executor, make_executor
+    """Return rclpy's EventsExecutor."""
     executor = make_executor()
     if not is_events_executor(executor):
         raise RuntimeError('this rclpy has no EventsExecutor, or BIPED_COM_PLAIN is set')
     return executor
 
 
-def message_class(name: str) -> Any:
-    """Return the class of a name like ``geometry_msgs/msg/PointStamped``."""
-    package, _, message = name.split('/')
-    return getattr(importlib.import_module(f'{package}.msg'), message)
-
-
-def sink(arguments: list[str]) -> int:
-    """Subscribe to topics given as ``type=topic``, look at nothing."""
-    rclpy.init()
-    node = Node('sink')
-    for pair in arguments:
-        type_name, _, topic = pair.partition('=')
-        node.create_subscription(
-            message_class(type_name), topic, lambda raw: None, qos_profile_sensor_data, raw=True)
-    executor = events_executor()
-    executor.add_node(announce(node))
+def main(kind: str, *arguments: str) -> int:
+    """Run a relay on the stock or the EventsExecutor, or a sink."""
+    rclpy.init(args=list(arguments) if kind != 'sink' else None)
+    executor = SingleThreadedExecutor() if kind == 'relay' else events_executor()
+    executor.add_node(Sink(list(arguments)) if kind == 'sink' else Relay())
     try:
         while rclpy.ok():
+            # EventsExecutor.spin() may hang at full load; this does not.
             executor.spin_until_future_complete(Future(), 1e7)
     except (KeyboardInterrupt, ExternalShutdownException):
         pass
     return 0
 
 
-SUBJECTS = {
-    'bare': plain(lambda: Node('bare'), SingleThreadedExecutor),
-    'relay': plain(Relay, SingleThreadedExecutor),
-    'relay_events': plain(Relay, events_executor),
-    'naive': plain(naive, SingleThreadedExecutor),
-    'sink': sink,
-}
-
 if __name__ == '__main__':
-    sys.exit(run_measured(SUBJECTS))
+    sys.exit(main(*sys.argv[1:]))

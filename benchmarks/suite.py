@@ -16,14 +16,12 @@ What the five mission nodes cost together: composed in one process, at 500 Hz, a
 
 ::
 
-    python benchmarks/suite.py [--rate 500] [--seconds 3] [--each] [--profile]
+    python benchmarks/suite.py [--rate 500] [--seconds 3]
 
 The simulator is the robot; the CPU time of the suite's process, of all its threads, is read from
-the system's clock of that process, and that of the threads beside the one that runs the nodes,
-which are the middleware's, from ``/proc``. That is done while the simulator and the suite share
+the system's clock of that process. That is done while the simulator and the suite share
 all cores, and with the suite on a core of its own and everything else on the others, as a robot
-has it that is no simulation; that is what the target is about. With ``--each``, also what it takes
-there without one of the nodes; with ``--profile``, in which functions the time goes.
+has it that is no simulation; that is what the target is about.
 
 Other work, of this machine or of a virtual one's neighbours, only adds to CPU time, and nearly
 doubles it where it takes the caches. So several readings are taken of each, on one core after the
@@ -43,14 +41,12 @@ from itertools import cycle, islice
 import os
 from pathlib import Path
 import random
-import signal
 from statistics import median
-import subprocess
 import sys
-import tempfile
 import time
 
 from benchmarks.common import console, machine, print_table, print_targets, Target
+from benchmarks.driver import MeasuredProcess
 
 FIVE = ('wrench_aggregator', 'com_estimator', 'zmp_monitor', 'gravity_compensation',
         'torso_controller')
@@ -67,64 +63,6 @@ READINGS = 6
 
 _WARM_UP, _SETTLE = 5.0, 0.5  # s
 _PATIENCE = 60.0  # s
-#: Profiles from the signal on: what starting takes is of no interest.
-_PROFILED = """
-import cProfile, signal, sys
-from biped_com_ros.nodes.suite.node import main
-profile = cProfile.Profile()
-signal.signal(signal.SIGUSR1, lambda *_: profile.enable())
-code = main()
-profile.disable()
-profile.dump_stats({file!r})
-sys.exit(code)
-"""
-
-
-class Running:
-    """
-    A process of the measurement.
-
-    Parameters
-    ----------
-    command
-        After the Python interpreter.
-
-    """
-
-    def __init__(self, command: Sequence[str]) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-    def move(self, cores: set[int]) -> None:
-        """Let it run on these cores only, with all its threads."""
-        move(self._process.pid, cores)
-
-    @property
-    def cpu_time(self) -> float:
-        """CPU time of all its threads so far, s."""
-        if self._process.poll() is not None:
-            raise RuntimeError(f'{self._process.args} has ended: start it by hand to see why')
-        return time.clock_gettime((~self._process.pid << 3) | 2)
-
-    @property
-    def middleware_time(self) -> float:
-        """CPU time so far of the threads that do not run the nodes, s; in steps of 10 ms."""
-        threads = Path(f'/proc/{self._process.pid}/task')
-        return sum(_time_of(thread) for thread in threads.iterdir()
-                   if thread.name != str(self._process.pid))
-
-    def start_profile(self) -> None:
-        """Let a process that was started for it profile from now on."""
-        self._process.send_signal(signal.SIGUSR1)
-
-    def end(self) -> None:
-        """End it."""
-        self._process.send_signal(signal.SIGINT)
-        try:
-            self._process.wait(10.0)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
 
 
 def move(process: int, cores: set[int]) -> None:
@@ -143,31 +81,11 @@ def arrangements(apart: bool) -> list[tuple[set[int], set[int]]]:
     return list(islice(cycle(turns), READINGS))
 
 
-def _time_of(thread: Path) -> float:
-    """CPU time of a thread, by its directory in /proc, s; 0 if it has just ended."""
-    try:
-        fields = (thread / 'stat').read_text().rpartition(')')[2].split()
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
-
-
 @dataclass(frozen=True)
 class Cost:
-    """
-    What a suite took.
-
-    Attributes
-    ----------
-    cpu, middleware
-        Per cent of one core: all, and of it the middleware's threads.
-    rate
-        The lowest rate of the nodes' outputs, Hz.
-
-    """
+    """What a suite took: per cent of one core, and the lowest rate of the nodes' outputs, Hz."""
 
     cpu: float
-    middleware: float
     rate: float
 
     @property
@@ -207,29 +125,29 @@ class Costs:
         """Return it in words."""
         all_of_them = [cost.cpu for cost in self.readings]
         return (f'{self.least.cpu:.1f} %', f'{median(all_of_them):.1f} %',
-                f'{max(all_of_them):.1f} %', f'{self.least.middleware:.1f} %',
-                f'{self.least.rate:.0f} Hz', f'{self.least.update:.0f} µs')
+                f'{max(all_of_them):.1f} %', f'{self.least.rate:.0f} Hz',
+                f'{self.least.update:.0f} µs')
 
 
 def simulator_command(robot: str, rate: float, nodes: Sequence[str]) -> list[str]:
     """Return how to start the robot; without torso_controller it tells the joints of the torso."""
     virtual = str('torso_controller' not in nodes).lower()
-    return ['-m', 'biped_com_ros.nodes.simulator.node', '--ros-args', '-p', f'robot:={robot}',
-            '-p', f'rate:={rate}', '-p', f'virtual_joints:={virtual}', '-p', 'tendons:=true']
+    return ['biped_com_ros.nodes.simulator.node', '--ros-args', '-p', f'robot:={robot}',
+            '-p', f'rate:={rate}', '-p', f'virtual_joints:={virtual}', '-p', 'tendons:=true',
+            '--log-level', 'error']
 
 
-def suite_command(robot: str, nodes: Sequence[str], profile: str = '',
-                  fused_com: bool = True) -> list[str]:
+def suite_command(robot: str, nodes: Sequence[str], fused_com: bool) -> list[str]:
     """Return how to start the nodes in one process."""
     if nodes is IDLE:
-        return ['-m', 'benchmarks.subject', *IDLE]
-    start = ['-c', _PROFILED.format(file=profile)] if profile else [
-        '-m', 'biped_com_ros.nodes.suite.node']
-    return [*start, '--ros-args', '-p', f'nodes:=[{",".join(nodes)}]', '-p', f'robot:={robot}',
+        return ['benchmarks.subject', *IDLE]
+    return ['biped_com_ros.nodes.suite.node', '--ros-args',
+            '-p', f'nodes:=[{",".join(nodes)}]', '-p', f'robot:={robot}',
             '-p', 'use_sim_time:=true', '-p', f'fused_com:={str(fused_com).lower()}',
             '-r', 'torso_controller:~/joint_states:=joint_states',
             '-r', 'torso_controller:~/tendon_lengths:=tendon_controller/commands',
-            '-r', 'gravity_compensation:~/commands:=effort_controller/commands']
+            '-r', 'gravity_compensation:~/commands:=effort_controller/commands',
+            '--log-level', 'error']
 
 
 class SuiteListener:
@@ -280,8 +198,8 @@ class SuiteListener:
         self._node.destroy_node()
 
 
-def measure(options: argparse.Namespace, nodes: Sequence[str], profile: str = '',
-            apart: bool = True, fused_com: bool = True) -> Costs:
+def measure(options: argparse.Namespace, nodes: Sequence[str], apart: bool = True,
+            fused_com: bool = True) -> Costs:
     """
     Run nodes, on a core of their own or not, and return what they take.
 
@@ -289,18 +207,16 @@ def measure(options: argparse.Namespace, nodes: Sequence[str], profile: str = ''
     publish.
     """
     everywhere = os.sched_getaffinity(0)
-    robot = Running(simulator_command(options.robot, options.rate, nodes))
-    suite = Running(suite_command(options.robot, nodes, profile, fused_com))
+    robot = MeasuredProcess(*simulator_command(options.robot, options.rate, nodes))
+    suite = MeasuredProcess(*suite_command(options.robot, nodes, fused_com))
     listener = SuiteListener(nodes)
     readings = []
     try:
         listener.wait_for_all()
         listener.spin(_WARM_UP)
-        if profile:
-            suite.start_profile()
         for own, others in arrangements(apart):
-            suite.move(own)
-            robot.move(others)
+            move(suite.pid, own)
+            move(robot.pid, others)
             move(os.getpid(), others)
             listener.spin(_SETTLE)
             readings.append(_read(suite, listener, options.seconds))
@@ -312,26 +228,14 @@ def measure(options: argparse.Namespace, nodes: Sequence[str], profile: str = ''
     return Costs(readings, options.rate)
 
 
-def _read(suite: Running, listener: SuiteListener, seconds: float) -> Cost:
+def _read(suite: MeasuredProcess, listener: SuiteListener, seconds: float) -> Cost:
     """Return what a running suite takes, over some seconds."""
-    before, counts = (suite.cpu_time, suite.middleware_time), dict(listener.counts)
+    before, counts = suite.cpu_time, dict(listener.counts)
     begun = time.monotonic()
     listener.spin(seconds)
     elapsed = time.monotonic() - begun
-    shares = [100.0 * (now - then) / elapsed for now, then in zip(
-        (suite.cpu_time, suite.middleware_time), before)]
-    return Cost(*shares, min((listener.counts[name] - counts[name]) / elapsed for name in counts))
-
-
-def show_profile(file: str) -> None:
-    """Print the functions that take most of the time by themselves."""
-    import pstats
-    stats = pstats.Stats(file)
-    total = stats.total_tt  # type: ignore[attr-defined]
-    rows = sorted(stats.stats.items(), key=lambda item: -item[1][2])[:25]  # type: ignore
-    print_table('Where the time goes', ('function', 'calls', 'share by itself'), [
-        (f'{Path(file).name}:{line} {name}', str(calls), f'{100.0 * own / total:.1f} %')
-        for (file, line, name), (calls, _, own, _, _) in rows])
+    return Cost(100.0 * (suite.cpu_time - before) / elapsed,
+                min((listener.counts[name] - counts[name]) / elapsed for name in counts))
 
 
 def main() -> int:
@@ -340,28 +244,19 @@ def main() -> int:
     parser.add_argument('--robot', default='biped', help='name or YAML; with a tendon torso')
     parser.add_argument('--rate', type=float, default=RATE, help='of the joint states, Hz')
     parser.add_argument('--seconds', type=float, default=3.0, help='of a reading')
-    parser.add_argument('--each', action='store_true',
-                        help='also without each but wrench_aggregator')
-    parser.add_argument('--profile', action='store_true', help='show where the time goes')
     options = parser.parse_args()
     os.environ['ROS_DOMAIN_ID'] = str(random.SystemRandom().randint(1, 100))
     os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
     console.print(machine())
     all_five, idle = measure(options, FIVE), measure(options, IDLE)
-    rows = [('five, own core', *all_five.cells(), ''),
-            ('five, without fused CoM', *measure(options, FIVE, fused_com=False).cells(), ''),
-            ('one, does nothing', *idle.cells(), '')]
+    rows = [('five, own core', *all_five.cells()),
+            ('five, without fused CoM', *measure(options, FIVE, fused_com=False).cells()),
+            ('one, does nothing', *idle.cells())]
     if len(os.sched_getaffinity(0)) > 1:
-        rows.append(('five, cores shared', *measure(options, FIVE, apart=False).cells(), ''))
-    if options.each:
-        for name in FIVE[1:]:  # without wrenches the others have nothing to do
-            without = measure(options, [node for node in FIVE if node != name])
-            rows.append((f'without {name}', *without.cells(),
-                         f'{all_five.least.update - without.least.update:.0f} µs'))
+        rows.append(('five, cores shared', *measure(options, FIVE, apart=False).cells()))
     print_table(f'CPU of one core, five nodes in one process, {options.robot}, '
                 f'{options.rate:.0f} Hz, {READINGS} readings', (
-                    'nodes', 'least', 'median', 'most', 'DDS of it', 'rate', 'an update',
-                    'the missing one'), rows)
+                    'nodes', 'least', 'median', 'most', 'rate', 'an update'), rows)
     if options.rate == RATE:
         print_targets([Target('suite', 'five mission nodes composed at 500 Hz, of their own core',
                               all_five.least.cpu if all_five.kept_up else None, LIMIT, unit='%')])
@@ -370,11 +265,6 @@ def main() -> int:
     if not all_five.kept_up:
         console.print(f'They did not keep up ({all_five.least.rate:.0f} of {options.rate:.0f} '
                       'Hz): the machine has too much other work.')
-    if options.profile:
-        with tempfile.TemporaryDirectory() as directory:
-            file = f'{directory}/suite.profile'
-            measure(options, FIVE, file)
-            show_profile(file)
     return 0
 
 

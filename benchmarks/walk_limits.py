@@ -21,22 +21,24 @@ pushes up to the first that fells a robot: a larger one may be survived by chanc
 found by bisection. Feedback is that of :mod:`examples.slope`, with steps that may land elsewhere;
 on slopes it acts while the robot stands, too::
 
-    python -m benchmarks.walking --limits [--seeds 1 2 3]
+    python -m benchmarks.walk_limits [--seeds 1 2 3]
 """
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 import math
 import os
+import sys
 
 from benchmarks.common import console, print_table
 from biped_com_ros.core.legs.balance import BalanceSettings, stepping
 from biped_com_ros.core.legs.gait import Gait, QUICK, walk
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.sim.interface import PlantOptions
-from examples.stepping import LENGTH, MASS_SIGMA, PUSH_TIME, Walker
+from examples.stepping import LENGTH, MASS_SIGMA, PUSH_TIME, SEEDS, Walker
 import numpy as np
 
 HEADINGS = {'forward': 0.0, 'backward': 180.0, 'to the foot in the air': 90.0,
@@ -114,8 +116,11 @@ def _in_fork(outcome: Callable[[], bool]) -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def report(seeds: Sequence[int]) -> bool:
-    """Print both tables; return whether feedback reaches 1.5 times the push in each heading."""
+def main() -> int:
+    """Print both tables; fail unless feedback reaches 1.5 times the push in each heading."""
+    parser = argparse.ArgumentParser(description=(__doc__ or '').strip().split('\n\n')[0])
+    parser.add_argument('--seeds', type=int, nargs='+', default=SEEDS, help='one robot each')
+    seeds: Sequence[int] = parser.parse_args().seeds
     gait = walk(RobotModel.load('biped'), STEPS, LENGTH, options=QUICK)
     pushes, slopes = {}, {}
     for kept, find, unit in ((pushes, largest_pushes, 'N'), (slopes, largest_slope, 'deg')):
@@ -129,7 +134,7 @@ def report(seeds: Sequence[int]) -> bool:
                  _ratio(slopes['with'], slopes['without'])))
     print_table(f'Largest push for {PUSH_TIME:g} s in a swing, N, and largest slope', (
         'push', 'without feedback', 'with feedback', 'ratio of the means'), rows)
-    return bool((pushes['with'].mean(axis=0) >= 1.5 * pushes['without'].mean(axis=0)).all())
+    return 0 if (pushes['with'].mean(axis=0) >= 1.5 * pushes['without'].mean(axis=0)).all() else 1
 
 
 def _cell(values: np.ndarray) -> str:
@@ -138,3 +143,7 @@ def _cell(values: np.ndarray) -> str:
 
 def _ratio(ours: np.ndarray, others: np.ndarray) -> str:
     return f'{ours.mean() / others.mean():.2f}'
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -25,10 +25,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 import math
 import time
+from typing import NamedTuple
 
 from benchmarks.common import print_table
 from benchmarks.recorded_walk import RecordedWalk
-from benchmarks.walk_contacts import contact_errors, ContactErrors
 from biped_com_ros.core.com.estimate import ComEstimate
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Array, quaternion_from_rotation
@@ -46,6 +46,55 @@ _STANDING = 1000  # instants
 _SETTLED = 250  # instants of a walk after which errors count
 _THRESHOLDS = ContactThresholds(engage_dwell=0.0)
 _START = 450  # the robots are dropped to the ground at the beginning of the recordings
+#: A change belongs to one in truth that is no further away, instants.
+_NEAR = 25
+
+
+class ContactErrors(NamedTuple):
+    """
+    Errors of the contacts of a walk.
+
+    Attributes
+    ----------
+    right
+        Share of the time in which the contact of a foot is right.
+    false
+        Changes per 100 steps that have none in the same direction within 50 ms in truth.
+    touch_down, lift_off
+        Mean delays of those that have one, s; negative: too early.
+
+    """
+
+    right: float
+    false: float
+    touch_down: float
+    lift_off: float
+
+    def cells(self) -> tuple[str, ...]:
+        """Return those as text."""
+        return (f'{100.0 * self.right:.1f}', f'{1e3 * self.touch_down:+.0f}',
+                f'{1e3 * self.lift_off:+.0f}', f'{self.false:.0f}')
+
+
+def contact_errors(found: np.ndarray, truth: np.ndarray) -> ContactErrors:
+    """Return the errors of contacts (T, F)."""
+    false = steps = 0
+    delays: dict[int, list[int]] = {1: [], -1: []}
+    for foot in range(truth.shape[1]):
+        changes, true_changes = (np.diff(c[:, foot].astype(int)) for c in (found, truth))
+        steps += int((true_changes > 0).sum())
+        for sign, of_sign in delays.items():
+            true = np.flatnonzero(true_changes == sign)
+            for instant in np.flatnonzero(changes == sign).tolist():
+                late = instant - true[np.abs(true - instant).argmin()] if len(true) else 2 * _NEAR
+                if abs(late) > _NEAR:
+                    false += 1
+                else:
+                    of_sign.append(int(late))
+    down, up = (1e-9 * _STEP_NS * float(np.mean(late)) if late else np.nan
+                for late in delays.values())
+    return ContactErrors(
+        float((found == truth).mean()), 100.0 * false / max(steps, 1), down, up)
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,7 @@ where the aggregator would publish one; how often 95 % intervals cover the truth
 the twelve axes, and for the internal force of two feet; how long contacts are right (truth: more
 than 1 % of the weight); mean delays of touch-downs and lift-offs, and false changes of contact in
 100 steps. The targets at the end are those of the worst walk: S by foot sensors, V and the letters
-behind it by virtual ones, for each friction. ``--cost`` compares the time that an instant takes
-with that of a stock relay's callback; an instant is two messages for the virtual sensors, of the
-joints and of the IMU, and four for the base filter, which takes the wrenches of the feet, too.
+behind it by virtual ones, for each friction.
 """
 
 from __future__ import annotations
@@ -38,26 +36,18 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-import itertools
 import sys
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from benchmarks.common import (
-    alternate, console, machine, microseconds, print_table, print_targets, ratio, Target)
+from benchmarks.common import console, machine, print_table, print_targets, Target
 from benchmarks.recorded_walk import (
     directory, InjectedErrors, load_walk, names, RecordedWalk, USUAL, VARIABLE)
-from benchmarks.walk_com import print_com
-from benchmarks.walk_contacts import contact_errors, ContactErrors
-from benchmarks.walk_edges import print_edges
-from benchmarks.walk_gravity import print_gravity
-from benchmarks.walk_states import print_states, StateErrors
+from benchmarks.walk_estimates import print_com, print_edges, print_gravity
+from benchmarks.walk_states import contact_errors, ContactErrors, print_states, StateErrors
 from biped_com_ros.core.constants import CERTAIN
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.state.base import BaseSettings
-from biped_com_ros.core.state.estimator import StateEstimator, SynchronizedSettings
 from biped_com_ros.core.wrench.contact_probability import (
     ContactProbabilities, ContactProbabilitySettings)
-from biped_com_ros.core.wrench.virtual_feet import VirtualFeet
 from biped_com_ros.core.wrench.virtual_foot_wrenches import (
     VirtualFootWrenches, VirtualWrenchSettings)
 from biped_com_ros.nodes.wrench_aggregator.parameters import WrenchAggregatorParameters
@@ -280,67 +270,6 @@ def with_rotor_inertia(walk: RecordedWalk) -> RecordedWalk:
     return replace(walk, model=RobotModel(replace(model.config, drives=drives), model.urdf))
 
 
-def print_cost(robot: str) -> None:
-    """Print what an instant costs, beside a relay's callback."""
-    from benchmarks.callbacks import _call, _Message
-    from benchmarks.subject import Relay
-    import rclpy
-    rclpy.init()
-    relay, model = Relay(), RobotModel.load(robot)
-    times = alternate({'relay': _call(relay, _Message(model)),
-                       'virtual foot sensors': instants(model),
-                       'base filter': filter_instants(model)}, 200)
-    relay.destroy_node()
-    rclpy.shutdown()
-    print_table(f'An instant of {robot}', ('what', 'us'), [
-        (name, f'{microseconds(values):.1f}') for name, values in times.items()])
-    virtual, base = (ratio(times, name, 'relay')
-                     for name in ('virtual foot sensors', 'base filter'))
-    console.print(f"per message, of a relay's callback: virtual foot sensors {virtual / 2.0:.2f}, "
-                  f'base filter {base / 4.0:.2f}, both {(virtual + base) / 6.0:.2f}')
-
-
-def instants(model: RobotModel) -> Any:
-    """Return a call that estimates the wrenches of the next instant of a standing robot."""
-    feet = VirtualFeet(model, VirtualWrenchSettings())
-    speeds = np.full(len(model.joint_names), 0.01)
-    states = [model.state(model.posture() + 1e-6 * i, speeds) for i in range(4)]
-    for state in states:
-        state.placements_in_base(model.stance_frames)  # other nodes need them, too
-    efforts, still, upwards = np.ones(len(speeds)), np.zeros(3), np.array((0.0, 0.0, 9.81))
-    attitude, count = np.eye(3), itertools.count(1)
-
-    def estimate() -> None:
-        i = next(count)
-        feet.add_joints(10**9 + 2_000_000 * i, states[i % 4], efforts)
-        feet.add_imu(10**9 + 2_000_000 * i, attitude, still, upwards)
-    return estimate
-
-
-def filter_instants(model: RobotModel) -> Any:
-    """Return a call that locates the base of a standing robot at the next instant."""
-    weight = 9.81 * model.mass
-    estimator = StateEstimator(
-        model, BaseSettings(source='filter'),
-        synchronized=SynchronizedSettings(wrenches=True, body_weight=weight))
-    frames = [model.config.sole_frame(foot) for foot in model.config.feet]
-    speeds = np.full(len(model.joint_names), 0.01)
-    states = [model.state(model.posture() + 1e-6 * i, speeds) for i in range(4)]
-    for state in states:
-        state.placements_in_base(model.stance_frames)  # other nodes need them, too
-    imu = np.array((0.0, 0.0, 0.0, 1.0)), np.full(3, 0.01), np.array((0.0, 0.0, 9.81))
-    wrench, count = np.array((0.0, 0.0, 0.5 * weight, 0.0, 0.0, 0.0)), itertools.count(1)
-
-    def estimate() -> None:
-        i = next(count)
-        stamp_ns = 10**9 + 2_000_000 * i
-        estimator.add_joints(stamp_ns, states[i % 4])
-        estimator.add_base(stamp_ns, *imu)
-        for foot, frame in enumerate(frames):
-            estimator.add_wrench(foot, stamp_ns, wrench, frame)
-    return estimate
-
-
 def main() -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or '').split('\n\n')[0].strip())
@@ -349,10 +278,7 @@ def main() -> int:
                         help='friction besides that of the recordings, N m')
     parser.add_argument('--seed', type=int, default=0, help='of the random errors')
     parser.add_argument('--quick', action='store_true', help='6 s of each')
-    parser.add_argument('--cost', metavar='ROBOT', help='measure the time, too, for this robot')
     options = parser.parse_args()
-    if options.cost:
-        print_cost(options.cost)
     path = directory(options.walks)
     if path is None:
         console.print(f'skipped: no recorded walks; name their directory by --walks or {VARIABLE}')

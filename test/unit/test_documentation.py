@@ -99,3 +99,48 @@ def test_the_example_of_the_readme_runs(capsys):
     code = re.search(r'```python\n(.*?)```', (ROOT / 'README.md').read_text(), re.DOTALL)[1]
     exec(code, {})
     assert 'leg_left_6_link' in capsys.readouterr().out
+
+
+def test_the_accuracy_of_a_calibration_is_that_of_the_benchmark():
+    results = (ROOT / 'doc' / 'results' / 'identification.txt').read_text()
+    page = (ROOT / 'doc' / 'calibration.rst').read_text()
+    compared = 0
+    for robot, lines in re.findall(r'^(\w+): 40 poses.*?\n(.*?)^└', results,
+                                   re.MULTILINE | re.DOTALL):
+        header, row = ([cell.strip() for cell in re.split('[┃│]', line)]
+                       for line in lines.splitlines() if line[0] in '┃│')
+        values = dict(zip(header, row))
+        if values['wrong'] == 'all':
+            quoted, = re.findall(rf'^{robot} +(\S+ .*)$', page, re.MULTILINE)
+            assert quoted.split() == [values[key] for key in ('CAD', 'now', 'worst', 'CoM %')]
+            compared += 1
+    assert compared == 5
+
+
+def test_the_page_on_upgrading_names_parameters_that_are_and_are_not_there():
+    def is_parameter(node, name):
+        text = (ROOT / 'config' / f'{node.strip("`")}.yaml').read_text()
+        return re.search(rf'^    {name}:', text, re.MULTILINE) is not None
+    text = (ROOT / 'doc' / 'upgrading.rst').read_text()
+    renamed = re.findall(r'^``(\w+)`` +``(\w+)`` +``(\w+)``$', text, re.MULTILINE)
+    assert len(renamed) == 3
+    assert [(is_parameter(node, old), is_parameter(node, new))
+            for node, old, new in renamed] == [(False, True)] * 3
+    table = text.split('These are constants now')[1].split('Where you set')[0]
+    constants = re.split(r'^``(\w+)`` ', table, flags=re.MULTILINE)[1:]
+    assert len(constants) == 12
+    assert [(node, name) for node, names in zip(constants[::2], constants[1::2])
+            for name in re.findall(r'``(\w+)``', names) if is_parameter(node, name)] == []
+
+
+EXAMPLES = sorted(path.stem for path in (ROOT / 'examples').glob('*.py')
+                  if '__main__' in path.read_text())
+
+
+@pytest.mark.parametrize('name', EXAMPLES)
+def test_each_example_is_on_a_page_and_in_a_test(name):
+    def is_named(paths):
+        return any(re.search(rf'examples[./]{name}\b|examples. / .{name}\.py', path.read_text())
+                   for path in paths)
+    assert is_named(PAGES)
+    assert is_named((ROOT / 'test').rglob('*.py'))

@@ -15,9 +15,9 @@
 Unitree's message LowState, decoded from its bytes without Unitree's packages.
 
 ``unitree_hg`` is that of G1, H1-2 and later humanoids, ``unitree_go`` that of H1 and the
-quadrupeds. The fields are those of *unitree_ros2* (``cyclonedds_ws/src/unitree``); doc/unitree.rst
-has them with offsets. `tick` counts milliseconds. Accelerometers measure +9.81 upwards at rest,
-quaternions are (w, x, y, z), torques are estimates from motor currents at the joint.
+quadrupeds. The fields are those of *unitree_ros2* (``cyclonedds_ws/src/unitree``). `tick` counts
+milliseconds. Accelerometers measure +9.81 upwards at rest, quaternions are (w, x, y, z), torques
+are estimates from motor currents at the joint.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@
 """
 Draws what RViz shows: the markers of running nodes, as a picture.
 
-    python examples/marker_picture.py PICTURE [TOPIC ...] [--least SECONDS]
+    python doc/pictures/draw_markers.py PICTURE [TOPIC ...] [--least SECONDS]
 
 Waits for a message on each topic (visualization_msgs/MarkerArray; by default those of
 `zmp_monitor` and `com_estimator`) and draws all markers with Matplotlib: in 3-D, and what lies on
