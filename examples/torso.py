@@ -266,7 +266,7 @@ def update_time() -> float:
     def update() -> None:
         arc = backbone.arc(0.1 + 0.17j, 0.01, -0.001)
         body.positions(arc)
-        backbone.tendon_lengths(arc)
+        backbone.lengths_at(arc.bend, arc.torsion, arc.length)
         moment = statics.stiffness.bending * arc.bend - statics.work(arc, load)[0]
         distributor.distribute(moment / backbone.lever(arc), 12.0)
 

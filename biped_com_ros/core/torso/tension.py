@@ -25,7 +25,7 @@ import math
 from typing import NamedTuple
 
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.geometry.pose import Array, BoolArray
+from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.torso.constant_curvature import Backbone, make_shape
 from biped_com_ros.core.torso.statics import Load, no_load, TorsoStatics
 import numpy as np
@@ -222,48 +222,26 @@ def antagonists(angles: Array) -> tuple[tuple[int, int], tuple[int, int]] | None
     return (first, third), (second, fourth)
 
 
-@dataclass(frozen=True)
-class ClosureMap:
+def map_reserves(statics: TorsoStatics, limits: TensionLimits, bends: Array, directions: Array,
+                 load: Load = no_load) -> Array:
     """
-    Feasible tensions over the workspace.
+    Return :func:`moment_reserve` over the workspace, (bends, directions), N m.
 
-    Attributes
+    Parameters
     ----------
+    statics, limits
+        The torso, and the limits of its tendons' tensions.
     bends, directions
-        Grid, shapes (b,) and (d,), rad.
-    is_held
-        Shape (b, d).
-    lowest, highest
-        Smallest and largest tension, shape (b, d), N.
-    reserve
-        Moment that can be added in the worst direction before a tendon reaches a limit, shape
-        (b, d), N m; negative if the shape cannot be held.
+        Grid, (b,) and (d,), rad.
+    load
+        On the tip.
 
     """
-
-    bends: Array
-    directions: Array
-    is_held: BoolArray
-    lowest: Array
-    highest: Array
-    reserve: Array
-
-
-def map_closure(statics: TorsoStatics, limits: TensionLimits, bends: Array, directions: Array,
-                load: Load = no_load, co_contraction: float = 0.0) -> ClosureMap:
-    """Return in which shapes tendons within their limits hold the torso under a load."""
-    distributor = TensionDistributor(statics.backbone, limits)
-    lowest, highest, reserve = (np.empty((len(bends), len(directions))) for _ in range(3))
-    for i, bend in enumerate(bends):
-        for k, direction in enumerate(directions):
-            shape = make_shape(float(bend), float(direction))
-            moment = statics.bending_moment(shape, load)
-            lever = statics.backbone.lever(statics.backbone.arc_of(shape))
-            tensions = distributor.distribute(complex(*moment) / lever, co_contraction).tensions
-            lowest[i, k], highest[i, k] = min(tensions), max(tensions)
-            reserve[i, k] = moment_reserve(statics.backbone, shape, moment, limits)
-    return ClosureMap(np.asarray(bends), np.asarray(directions), reserve >= 0.0, lowest, highest,
-                      reserve)
+    shapes = [[make_shape(float(bend), float(direction)) for direction in directions]
+              for bend in bends]
+    return np.array([[moment_reserve(
+        statics.backbone, shape, statics.bending_moment(shape, load), limits)
+        for shape in row] for row in shapes])
 
 
 def moment_reserve(backbone: Backbone, shape: Array, moment: Array,
