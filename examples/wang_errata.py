@@ -24,8 +24,8 @@ velocity of the pelvis.
 import math
 import sys
 
-from biped_com_ros.core.geometry.pose import Pose
-from biped_com_ros.core.legs.kinematics import Leg
+from biped_com_ros.core.geometry import Pose
+from biped_com_ros.core.legs import Leg
 from biped_com_ros.papers.wang_2013 import (
     jacobian_column, straight_chain, WANG, wang_angles, wang_matrices)
 import numpy as np

@@ -21,7 +21,7 @@ Information Technology Journal. Its legs walk by :mod:`biped_com_ros.core.legs`.
 (2)             :meth:`DenavitHartenberg.pose`; of the paper's leg :func:`wang_matrices`
 (3)             inverses of :func:`wang_matrices`, where three are misprinted
 theta_1-theta_6 :meth:`.Leg.inverse` of :func:`straight_chain`, in :func:`wang_angles`
-(5)-(6)         :meth:`.Leg.jacobian`
+(5)-(6)         :meth:`.Leg.jacobian_in_sole`
 (7)             :func:`jacobian_column`
 (8), (9)        :func:`zmp_by_links` of :func:`link_motion`; :func:`zmp_of_motion` about a foot
 =============== ===================================================================================

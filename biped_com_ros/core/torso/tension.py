@@ -25,7 +25,7 @@ import math
 from typing import NamedTuple
 
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.geometry.pose import Array, BoolArray
 from biped_com_ros.core.torso.constant_curvature import Backbone, make_shape
 from biped_com_ros.core.torso.statics import Load, no_load, TorsoStatics
 import numpy as np
@@ -222,26 +222,33 @@ def antagonists(angles: Array) -> tuple[tuple[int, int], tuple[int, int]] | None
     return (first, third), (second, fourth)
 
 
-def map_reserves(statics: TorsoStatics, limits: TensionLimits, bends: Array, directions: Array,
-                 load: Load = no_load) -> Array:
+class ClosureMap(NamedTuple):
     """
-    Return :func:`moment_reserve` over the workspace, (bends, directions), N m.
+    Feasible tensions over the workspace.
 
-    Parameters
+    Attributes
     ----------
-    statics, limits
-        The torso, and the limits of its tendons' tensions.
-    bends, directions
-        Grid, (b,) and (d,), rad.
-    load
-        On the tip.
+    reserve
+        :func:`moment_reserve` of each bend and direction, shape (b, d), N m.
 
     """
+
+    reserve: Array
+
+    @property
+    def is_held(self) -> BoolArray:
+        """Which of these shapes can be held, shape (b, d)."""
+        return np.asarray(self.reserve >= 0.0)
+
+
+def map_closure(statics: TorsoStatics, limits: TensionLimits, bends: Array, directions: Array,
+                load: Load = no_load) -> ClosureMap:
+    """Return in which shapes tendons within their limits hold the torso under a load."""
     shapes = [[make_shape(float(bend), float(direction)) for direction in directions]
               for bend in bends]
-    return np.array([[moment_reserve(
+    return ClosureMap(np.array([[moment_reserve(
         statics.backbone, shape, statics.bending_moment(shape, load), limits)
-        for shape in row] for row in shapes])
+        for shape in row] for row in shapes]))
 
 
 def moment_reserve(backbone: Backbone, shape: Array, moment: Array,

@@ -24,7 +24,7 @@ from biped_com_ros.core.torso.body import TorsoBody
 from biped_com_ros.core.torso.controller import TendonController
 from biped_com_ros.core.torso.options import ControllerOptions, TendonDrive
 from biped_com_ros.core.torso.reference import MotionLimits
-from biped_com_ros.core.torso.tension import map_reserves, TensionLimits
+from biped_com_ros.core.torso.tension import map_closure, TensionLimits
 from biped_com_ros.ros.node.common_parameters import gravity_parameter, ManagedNodeParameters
 from biped_com_ros.ros.node.parameters import parameter, read_only, settings_from
 import numpy as np
@@ -145,11 +145,11 @@ def find_weakness(body: TorsoBody, params: TorsoControllerParameters) -> str:
     """Describe where the tendons cannot hold the upper body in its first posture; '' if none."""
     load, _ = body.upper_body(
         body.model.state(body.model.usual_posture()), (0j, -params.gravity))
-    least = map_reserves(
+    found = map_closure(
         body.statics, params.tension_limits(), np.array((0.0, body.max_bend)),
-        np.radians(np.arange(0.0, 360.0, 45.0)), load).min()
-    if least >= 0.0:
+        np.radians(np.arange(0.0, 360.0, 45.0)), load)
+    if found.is_held.all():
         return ''
     return (f'tendons of {params.min_tension:g} to {params.max_tension:g} N cannot bend this '
-            f'torso by {math.degrees(body.max_bend):g} deg: {-least:.3g} N m are '
+            f'torso by {math.degrees(body.max_bend):g} deg: {-found.reserve.min():.3g} N m are '
             'missing; set max_tension and the other parameters of the tendons for this robot')

@@ -24,7 +24,7 @@ from biped_com_ros.core.torso.constant_curvature import Backbone, make_shape, Wo
 from biped_com_ros.core.torso.joystick import Joystick
 from biped_com_ros.core.torso.statics import Stiffness, TorsoStatics, Weight
 from biped_com_ros.core.torso.tension import (
-    antagonists, distribute, map_reserves, moment_reserve, TensionDistributor, TensionLimits)
+    antagonists, distribute, map_closure, moment_reserve, TensionDistributor, TensionLimits)
 import numpy as np
 import pytest
 from scipy.optimize import linprog, minimize
@@ -131,19 +131,19 @@ def test_closure_is_that_a_positive_combination_vanishes(degrees, closes):
     assert (found.status == 0 and np.linalg.matrix_rank(a) == 2) == closes or degrees == (0, 180)
 
 
-def test_reserves_over_the_workspace():
+def test_the_closure_map():
     statics = TorsoStatics(backbone(EVEN), Stiffness(bending=2.6, torsion=10.0, axial=5e4))
     bends, directions = np.radians((0.0, 7.5, 15.0)), np.radians((0.0, 45.0, 180.0))
-    free = map_reserves(statics, LIMITS, bends, directions)
-    assert (free >= 0.0).all() and free.shape == (3, 3)
+    free = map_closure(statics, LIMITS, bends, directions)
+    assert free.is_held.all() and free.is_held.shape == (3, 3)
     heavy = Weight(2.5, (0j, 0.25), (-1.5 + 0j, -9.6))
-    loaded = map_reserves(statics, LIMITS, bends, directions, heavy)
-    assert loaded[0, 0] >= 0.0 > loaded[2, 2]
+    loaded = map_closure(statics, LIMITS, bends, directions, heavy)
+    assert loaded.is_held[0, 0] and not loaded.is_held[2, 2]
     for i, bend in enumerate(bends):
         for k, direction in enumerate(directions):
             shape = make_shape(bend, direction)
             moment = statics.bending_moment(shape, heavy)
-            assert (loaded[i, k] >= 0.0) == is_possible(
+            assert loaded.is_held[i, k] == is_possible(
                 columns(statics.backbone, shape), moment, LIMITS)
 
 
