@@ -30,81 +30,67 @@ import warnings
 
 ROOT = 'biped_com_ros.'
 
+# Since 0.1.0 these modules moved from `core`, or `core.identification`, to a folder there.
+_MOVED_TO = {
+    'core.model': 'config frames kinematics pinocchio_model resources robot robot_state '
+                  'sole_geometry urdf',
+    'core.geometry': 'pose wrench',
+    'core.signals': 'filters synchronizer',
+    'core.wrench': 'contact tare weight_check',
+    'core.gravity': 'load_sharing support_qp',
+    'core.identification.captures': 'recordings stillness',
+    'core.identification.equations': 'first_moments',
+    'core.identification.estimation': 'prior',
+    'core.identification.poses': 'stances'}
+
 MODULES = {
-    # Since 0.1.0: the modules that have the names of one that is gone, or that is a package now.
+    **{f'{"core" if new.count(".") == 1 else "core.identification"}.{name}': f'{new}.{name}'
+       for new, names in _MOVED_TO.items() for name in names.split()},
+    # The modules that have the names of one that is gone, or is a package now.
     'core.base': 'core.state.stance core.state.leg_odometry',
     'core.com': 'core.constants core.com.kinematics',
     'core.com_check': 'core.com.check',
-    'core.config': 'core.model.config',
-    'core.contact': 'core.wrench.contact',
     'core.effort_safety': 'core.gravity.effort_guard core.gravity.attitude',
-    'core.filters': 'core.signals.filters',
     'core.footprint': 'core.geometry.pose',
-    'core.frames': 'core.model.frames',
     'core.gravity': 'core.gravity.contacts core.gravity.attitude core.gravity.model',
     'core.gravity_compensation': 'core.gravity.compensation',
     'core.identification.captures': 'core.identification.captures.capture',
     'core.identification.collisions': 'core.identification.poses.pose_safety',
-    'core.identification.estimator': 'core.identification.estimation.estimator '
-                                     'core.identification.estimation.estimates '
-                                     'core.identification.estimation.plausibility',
+    'core.identification.estimator':
+        'core.identification.estimation.estimates core.identification.estimation.estimator',
     'core.identification.figures': 'core.identification.output.pose_figures',
-    'core.identification.first_moments': 'core.identification.equations.first_moments '
-                                         'core.constants',
     'core.identification.geometry': 'core.identification.estimation.prior',
     'core.identification.planar': 'papers.muscolo_2017',
-    'core.identification.pose_design': 'core.identification.poses.pose_design '
-                                       'core.identification.poses.pose_safety '
-                                       'core.identification.poses.pose_candidates',
+    'core.identification.pose_design':
+        'core.identification.poses.pose_safety core.identification.poses.pose_design',
     'core.identification.prediction': 'core.identification.equations.first_moments',
-    'core.identification.prior': 'core.identification.estimation.prior',
-    'core.identification.recordings': 'core.identification.captures.recordings',
-    'core.identification.report': 'core.identification.output.report '
-                                  'core.identification.output.results',
+    'core.identification.report':
+        'core.identification.output.report core.identification.output.results',
     'core.identification.residuals': 'core.identification.estimation.estimates',
-    'core.identification.stances': 'core.identification.poses.stances',
-    'core.identification.stillness': 'core.identification.captures.stillness',
     'core.identification.storage': 'core.identification.captures.capture_log core.files',
     'core.identification.travel': 'core.identification.poses.transfer',
-    'core.identification.two_pose': 'papers.muscolo_2017 '
-                                    'core.identification.estimation.two_poses',
+    'core.identification.two_pose': 'papers.muscolo_2017',
     'core.identification.urdf': 'core.identification.output.urdf_inertials',
-    'core.kinematics': 'core.model.kinematics',
     'core.legs.preview': 'core.legs.gait',
-    'core.limits': 'core.model.robot core.model.efforts',
-    'core.load_sharing': 'core.gravity.load_sharing core.constants',
+    'core.limits': 'core.model.efforts core.model.robot',
     'core.motion': 'core.legs.keyframes',
-    'core.pinocchio_model': 'core.model.pinocchio_model',
-    'core.pose': 'core.geometry.pose',
-    'core.resources': 'core.model.resources',
-    'core.robot': 'core.model.robot',
-    'core.robot_state': 'core.model.robot_state',
-    'core.sole_geometry': 'core.model.sole_geometry',
     'core.stability': 'core.stability.levels',
-    'core.stability_monitor': 'core.stability.monitor core.constants',
-    'core.support': 'core.stability.support core.geometry.polygon core.geometry.plane '
-                    'core.geometry.pose core.geometry.wrench',
-    'core.support_qp': 'core.gravity.support_qp',
-    'core.synchronizer': 'core.signals.synchronizer',
-    'core.tare': 'core.wrench.tare',
+    'core.stability_monitor': 'core.stability.monitor',
+    'core.support': 'core.geometry.polygon core.geometry.plane core.stability.support',
     'core.torso.drift': 'core.torso.orientation',
     'core.torso.elapsed': 'core.torso.cycle',
     'core.torso.instants': 'core.torso.cycle',
     'core.torso.sight': 'core.torso.orientation',
     'core.torso.taut': 'core.torso.slack',
     'core.torso.workspace': 'core.torso.constant_curvature',
-    'core.urdf': 'core.model.urdf',
-    'core.weight_check': 'core.wrench.weight_check',
-    'core.wrench': 'core.geometry.wrench',
-    'core.wrench_aggregation': 'core.wrench.aggregation core.constants',
-    'core.zmp': 'core.stability.zmp core.com.momentum papers.wang_2013',
+    'core.wrench_aggregation': 'core.wrench.aggregation',
+    'core.zmp': 'papers.wang_2013 core.com.momentum core.stability.zmp',
     # Since then.
     'core.identification.paper': '',
     'core.identification.paper.captures': 'core.identification.estimation.two_poses',
     'core.identification.paper.planar': 'papers.muscolo_2017',
     'core.identification.paper.poses': 'core.identification.estimation.moments_from_com',
-    'core.identification.paper.two_pose': 'papers.muscolo_2017 '
-                                          'core.identification.estimation.two_poses',
+    'core.identification.paper.two_pose': 'papers.muscolo_2017',
     'core.com.link_group': 'papers.newman_2013',
     'core.legs.denavit_hartenberg': 'papers.wang_2013',
 }
