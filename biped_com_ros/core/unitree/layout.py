@@ -34,7 +34,7 @@ HEADER = 4
 """Bytes of the encapsulation header before a message."""
 
 Fields = list[tuple[Any, ...]]
-"""Fields of a message: name as in the .msg file, NumPy type or nested fields, count of an array."""
+"""Fields of a message: name as in the .msg file, NumPy type or nested fields, size of an array."""
 
 
 @dataclass(frozen=True)
