@@ -14,5 +14,14 @@
 """
 Centre-of-mass, gravity and balance tools for ROS 2 humanoids.
 
-Mathematics is in `core`, what nodes share of ROS in `ros`, the executables in `nodes`.
+Mathematics is in `core`, what nodes share of ROS in `ros`, the executables in `nodes`, the papers'
+equations in `papers`.
 """
+
+from biped_com_ros import _moved
+from biped_com_ros.core.lazy import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__, {
+    'RobotModel': 'core.model.robot',
+})
+_moved.install()

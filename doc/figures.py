@@ -26,11 +26,13 @@ from collections.abc import Sequence
 from pathlib import Path
 import sys
 
+from biped_com_ros import RobotModel
 from biped_com_ros.core.constants import GRAVITY
-from biped_com_ros.core.geometry.pose import footprint_pose, Pose
-from biped_com_ros.core.model.robot import RobotModel, RobotState
-from biped_com_ros.core.stability.support import Soles, SupportPolygon
-from biped_com_ros.core.torso.constant_curvature import Backbone, make_shape
+from biped_com_ros.core.geometry import Pose
+from biped_com_ros.core.geometry.pose import footprint_pose
+from biped_com_ros.core.model import RobotState
+from biped_com_ros.core.stability import Soles, SupportPolygon
+from biped_com_ros.core.torso import Backbone, make_shape
 from biped_com_ros.viz import palette
 from biped_com_ros.viz.palette import css, MARKS
 import matplotlib

@@ -45,14 +45,16 @@ import math
 import sys
 from typing import Any
 
-from biped_com_ros.core.com.fused import FusedComEstimator, FusedComSettings, trunk
+from biped_com_ros import RobotModel
+from biped_com_ros.core.com import FusedComEstimator, FusedComSettings
+from biped_com_ros.core.com.fused import trunk
 from biped_com_ros.core.com.kinematics import com_velocity_in_world
-from biped_com_ros.core.geometry.pose import Pose
+from biped_com_ros.core.geometry import Pose
 from biped_com_ros.core.legs.keyframes import HipShift
-from biped_com_ros.core.model.robot import RobotModel, RobotState
-from biped_com_ros.core.state.base import LocatedState
-from biped_com_ros.core.state.stance import Stance, Twist
-from biped_com_ros.core.wrench.aggregation import AggregationSettings, WrenchAggregation
+from biped_com_ros.core.model import RobotState
+from biped_com_ros.core.state import LocatedState, Twist
+from biped_com_ros.core.state.stance import Stance
+from biped_com_ros.core.wrench import AggregationSettings, WrenchAggregation
 from biped_com_ros.sim.hidden import LinkError
 from biped_com_ros.sim.interface import Command, Observation, PlantOptions, SensorOptions
 from biped_com_ros.sim.plant import Plant

@@ -33,18 +33,15 @@ import argparse
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from biped_com_ros import RobotModel
 from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.core.gravity.compensation import CompensationSettings, GravityCompensator
-from biped_com_ros.core.gravity.effort_guard import SafetySettings
-from biped_com_ros.core.identification.captures.capture import Capture, SensorNoise
-from biped_com_ros.core.identification.estimation.estimator import Estimator
-from biped_com_ros.core.identification.output.urdf_inertials import NewInertial, with_inertials
-from biped_com_ros.core.identification.poses.pose_design import PoseDesigner
-from biped_com_ros.core.identification.poses.pose_safety import DesignOptions
-from biped_com_ros.core.legs.com_shift import ComShift
+from biped_com_ros.core.gravity import CompensationSettings, GravityCompensator, SafetySettings
+from biped_com_ros.core.identification import (
+    Capture, DesignOptions, Estimator, PoseDesigner, SensorNoise, with_inertials)
+from biped_com_ros.core.identification.output.urdf_inertials import NewInertial
+from biped_com_ros.core.legs import ComShift
 from biped_com_ros.core.legs.keyframes import minimum_jerk
-from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.sim import hidden
 from biped_com_ros.sim.description import parse
 from biped_com_ros.sim.interface import PlantOptions

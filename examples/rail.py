@@ -27,12 +27,12 @@ from pathlib import Path
 import sys
 from typing import NamedTuple
 
+from biped_com_ros import RobotModel
 from biped_com_ros.core.constants import GRAVITY
-from biped_com_ros.core.geometry.pose import Array, Pose
-from biped_com_ros.core.legs.com_shift import ComShift
-from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.stability.contact_region import com_region
-from biped_com_ros.core.stability.contacts import grip_contact, surface_contact
+from biped_com_ros.core.geometry import Pose
+from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.legs import ComShift
+from biped_com_ros.core.stability import com_region, grip_contact, surface_contact
 from biped_com_ros.sim.interface import PlantOptions
 from biped_com_ros.sim.plant import Plant
 from examples.figures import chart, COLOURS, GREY, save

@@ -30,9 +30,10 @@ from pathlib import Path
 import sys
 from typing import Any
 
+from biped_com_ros import RobotModel
+from biped_com_ros.core.legs import Gait, walk
 from biped_com_ros.core.legs.balance import BalanceSettings
-from biped_com_ros.core.legs.gait import Gait, QUICK, walk
-from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.legs.gait import QUICK
 from biped_com_ros.sim.interface import PlantOptions
 from biped_com_ros.sim.mjcf import WorldOptions
 from examples.figures import chart, COLOURS, GREY, save

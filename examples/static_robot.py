@@ -25,9 +25,9 @@ from dataclasses import dataclass, replace
 import math
 from typing import Any
 
+from biped_com_ros import RobotModel
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.model.config import RobotConfig
-from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.model import RobotConfig
 from biped_com_ros.sim import hidden
 from biped_com_ros.sim.description import (
     Array, GRAVITY, parse, quaternion_wxyz, rotation_from_rpy)

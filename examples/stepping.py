@@ -31,13 +31,15 @@ import math
 from pathlib import Path
 import sys
 
-from biped_com_ros.core.geometry.pose import Array, Pose, rotation_from_quaternion
-from biped_com_ros.core.gravity.model import GravityModel
+from biped_com_ros import RobotModel
+from biped_com_ros.core.geometry import Pose
+from biped_com_ros.core.geometry.pose import Array, rotation_from_quaternion
+from biped_com_ros.core.gravity import GravityModel
+from biped_com_ros.core.legs import Gait, GaitOptions, single_step, walk
 from biped_com_ros.core.legs.balance import BalanceSettings
 from biped_com_ros.core.legs.feedback import GaitFeedback, WalkMeasurement
-from biped_com_ros.core.legs.gait import Gait, GaitOptions, GaitSample, QUICK, single_step, walk
-from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.stability.support import support_polygon
+from biped_com_ros.core.legs.gait import GaitSample, QUICK
+from biped_com_ros.core.stability import support_polygon
 from biped_com_ros.sim.interface import Command, PlantOptions
 from biped_com_ros.sim.plant import Plant
 from examples.stepping_figures import draw

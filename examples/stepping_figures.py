@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from biped_com_ros.core.legs.gait import Gait
+from biped_com_ros.core.legs import Gait
 from examples.figures import chart, COLOURS, GREY, save
 import numpy as np
 

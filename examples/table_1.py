@@ -24,14 +24,12 @@ foot wrenches alone, and the total centre of mass from two poses.
 
 import math
 
+from biped_com_ros import RobotModel
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.core.geometry.wrench import com_line
-from biped_com_ros.core.identification.paper.planar import (
-    LinkComs, reduced_determinant, solve_reduced, solve_two_link, two_link_from_lines,
-    two_link_matrix, TwoLinkLeg)
-from biped_com_ros.core.identification.paper.two_pose import (
-    AnkleLink, com_from_two_poses, LineNoise, standard_deviations)
-from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.geometry import com_line
+from biped_com_ros.papers.muscolo_2017 import (
+    AnkleLink, com_from_two_poses, LineNoise, LinkComs, reduced_determinant, solve_reduced,
+    solve_two_link, standard_deviations, two_link_from_lines, two_link_matrix, TwoLinkLeg)
 import numpy as np
 
 THETA = math.radians(10.0)

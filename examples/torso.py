@@ -31,15 +31,13 @@ from pathlib import Path
 import sys
 import timeit
 
+from biped_com_ros import RobotModel
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.torso.body import TorsoBody
-from biped_com_ros.core.torso.controller import Measurement, TendonController
-from biped_com_ros.core.torso.joystick import Joystick, tour, TOUR_PERIOD
-from biped_com_ros.core.torso.options import ControllerOptions, TendonDrive
-from biped_com_ros.core.torso.reference import MotionLimits
-from biped_com_ros.core.torso.statics import Weight
-from biped_com_ros.core.torso.tension import TensionDistributor, TensionLimits
+from biped_com_ros.core.torso import (
+    ControllerOptions, Joystick, Measurement, MotionLimits, TendonController, TendonDrive,
+    TensionLimits, TorsoBody, Weight)
+from biped_com_ros.core.torso.joystick import tour, TOUR_PERIOD
+from biped_com_ros.core.torso.tension import TensionDistributor
 from biped_com_ros.sim.hidden import parse_errors
 from biped_com_ros.sim.interface import PlantOptions
 from biped_com_ros.sim.plant import Plant
@@ -266,7 +264,7 @@ def update_time() -> float:
     def update() -> None:
         arc = backbone.arc(0.1 + 0.17j, 0.01, -0.001)
         body.positions(arc)
-        backbone.tendon_lengths(arc)
+        backbone.lengths_at(arc.bend, arc.torsion, arc.length)
         moment = statics.stiffness.bending * arc.bend - statics.work(arc, load)[0]
         distributor.distribute(moment / backbone.lever(arc), 12.0)
 

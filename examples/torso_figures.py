@@ -19,8 +19,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from biped_com_ros.core.torso.body import TorsoBody
-from biped_com_ros.core.torso.constant_curvature import Workspace
+from biped_com_ros.core.torso import TorsoBody, Workspace
 from examples.figures import chart, COLOURS, GREY, save, SQUARE
 import numpy as np
 

@@ -24,9 +24,10 @@ velocity of the pelvis.
 import math
 import sys
 
-from biped_com_ros.core.geometry.pose import Pose
-from biped_com_ros.core.legs.kinematics import Leg
-from examples.wang_leg import straight_chain, WANG, wang_angles, wang_matrices
+from biped_com_ros.core.geometry import Pose
+from biped_com_ros.core.legs import Leg
+from biped_com_ros.papers.wang_2013 import (
+    jacobian_column, straight_chain, WANG, wang_angles, wang_matrices)
 import numpy as np
 
 # Within these angles (deg) of the paper's servos the hip is above the ankle.
@@ -71,8 +72,8 @@ def show_jacobian(theta):
     numeric = np.array([differentiated(theta, i) for i in range(6)]).T
     print('\n(7): largest error of the pelvis Jacobian against finite differences\n'
           '             mm/rad       rad/rad')
-    for name, as_printed in (('printed', True), ('corrected', False)):
-        columns = np.array([jacobian_column(theta, i, as_printed) for i in range(6)]).T
+    for name, column in (('printed', printed_column), ('corrected', jacobian_column)):
+        columns = np.array([column(transform_from_axis(theta, i)) for i in range(6)]).T
         error = abs(columns - numeric)
         print(f'  {name:10}{error[:3].max():10.3g}{error[3:].max():14.3g}')
 
@@ -131,13 +132,10 @@ def quotient_angle(a, b):
     return math.atan(a / b)
 
 
-def jacobian_column(theta, i, as_printed):
-    """Return column i of (7), along the axes of the pelvis, mm and rad."""
-    transform = transform_from_axis(theta, i)
-    (nx, ox, ax, px), (ny, oy, ay, py), (nz, oz, az, _), _ = transform.tolist()
-    if as_printed:
-        return -nx * py + nx * px, -ox * py + ox * px, -ax * py + ax * px, nz, oz, ax
-    return -nx * py + ny * px, -ox * py + oy * px, -ax * py + ay * px, nz, oz, az
+def printed_column(transform):
+    """Return a column of (7) as printed, along the axes of the pelvis, mm and rad."""
+    (nx, ox, ax, px), (_, _, _, py), (nz, oz, _, _), _ = transform.tolist()
+    return -nx * py + nx * px, -ox * py + ox * px, -ax * py + ax * px, nz, oz, ax
 
 
 def transform_from_axis(theta, i):

@@ -26,8 +26,8 @@ from __future__ import annotations
 import math
 import sys
 
-from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.stability.zmp import link_motion, zmp_by_links
+from biped_com_ros import RobotModel
+from biped_com_ros.papers.wang_2013 import link_motion, zmp_by_links
 import numpy as np
 import pinocchio as pin
 

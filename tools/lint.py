@@ -83,7 +83,7 @@ def ruff() -> bool:
 
 
 def mypy() -> bool:
-    """Check types, strictly in core."""
+    """Check types, strictly in core and papers."""
     return run(sys.executable, '-m', 'mypy')
 
 

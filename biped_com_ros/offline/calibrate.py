@@ -35,9 +35,9 @@ from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.core.identification.captures.capture import SensorNoise
 from biped_com_ros.core.identification.captures.stillness import StillnessOptions
 from biped_com_ros.core.identification.equations.first_moments import StaticsRegressor
+from biped_com_ros.core.identification.estimation.moments_from_com import describe_poses, rank_of
+from biped_com_ros.core.identification.estimation.two_poses import best_pair
 from biped_com_ros.core.identification.output.results import summary
-from biped_com_ros.core.identification.paper.captures import best_pair
-from biped_com_ros.core.identification.paper.poses import describe_poses, rank_of
 from biped_com_ros.offline.estimation import Calibrated, estimate, INSTRUMENTS
 from biped_com_ros.offline.fleet import calibrate_fleet
 from rich.console import Console

@@ -15,7 +15,7 @@
 
 from biped_com_ros.core.identification.captures.capture import SensorNoise
 from biped_com_ros.core.identification.equations.first_moments import StaticsRegressor
-from biped_com_ros.core.identification.paper.captures import com_from_captures, last_pair
+from biped_com_ros.core.identification.estimation.two_poses import com_from_captures, last_pair
 from biped_com_ros.sim.hidden import LinkError
 from biped_com_ros.sim.interface import Command, SensorOptions
 import numpy as np

@@ -25,7 +25,7 @@ from biped_com_ros.core.geometry.plane import Plane
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.geometry.wrench import centre_of_pressure
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.stability.zmp import link_motion, zmp_by_links
+from biped_com_ros.papers.wang_2013 import link_motion, zmp_by_links
 import numpy as np
 import pinocchio as pin
 import pytest

@@ -128,7 +128,7 @@ class TorsoRig(NodeRig):
             assert np.abs(lengths - self.lengths[-1]).max() < 0.004
         self.lengths.append(lengths)
         # Stiff enough tendons: where they ask to be, sharing out the stretch they mean.
-        self.shape[:2] = self.body.backbone.shape_from_lengths(lengths).shape[:2] * 0.95
+        self.shape[:2] = self.body.backbone.shape_from_lengths(lengths)[:2] * 0.95
 
     def sense(self):
         """Publish what the sensors measure."""

@@ -14,5 +14,15 @@
 """
 The centre of mass: its velocity and divergent component, and its fusion with foot wrenches.
 
-`filter` holds the Kalman filter of the fused CoM.
+`fused` estimates what is wrong with the model and the foot sensors.
 """
+
+from biped_com_ros.core.lazy import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__, {
+    'ComEstimate': 'estimate',
+    'FusedComEstimator': 'fused',
+    'FusedComSettings': 'fused',
+    'divergent_point': 'kinematics',
+    'natural_frequency': 'kinematics',
+})

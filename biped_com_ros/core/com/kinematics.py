@@ -94,15 +94,15 @@ def natural_frequency(com_height: float, gravity: float = GRAVITY) -> float:
     return math.sqrt(gravity / com_height)
 
 
-def divergent_component(com_in_world: Array, com_velocity: Array, ground_height: float,
-                        gravity: float = GRAVITY) -> Array:
+def divergent_point(com: Vector, com_velocity: Vector, ground_height: float,
+                    gravity: float = GRAVITY) -> Vector:
     """
-    Return the divergent component of motion on the ground, shape (3,), m.
+    Return the divergent component of motion on the ground, m.
 
     Parameters
     ----------
-    com_in_world, com_velocity
-        Shape (3,), m and m/s, z up.
+    com, com_velocity
+        In the world, z up, m and m/s.
     ground_height
         Height of the stance sole, m; also the height of the result.
     gravity
@@ -114,13 +114,6 @@ def divergent_component(com_in_world: Array, com_velocity: Array, ground_height:
         If the centre of mass is not above the ground.
 
     """
-    return np.array(divergent_point(
-        com_in_world.tolist(), com_velocity.tolist(), ground_height, gravity))
-
-
-def divergent_point(com: Vector, com_velocity: Vector, ground_height: float,
-                    gravity: float) -> Vector:
-    """Return what :func:`divergent_component` does, of Python floats."""
     x, y, z = com
     velocity_x, velocity_y, _ = com_velocity
     omega_0 = natural_frequency(z - ground_height, gravity)

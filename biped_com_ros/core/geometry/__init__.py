@@ -16,3 +16,15 @@ Poses, rotations, wrenches and their sums, and the footprint on the ground.
 
 NumPy only; everything else in `core` stands on this.
 """
+
+from biped_com_ros.core.lazy import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__, {
+    'Plane': 'plane',
+    'Pose': 'pose',
+    'centre_of_pressure': 'wrench',
+    'com_line': 'wrench',
+    'convex_hull': 'polygon',
+    'sum_wrenches': 'wrench',
+    'wrench_adjoint': 'wrench',
+})

@@ -279,7 +279,7 @@ class ComLine(NamedTuple):
         return np.array([self.alpha + self.beta * z, self.gamma + self.delta * z, z])
 
 
-def com_line(wrench: ArrayLike, joint_torque_sum: ArrayLike | None = None) -> ComLine:
+def com_line(wrench: ArrayLike) -> ComLine:
     """
     Return the line that must hold the CoM of a robot at rest under a total contact wrench.
 
@@ -291,15 +291,14 @@ def com_line(wrench: ArrayLike, joint_torque_sum: ArrayLike | None = None) -> Co
     and delta vanish, so a single pose does not determine the height of the CoM.
 
     The paper adds the sum of the joint torques to M. Joint torques are internal and cancel;
-    adding them moves X by ``-M_Y2 / F_Z``, up to 0.1 m. They are left out here.
+    adding them moves X by ``-M_Y2 / F_Z``, up to 0.1 m. They are left out here
+    (:func:`biped_com_ros.papers.muscolo_2017.com_line_as_printed` has them).
 
     Parameters
     ----------
     wrench
         Total (6,) about the origin of a gravity-aligned frame; from several contacts by
         :func:`sum_wrenches`.
-    joint_torque_sum
-        The paper's M2 (3,), N m, added as printed; for reproducing the paper only.
 
     Raises
     ------
@@ -310,9 +309,6 @@ def com_line(wrench: ArrayLike, joint_torque_sum: ArrayLike | None = None) -> Co
     fx, fy, fz, mx, my, _ = np.asarray(wrench, dtype=float).tolist()
     if not fz > 0.0:
         raise InputError(f'the total vertical force is {fz} N; the CoM line needs a positive one')
-    if joint_torque_sum is not None:
-        extra_mx, extra_my, _ = np.asarray(joint_torque_sum, dtype=float).tolist()
-        mx, my = mx + extra_mx, my + extra_my
     alpha, gamma = cop_on_sole((fx, fy, fz, mx, my, 0.0))
     line = ComLine(alpha, fx / fz, gamma, fy / fz)
     if not all(map(math.isfinite, line)):

@@ -16,3 +16,15 @@ Efforts that hold a robot against gravity, and what keeps them within safe limit
 
 `effort_guard` is the last step before efforts are published: the clamp and the rate limit.
 """
+
+from biped_com_ros.core.lazy import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__, {
+    'BoundedNorm': 'support_qp',
+    'CompensationSettings': 'compensation',
+    'EffortSupervisor': 'supervisor',
+    'GravityCompensator': 'compensation',
+    'GravityModel': 'model',
+    'SafetySettings': 'effort_guard',
+    'SupportLimits': 'support_qp',
+})

@@ -41,12 +41,12 @@ from biped_com_ros.core.identification.equations.com_measurements import (
 from biped_com_ros.core.identification.equations.first_moments import StaticsRegressor
 from biped_com_ros.core.identification.estimation.estimates import Identification
 from biped_com_ros.core.identification.estimation.estimator import CaptureInformation, Estimator
+from biped_com_ros.core.identification.estimation.moments_from_com import describe_poses, rank_of
 from biped_com_ros.core.identification.estimation.prior import Prior
+from biped_com_ros.core.identification.estimation.two_poses import last_pair
 from biped_com_ros.core.identification.output.exports import write_exports
 from biped_com_ros.core.identification.output.results import (
     calibrated_urdf, solve_and_write, summary)
-from biped_com_ros.core.identification.paper.captures import last_pair
-from biped_com_ros.core.identification.paper.poses import describe_poses, rank_of
 from biped_com_ros.core.identification.poses.pose_design import (
     PlannedPose, PoseDesign, PoseDesigner)
 from biped_com_ros.core.identification.poses.pose_safety import DesignOptions

@@ -16,3 +16,18 @@ Legs: their kinematics, the centre of mass over standing feet, and stepping.
 
 Plans and increments only: `nodes.gait_player` sends them to the controller.
 """
+
+from biped_com_ros.core.lazy import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__, {
+    'ComShift': 'com_shift',
+    'Gait': 'gait',
+    'GaitOptions': 'gait',
+    'Keyframe': 'keyframes',
+    'KeyframeMotion': 'keyframes',
+    'Leg': 'kinematics',
+    'WalkPlayer': 'player',
+    'legs_of': 'robot_legs',
+    'single_step': 'gait',
+    'walk': 'gait',
+})

@@ -16,3 +16,13 @@ The robot: its YAML file, its URDF, and its kinematics at one instant.
 
 `RobotModel` is what never changes, `RobotState` one snapshot of joint positions and velocities.
 """
+
+from biped_com_ros.core.lazy import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__, {
+    'RobotConfig': 'config',
+    'RobotModel': 'robot',
+    'RobotState': 'robot_state',
+    'load_robot_config': 'config',
+    'load_urdf': 'urdf',
+})

@@ -17,3 +17,11 @@ A payload in a hand: its estimate, and what it adds to the robot.
 `residuals` compares sensors with the model, `estimator` finds mass and place of the payload in
 the difference, and `carried` adds it to the centre of mass, the ZMP and gravity compensation.
 """
+
+from biped_com_ros.core.lazy import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__, {
+    'CarriedPayload': 'carried',
+    'PayloadEstimator': 'estimator',
+    'PayloadSettings': 'estimator',
+})

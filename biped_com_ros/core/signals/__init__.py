@@ -16,3 +16,11 @@ Filters for samples at uneven times, and synchronization of samples by their sta
 
 Nothing here depends on a robot model.
 """
+
+from biped_com_ros.core.lazy import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__, {
+    'Differentiator': 'filters',
+    'LowPass': 'filters',
+    'TiltFilter': 'tilt',
+})

@@ -16,3 +16,20 @@ Zero-moment point, support polygon, margins, and the level of stability.
 
 `monitor` evaluates one instant with all of them.
 """
+
+from biped_com_ros.core.lazy import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__, {
+    'Level': 'levels',
+    'MonitorSettings': 'monitor',
+    'Soles': 'support',
+    'StabilityMonitor': 'monitor',
+    'StabilityReport': 'monitor',
+    'StabilityThresholds': 'levels',
+    'SupportPolygon': 'support',
+    'com_region': 'contact_region',
+    'grip_contact': 'contacts',
+    'support_polygon': 'support',
+    'surface_contact': 'contacts',
+    'zmp_region': 'contact_region',
+})

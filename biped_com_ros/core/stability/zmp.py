@@ -22,10 +22,8 @@ plane (:func:`zmp_on_plane`).
   from Newton and Euler: with the momentum (p, L) of the whole robot about a point fixed in the
   world, ``F = p' - m g`` and ``M = L' - c x m g`` with gravity g.
 
-On a level plane this is Wang, Zhu and Han's equation (8). The paper prints "joint thrusts" V_ix
-in x and V_iy in y. Correct is the rate of change of each link's angular momentum about its own
-centre of mass, about the *other* axis: -L'_y in x and +L'_x in y. With these the equation is exact
-(:func:`zmp_by_links`). Without them the links are point masses; (9) is the case of rest.
+On a level plane this is Wang, Zhu and Han's equation (8), corrected
+(:mod:`biped_com_ros.papers.wang_2013`).
 
 Online, the momentum is differentiated, not the joint velocities (:class:`ModelWrench`). That takes
 one linear filter on six numbers, so that a measured wrench after the same filter is comparable at
@@ -39,19 +37,14 @@ from typing import NamedTuple
 
 from biped_com_ros.core.com.momentum import Momentum
 from biped_com_ros.core.constants import GRAVITY
-from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.plane import Plane
 from biped_com_ros.core.geometry.pose import Array, cross, Placement, Vector
-from biped_com_ros.core.geometry.wrench import (
-    centre_of_pressure, cop_on_sole, sum_wrenches, Wrench)
-from biped_com_ros.core.model.frames import ROOT
+from biped_com_ros.core.geometry.wrench import centre_of_pressure, sum_wrenches, Wrench
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.payload.carried import LoadMotion
 from biped_com_ros.core.signals.filters import Differentiator
 from biped_com_ros.core.state.stance import Twist
 import numpy as np
-from numpy.typing import ArrayLike
-import pinocchio as pin
 
 
 def zmp_on_plane(wrench: Sequence[float], plane: Plane, least_force: float) -> Vector | None:
@@ -206,183 +199,3 @@ class ModelWrench:
         weight = load.mass * self._gravity
         sample[12:14] += place[:2] * weight
         sample[14] += weight
-
-
-def zmp_by_links(masses: ArrayLike, coms: ArrayLike, accelerations: ArrayLike | None = None,
-                 momentum_rates: ArrayLike | None = None, height: float = 0.0,
-                 gravity: float = GRAVITY, as_printed: bool = False) -> Array:
-    """
-    Return the zero-moment point on a level plane, Wang, Zhu and Han's equations (8) and (9).
-
-    Parameters
-    ----------
-    masses
-        Masses of the links, (n,), kg; (1,) for a single point mass.
-    coms, accelerations
-        Positions and accelerations of their centres of mass in a frame with z up, (n, 3), m and
-        m/s^2. Without accelerations this is (9), the robot at rest.
-    momentum_rates
-        L'_i, rate of change of each link's angular momentum about its own centre of mass,
-        (n, 3), N m; without them links are point masses.
-    height
-        Height of the plane, m.
-    gravity
-        m/s^2.
-    as_printed
-        Add the L'_i to the wrong axes, as (8) is printed; for reproducing the paper only.
-
-    Returns
-    -------
-    array (3,)
-        m; NaN where the ground would have to pull.
-
-    """
-    m, c = np.asarray(masses, dtype=float), np.asarray(coms, dtype=float)
-    a = np.zeros_like(c) if accelerations is None else np.asarray(accelerations, dtype=float)
-    rates = (np.zeros(3) if momentum_rates is None
-             else np.asarray(momentum_rates, dtype=float).sum(axis=0))
-    upward, z = m * (a[:, 2] + gravity), c[:, 2] - height
-    force = upward.sum()
-    if not force > 0.0:
-        return np.full(3, np.nan)
-    about = (rates[0], rates[1]) if as_printed else (-rates[1], rates[0])
-    x = (upward @ c[:, 0] - (m * z) @ a[:, 0] + about[0]) / force
-    y = (upward @ c[:, 1] - (m * z) @ a[:, 1] + about[1]) / force
-    return np.array((x, y, height))
-
-
-class StanceMotion(NamedTuple):
-    """
-    q, v and a (Pinocchio) of a robot with the world frame at its fixed stance sole.
-
-    Attributes
-    ----------
-    q, v, a
-        Configuration (nq,), velocity and acceleration (nv,), the base's included.
-
-    """
-
-    q: Array
-    v: Array
-    a: Array
-
-
-def stance_motion(model: RobotModel, positions: Array, velocities: Array, accelerations: Array,
-                  stance: str) -> StanceMotion:
-    """
-    Return the motion of the whole robot whose stance foot does not move; see `zmp_of_motion`.
-
-    The base's velocity and acceleration follow from ``J v = 0`` and ``J a + J' v = 0``.
-    """
-    pin_model, foot = model.pin_model, model.foot_index(stance)
-    joint, in_joint = int(model.soles.joints[foot]), model.soles.poses_in_joint()[foot]
-    sole_in_joint = pin.SE3(in_joint.rotation, in_joint.position)
-    q, v, a = model.configuration(positions), model.velocity(velocities).copy(), model.velocity(
-        accelerations).copy()
-    data = pin.Data(pin_model)
-    pin.forwardKinematics(pin_model, data, q)
-    q[:7] = pin.SE3ToXYZQUAT((data.oMi[joint] * sole_in_joint).inverse() * data.oMi[ROOT])
-    J = pin.computeJointJacobian(pin_model, data, q, joint)
-    v[:6] = -np.linalg.solve(J[:, :6], J[:, 6:] @ v[6:])
-    pin.forwardKinematics(pin_model, data, q, v, a)
-    # The foot is at rest, so its spatial acceleration is its acceleration.
-    a[:6] -= np.linalg.solve(J[:, :6], data.a[joint].vector)
-    return StanceMotion(q, v, a)
-
-
-def zmp_of_motion(model: RobotModel, positions: Array, velocities: Array, accelerations: Array,
-                  stance: str, up: Array | None = None, gravity: float = GRAVITY) -> Array:
-    """
-    Return the zero-moment point that a motion about a fixed foot requires.
-
-    Wang, Zhu and Han's equation (8), corrected, with all links' masses and inertias; exact. The
-    motion of the base follows from the joints and the stance foot.
-
-    Parameters
-    ----------
-    model
-        The robot.
-    positions, velocities, accelerations
-        Of ``model.joint_names``, (n,); rad, rad/s, rad/s^2, or m.
-    stance
-        Name of the foot that stays where it is.
-    up
-        Unit vector against gravity in the sole's frame, (3,); default: the sole is level.
-    gravity
-        m/s^2.
-
-    Returns
-    -------
-    array (3,)
-        In the frame of the stance sole, on its plane z = 0, m. Under single support it must be
-        inside the sole's polygon; of several soles it is on their common plane.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no such foot.
-    InputError
-        If values are missing, or the ground would have to pull.
-
-    """
-    motion = stance_motion(model, positions, velocities, accelerations, stance)
-    direction = np.array((0.0, 0.0, 1.0)) if up is None else np.asarray(up, dtype=float)
-    links = link_motion(model.pin_model, *motion)
-    forces = links.masses[:, np.newaxis] * (links.accelerations + gravity * direction)
-    moment = (np.cross(links.coms, forces) + links.momentum_rates).sum(axis=0)
-    force = forces.sum(axis=0)
-    if not force[2] > 0.0:
-        raise InputError(
-            f'the motion requires {force[2]:.1f} N normal to the sole: the ground would have to '
-            'pull, so there is no zero-moment point')
-    return np.array((*cop_on_sole((*force, *moment)), 0.0))
-
-
-class LinkMotion(NamedTuple):
-    """
-    What :func:`zmp_by_links` needs of each moving body, in the frame of the base's pose.
-
-    Attributes
-    ----------
-    masses
-        Shape (n,), kg; what is fixed to a body counts to it.
-    coms, accelerations
-        Shape (n, 3), m and m/s^2.
-    momentum_rates
-        Shape (n, 3), N m.
-
-    """
-
-    masses: Array
-    coms: Array
-    accelerations: Array
-    momentum_rates: Array
-
-
-def link_motion(pin_model: pin.Model, q: Array, v: Array, a: Array) -> LinkMotion:
-    """
-    Return how each body of a Pinocchio model moves; for analysis, not for the loop.
-
-    Parameters
-    ----------
-    pin_model
-        With a floating base.
-    q, v, a
-        Configuration, velocity and acceleration, Pinocchio's.
-
-    """
-    data = pin.Data(pin_model)
-    pin.forwardKinematics(pin_model, data, q, v, a)
-    rows = []
-    for joint in range(ROOT, pin_model.njoints):
-        inertia, placement = pin_model.inertias[joint], data.oMi[joint]
-        at_com = pin.SE3(np.eye(3), inertia.lever)
-        twist, acceleration = at_com.actInv(data.v[joint]), at_com.actInv(data.a[joint])
-        spin = twist.angular
-        linear = acceleration.linear + np.cross(spin, twist.linear)
-        rate = (inertia.inertia @ acceleration.angular
-                + np.cross(spin, inertia.inertia @ spin))
-        rows.append((inertia.mass, placement.act(inertia.lever), placement.rotation @ linear,
-                     placement.rotation @ rate))
-    masses, coms, accelerations, rates = zip(*rows)
-    return LinkMotion(*map(np.array, (masses, coms, accelerations, rates)))

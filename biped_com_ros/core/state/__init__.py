@@ -16,3 +16,13 @@ Where the base is in the world, and which feet carry the robot.
 
 Samples with stamps go in, located robot states come out.
 """
+
+from biped_com_ros.core.lazy import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__, {
+    'BaseSettings': 'base',
+    'LegOdometry': 'leg_odometry',
+    'LocatedState': 'base',
+    'StateEstimator': 'estimator',
+    'Twist': 'stance',
+})

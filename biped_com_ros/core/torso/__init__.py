@@ -18,3 +18,22 @@ A *shape* is an array (4,): ``(theta cos phi, theta sin phi, psi, elongation)``,
 times direction (rad), torsion (rad) and elongation of the backbone (m). Unlike bend and direction
 themselves it is smooth where the backbone is straight.
 """
+
+from biped_com_ros.core.lazy import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__, {
+    'Backbone': 'constant_curvature',
+    'ControllerOptions': 'options',
+    'Joystick': 'joystick',
+    'Measurement': 'controller',
+    'MotionLimits': 'reference',
+    'Stiffness': 'statics',
+    'TendonController': 'controller',
+    'TendonDrive': 'options',
+    'TensionLimits': 'tension',
+    'TorsoBody': 'body',
+    'TorsoStatics': 'statics',
+    'Weight': 'statics',
+    'Workspace': 'constant_curvature',
+    'make_shape': 'constant_curvature',
+})

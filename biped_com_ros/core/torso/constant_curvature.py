@@ -16,10 +16,8 @@ Kinematics of a backbone of constant curvature with torsion and elongation, and 
 
 After Russo, Ceccarelli and Cafolla (2021), equations (1)-(4), in shapes ``(theta cos phi,
 theta sin phi, psi, elongation)``. With ``rho = theta (-sin phi, cos phi, 0)`` their (2) reads
-``R = exp(rho) Rz(psi)``, smooth at zero bend. Differences to the printed equations, derived
-in FORMULAS section 4: attachment angles are parameters, since (4) and (6) route tendons 2 and 4
-differently; torsion enters (4) with the wrong sign and double phase, see
-:meth:`Backbone.printed_lengths`.
+``R = exp(rho) Rz(psi)``, smooth at zero bend. What is printed, and exact helices:
+:mod:`biped_com_ros.papers.russo_2021`.
 
 Frames: *base* is at the lower end of the backbone, z along the straight backbone, x forward; *tip*
 is at its upper end.
@@ -29,9 +27,9 @@ from __future__ import annotations
 
 from cmath import rect
 from collections.abc import Iterable
-from dataclasses import dataclass
 import math
 from operator import mul
+from typing import NamedTuple
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Array, Pose
@@ -47,31 +45,8 @@ AXES = ((1.0 + 0j, 0.0), (1j, 0.0), (0j, 1.0))
 RATES = ((1.0 + 0j, 0.0), (1j, 0.0), (0j, 1.0), (0j, 0.0, 1.0))
 """Unit rates of a shape."""
 
-_GAUSS = np.polynomial.legendre.leggauss(12)
-NODES: Array = 0.5 * (_GAUSS[0] + 1.0)
-WEIGHTS: Array = 0.5 * _GAUSS[1]
-"""Nodes and weights of the Gauss-Legendre quadrature over [0, 1]."""
-
 LARGEST_GAP = math.pi - 1e-9
 """Angle between neighbouring tendons from which on they cannot bend towards the gap, rad."""
-
-
-@dataclass(frozen=True)
-class LengthFit:
-    """
-    Shape by the tendon lengths.
-
-    Attributes
-    ----------
-    shape
-        Shape (4,) with the given torsion.
-    residual
-        Root mean square of the residuals of the lengths, m.
-
-    """
-
-    shape: Array
-    residual: float
 
 
 class Backbone:
@@ -170,39 +145,14 @@ class Backbone:
 
     # -- tendons
 
-    def lengths(self, shape: Array) -> Array:
-        """Return the lengths of the tendons, (n,), m: exact helices parallel to the backbone."""
-        along, across, _ = self._strides(shape)
-        return np.sqrt(along * along + across * across) @ WEIGHTS
-
-    def length_jacobian(self, shape: Array) -> Array:
-        """Return the derivative (n, 4) of :meth:`lengths`."""
-        along, across, angles = self._strides(shape)
-        a, b, psi, _ = np.asarray(shape).tolist()
-        weights = WEIGHTS / np.sqrt(along * along + across * across)
-        cos, sin = np.cos(angles), np.sin(angles)
-        jacobian = np.empty((self.count, 4))
-        share = weights * along
-        jacobian[:, 0] = -self.radius * (share * cos).sum(axis=1)
-        jacobian[:, 1] = -self.radius * (share * sin).sum(axis=1)
-        turning = self.radius * NODES * (a * sin - b * cos)
-        jacobian[:, 2] = (share * turning).sum(axis=1) + (
-            self.radius * self.radius * psi * weights.sum(axis=1))
-        jacobian[:, 3] = share.sum(axis=1)
-        return jacobian
-
-    def tendon_lengths(self, arc: Arc) -> list[float]:
+    def lengths_at(self, bend: complex, torsion: float, length: float) -> list[float]:
         """
-        Return tendon lengths, m, in closed form.
+        Return tendon lengths, m, of a backbone of a `length`, m, in closed form.
 
         ``l = l0 + (r psi)^2 / (2 l0)`` with ``l0 = l' - theta r sinc(psi/2) cos(beta - phi +
-        psi/2)``: within 1e-6 mm of :meth:`lengths` at a bend of 15 and a torsion of 1.54 deg, and
+        psi/2)``: within 1e-6 mm of exact helices at a bend of 15 and a torsion of 1.54 deg, and
         1e-3 mm at 90 and 10 deg; with ``2 l'`` as divisor it would be 2.4e-4 and 0.1 mm.
         """
-        return self.lengths_at(arc.bend, arc.torsion, arc.length)
-
-    def lengths_at(self, bend: complex, torsion: float, length: float) -> list[float]:
-        """Return :meth:`tendon_lengths` of a backbone of a `length`, m."""
         half = 0.5 * torsion
         reach = rect(self.radius * sinc(half), half) * bend.conjugate()
         twist = self.radius * torsion
@@ -210,9 +160,10 @@ class Backbone:
         return [(bent := length - (direction * reach).real) + extra / bent
                 for direction in self.directions]
 
-    def approximate_lengths(self, shape: Array) -> Array:
-        """Return :meth:`tendon_lengths` of a shape (4,) as (n,)."""
-        return np.array(self.tendon_lengths(self.arc_of(shape)))
+    def lengths(self, shape: Array) -> Array:
+        """Return :meth:`lengths_at` of a shape (4,) as (n,), m."""
+        arc = self.arc_of(shape)
+        return np.array(self.lengths_at(arc.bend, arc.torsion, arc.length))
 
     def pull(self, tensions: Iterable[float]) -> complex:
         """Return the sum of tensions, N, times the directions of their tendons, N."""
@@ -233,8 +184,8 @@ class Backbone:
         columns = self.lever(self.arc_of(shape)) * np.array(self.directions)
         return np.array((columns.real, columns.imag))
 
-    def approximate_length_jacobian(self, shape: Array) -> Array:
-        """Return the derivative (n, 4) of :meth:`approximate_lengths`."""
+    def length_jacobian(self, shape: Array) -> Array:
+        """Return the derivative (n, 4) of :meth:`lengths`."""
         a, b, psi, elongation = np.asarray(shape).tolist()
         k, slope = self.radius * sinc(0.5 * psi), 0.5 * self.radius * _sinc_rate(0.5 * psi)
         c, s = math.cos(0.5 * psi), math.sin(0.5 * psi)
@@ -250,37 +201,13 @@ class Backbone:
         jacobian[:, 2] += self.radius * twist
         return jacobian
 
-    def chord_lengths(self, shape: Array, disks: int) -> Array:
-        """
-        Return tendon lengths (n,), m, straight between `disks` disks beyond the base.
-
-        Without torsion this is ``sinc(theta / 2n) (l' - theta r cos(beta - phi))``.
-        """
-        if disks < 1:
-            raise ConfigurationError(f'tendons run through one disk or more, not {disks}')
-        holes = np.array([self.holes(shape, k / disks) for k in range(disks + 1)])
-        return np.linalg.norm(np.diff(holes, axis=0), axis=2).sum(axis=0)
-
-    def printed_lengths(self, shape: Array) -> Array:
-        """
-        Return the lengths of four tendons (4,), m, by equation (4) as it is printed.
-
-        ``l' + theta r cos(phi + psi + (i - 1) 90 deg)``: tendons 2 and 4 are swapped against (6),
-        torsion has the wrong sign and twice the phase. Only for reproducing the paper.
-        """
-        a, b, psi, elongation = np.asarray(shape).tolist()
-        phase = math.atan2(b, a) + psi + 0.5 * math.pi * np.arange(4)
-        return (
-            self.length + elongation + math.hypot(a, b) * self.radius * np.cos(phase))
-
-    def shape_from_lengths(self, lengths: Array, torsion: float = 0.0) -> LengthFit:
+    def shape_from_lengths(self, lengths: Array, torsion: float = 0.0) -> Array:
         """
         Return the shape whose tendon lengths are nearest to given ones, by least squares.
 
         Torsion cannot be observed from lengths: it rotates the circle of the tendons, which is
         equivalent to another direction, and lengthens all of them, which is equivalent to
-        elongation. It is measured by an IMU, or predicted by statics. Gauss-Newton on the exact
-        helices, starting from the closed form.
+        elongation. It is measured by an IMU, or predicted by statics.
 
         Parameters
         ----------
@@ -296,19 +223,17 @@ class Backbone:
 
         """
         lengths = self._checked(lengths, torsion)
-        shape = self._first_guess(lengths, torsion)
-        free = (BEND_X, BEND_Y, ELONGATION)
-        for _ in range(20):
-            error = lengths - self.lengths(shape)
-            step = np.linalg.lstsq(self.length_jacobian(shape)[:, free], error, rcond=None)[0]
-            shape[list(free)] += step
+        shape, free = np.array((0.0, 0.0, torsion, 0.0)), [BEND_X, BEND_Y, ELONGATION]
+        for _ in range(20):  # Gauss-Newton
+            step = np.linalg.lstsq(self.length_jacobian(shape)[:, free],
+                                   lengths - self.lengths(shape), rcond=None)[0]
+            shape[free] += step
             if np.abs(step).max() < 1e-13:
                 break
-        error = lengths - self.lengths(shape)
         if not np.isfinite(shape).all() or self.length + shape[ELONGATION] <= 0.0:
             raise InputError(f'tendon lengths {lengths.tolist()} m belong to no shape of a '
                              f'backbone of {self.length} m')
-        return LengthFit(shape, float(np.sqrt(np.mean(error * error))))
+        return shape
 
     def _checked(self, lengths: Array, torsion: float) -> Array:
         lengths = np.array(lengths, dtype=float)
@@ -318,21 +243,6 @@ class Backbone:
         if not math.isfinite(torsion):
             raise InputError(f'torsion must be finite (rad), not {torsion}')
         return lengths
-
-    def _first_guess(self, lengths: Array, torsion: float) -> Array:
-        columns = self.approximate_length_jacobian(np.array((0.0, 0.0, torsion, 0.0)))
-        offset = self.length + 0.5 * (self.radius * torsion) ** 2 / self.length
-        a, b, elongation = np.linalg.lstsq(
-            columns[:, (BEND_X, BEND_Y, ELONGATION)], lengths - offset, rcond=None)[0]
-        return np.array((a, b, torsion, elongation))
-
-    def _strides(self, shape: Array) -> tuple[Array, float, Array]:
-        """Return derivatives of the tendons, along and across the backbone, and angles."""
-        a, b, psi, elongation = np.asarray(shape).tolist()
-        angles = self.angles[:, np.newaxis] + psi * NODES
-        along = (self.length + elongation) - self.radius * (
-            a * np.cos(angles) + b * np.sin(angles))
-        return along, self.radius * psi, angles
 
 
 def make_shape(bend: float, direction: float = 0.0, torsion: float = 0.0,
@@ -395,8 +305,7 @@ def _check_angles(angles: Array) -> None:
             'bend the torso only towards gaps below 180 deg')
 
 
-@dataclass(frozen=True)
-class LimitedShape:
+class LimitedShape(NamedTuple):
     """A shape (4,) within the workspace, and a description of what was limited; '' if nothing."""
 
     shape: Array
@@ -429,28 +338,12 @@ class Workspace:
                 f'range of elongation {low} to {high} m must ascend and leave a positive length')
         self.backbone, self.max_bend, self.elongations = backbone, max_bend, (low, high)
 
-    @staticmethod
-    def from_config(config: TorsoConfig) -> Workspace:
-        """Build from the robot's YAML, without elongation."""
-        return Workspace(Backbone.from_config(config), math.radians(config.max_bend_deg))
-
     def points(self, bends: int = 16, directions: int = 72) -> Array:
         """Return positions of the tip without elongation, (bends * directions, 3), in the base."""
         return np.array([
             self.backbone.tip(make_shape(float(bend), float(direction))).position
             for bend in np.linspace(0.0, self.max_bend, bends)
             for direction in np.linspace(0.0, 2.0 * math.pi, directions, endpoint=False)])
-
-    def border(self, directions: int = 72) -> Array:
-        """Return positions (directions, 3) of the tip at the largest bend, in the base."""
-        return np.array([
-            self.backbone.tip(make_shape(self.max_bend, float(direction))).position
-            for direction in np.linspace(0.0, 2.0 * math.pi, directions, endpoint=False)])
-
-    def length_range(self) -> tuple[float, float]:
-        """Return the smallest and largest length of a tendon in the workspace, m (Table 2)."""
-        reach, (low, high) = self.max_bend * self.backbone.radius, self.elongations
-        return self.backbone.length + low - reach, self.backbone.length + high + reach
 
     def clamp(self, shape: Array) -> LimitedShape:
         """

@@ -395,7 +395,7 @@ class ControlCycle:
         backbone, bend, elongation = self.controller.backbone, orientation.bend, 0.0
         if self._are_tendons_fresh:
             with contextlib.suppress(InputError):
-                by_lengths = backbone.shape_from_lengths(np.array(self._lengths)).shape
+                by_lengths = backbone.shape_from_lengths(np.array(self._lengths))
                 if self.controller.find_imu_problem(bend):
                     return backbone.arc_of(by_lengths)
                 elongation = float(by_lengths[ELONGATION])

@@ -170,13 +170,11 @@ class TorsoStatics:
     ----------
     backbone, stiffness
         Geometry and stiffness of the backbone.
-    is_column
-        Whether :meth:`column_effect` is added to plain virtual work.
 
     """
 
-    def __init__(self, backbone: Backbone, stiffness: Stiffness, is_column: bool = True) -> None:
-        self.backbone, self.stiffness, self._is_column = backbone, stiffness, is_column
+    def __init__(self, backbone: Backbone, stiffness: Stiffness) -> None:
+        self.backbone, self.stiffness = backbone, stiffness
         self._diagonal = stiffness.diagonal
 
     def elastic(self, shape: Array) -> Array:
@@ -185,7 +183,7 @@ class TorsoStatics:
 
     def of_tendons(self, shape: Array, tensions: Array) -> Array:
         """Return the generalized force (4,) of tensions (n,), ``-J_lengths^T F``."""
-        return -self.backbone.approximate_length_jacobian(shape).T.dot(tensions)
+        return -self.backbone.length_jacobian(shape).T.dot(tensions)
 
     def work(self, arc: Arc, load: Load) -> tuple[complex, float, float]:
         """
@@ -195,9 +193,7 @@ class TorsoStatics:
         """
         wrench = load(arc)
         bending, twisting, stretching = arc.work(wrench)
-        if self._is_column:
-            bending += self.column_effect(arc, wrench)
-        return bending, twisting, stretching
+        return bending + self.column_effect(arc, wrench), twisting, stretching
 
     def of_load(self, shape: Array, load: Load) -> Array:
         """Return :meth:`work` on a shape (4,) as (4,)."""

@@ -224,48 +224,33 @@ def antagonists(angles: Array) -> tuple[tuple[int, int], tuple[int, int]] | None
     return (first, third), (second, fourth)
 
 
-@dataclass(frozen=True)
-class ClosureMap:
+class ClosureMap(NamedTuple):
     """
     Feasible tensions over the workspace.
 
     Attributes
     ----------
-    bends, directions
-        Grid, shapes (b,) and (d,), rad.
-    is_held
-        Shape (b, d).
-    lowest, highest
-        Smallest and largest tension, shape (b, d), N.
     reserve
-        Moment that can be added in the worst direction before a tendon reaches a limit, shape
-        (b, d), N m; negative if the shape cannot be held.
+        :func:`moment_reserve` of each bend and direction, shape (b, d), N m.
 
     """
 
-    bends: Array
-    directions: Array
-    is_held: BoolArray
-    lowest: Array
-    highest: Array
     reserve: Array
+
+    @property
+    def is_held(self) -> BoolArray:
+        """Which of these shapes can be held, shape (b, d)."""
+        return np.asarray(self.reserve >= 0.0)
 
 
 def map_closure(statics: TorsoStatics, limits: TensionLimits, bends: Array, directions: Array,
-                load: Load = no_load, co_contraction: float = 0.0) -> ClosureMap:
+                load: Load = no_load) -> ClosureMap:
     """Return in which shapes tendons within their limits hold the torso under a load."""
-    distributor = TensionDistributor(statics.backbone, limits)
-    lowest, highest, reserve = (np.empty((len(bends), len(directions))) for _ in range(3))
-    for i, bend in enumerate(bends):
-        for k, direction in enumerate(directions):
-            shape = make_shape(float(bend), float(direction))
-            moment = statics.bending_moment(shape, load)
-            lever = statics.backbone.lever(statics.backbone.arc_of(shape))
-            tensions = distributor.distribute(complex(*moment) / lever, co_contraction).tensions
-            lowest[i, k], highest[i, k] = min(tensions), max(tensions)
-            reserve[i, k] = moment_reserve(statics.backbone, shape, moment, limits)
-    return ClosureMap(np.asarray(bends), np.asarray(directions), reserve >= 0.0, lowest, highest,
-                      reserve)
+    shapes = [[make_shape(float(bend), float(direction)) for direction in directions]
+              for bend in bends]
+    return ClosureMap(np.array([[moment_reserve(
+        statics.backbone, shape, statics.bending_moment(shape, load), limits)
+        for shape in row] for row in shapes]))
 
 
 def moment_reserve(backbone: Backbone, shape: Array, moment: Array,

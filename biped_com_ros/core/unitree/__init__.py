@@ -18,3 +18,10 @@ The subscription, and what becomes of the values, are in `nodes.lowstate_bridge`
 """
 
 from __future__ import annotations
+
+from biped_com_ros.core.lazy import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__, {
+    'LowStateStream': 'stream',
+    'read_low_states': 'recording',
+})

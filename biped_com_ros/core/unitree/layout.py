@@ -15,15 +15,17 @@
 Where the numbers of a message of fixed size are: in its CDR, and in the struct of C++.
 
 Messages without strings and sequences always have the same size. Their CDR (XCDR1, little-endian)
-aligns each number to its own size, counted from behind the four bytes of the encapsulation header.
-A struct of C++ aligns nested structs to their largest number as well, and fills them up to a
-multiple of it; Unitree's checksum is that of the struct.
+aligns each number to its own size, counted from behind the four bytes of the encapsulation header:
+it is a struct of all these numbers one after the other. The struct of C++ aligns nested structs to
+their largest number as well, and fills them up to a multiple of it; Unitree's checksum is that of
+this struct.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 from biped_com_ros.core.geometry.pose import IndexArray
 import numpy as np
@@ -31,48 +33,36 @@ import numpy as np
 HEADER = 4
 """Bytes of the encapsulation header before a message."""
 
-
-@dataclass(frozen=True)
-class Field:
-    """
-    A field of a message.
-
-    Attributes
-    ----------
-    name
-        As in the .msg file.
-    kind
-        Type of its numbers as NumPy writes it (``f4``), or the fields of a nested message.
-    count
-        How many there are; 0: one, not an array.
-
-    """
-
-    name: str
-    kind: str | tuple[Field, ...]
-    count: int = 0
+Fields = list[tuple[Any, ...]]
+"""Fields of a message: name as in the .msg file, NumPy type or nested fields, size of an array."""
 
 
 @dataclass(frozen=True)
 class Number:
-    """Numbers of one field that follow each other: path, NumPy type, count, and both offsets."""
+    """Numbers of one field that follow each other: NumPy type, count, and both offsets."""
 
-    path: str
-    kind: str
+    kind: np.dtype[Any]
     count: int
     cdr: int
     native: int
 
+    @property
+    def span(self) -> IndexArray:
+        """Return the bytes that they take, counted from the first."""
+        return np.arange(self.count * self.kind.itemsize)
 
-@dataclass(frozen=True)
+
 class MessageLayout:
     """
     Offsets of all numbers of a message.
 
-    Attributes
+    Parameters
     ----------
     fields
         Of the message.
+
+    Attributes
+    ----------
     numbers
         Where they are; elements of nested arrays are ``motor_state.3.q``.
     size, native_size
@@ -80,23 +70,21 @@ class MessageLayout:
 
     """
 
-    fields: tuple[Field, ...]
-    numbers: dict[str, Number] = field(init=False)
-    size: int = field(init=False)
-    native_size: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        walk = _Walk()
-        numbers = {number.path: number for number in walk.through(self.fields, '')}
-        object.__setattr__(self, 'numbers', numbers)
-        object.__setattr__(self, 'size', walk.cdr)
-        object.__setattr__(self, 'native_size', walk.native)
+    def __init__(self, fields: Fields) -> None:
+        struct = np.dtype(fields, align=True)
+        found = list(_numbers(struct, '', 0))
+        cdr: Any = np.dtype([(path, kind) for path, kind, _ in found], align=True).fields
+        self.numbers = {
+            path: Number(kind.base, int(np.prod(kind.shape)), int(cdr[path][1]), native)
+            for path, kind, native in found}
+        last = self.numbers[found[-1][0]]
+        self.size, self.native_size = last.cdr + len(last.span), struct.itemsize
 
     def offsets(self, path: str) -> IndexArray:
         """Return the offsets in the CDR of a number in each element: ``motor_state.*.q``."""
         if '*' not in path:
             number = self.numbers[path]
-            return number.cdr + np.dtype(number.kind).itemsize * np.arange(number.count)
+            return number.cdr + number.kind.itemsize * np.arange(number.count)
         found: list[IndexArray] = []
         while (name := path.replace('*', str(len(found)))) in self.numbers:
             found.append(self.offsets(name))
@@ -106,43 +94,19 @@ class MessageLayout:
         """Return for each byte of the struct its index in the CDR; `size` where it is padding."""
         index = np.full(self.native_size, self.size)
         for number in self.numbers.values():
-            span = np.arange(number.count * np.dtype(number.kind).itemsize)
-            index[number.native + span] = number.cdr + span
+            index[number.native + number.span] = number.cdr + number.span
         return index
 
 
-class _Walk:
-    """Goes through fields, and keeps both offsets."""
-
-    def __init__(self) -> None:
-        self.cdr = self.native = 0
-
-    def through(self, fields: tuple[Field, ...], prefix: str) -> Iterator[Number]:
-        largest = _alignment(fields)
-        self.native = _aligned(self.native, largest)
-        for item in fields:
-            path = f'{prefix}{item.name}'
-            if isinstance(item.kind, str):
-                yield self._number(path, item.kind, max(item.count, 1))
-            elif item.count:
-                for i in range(item.count):
-                    yield from self.through(item.kind, f'{path}.{i}.')
-            else:
-                yield from self.through(item.kind, f'{path}.')
-        self.native = _aligned(self.native, largest)
-
-    def _number(self, path: str, kind: str, count: int) -> Number:
-        size = np.dtype(kind).itemsize
-        self.cdr, self.native = _aligned(self.cdr, size), _aligned(self.native, size)
-        number = Number(path, kind, count, self.cdr, self.native)
-        self.cdr, self.native = self.cdr + count * size, self.native + count * size
-        return number
-
-
-def _alignment(fields: tuple[Field, ...]) -> int:
-    return max(np.dtype(item.kind).itemsize if isinstance(item.kind, str)
-               else _alignment(item.kind) for item in fields)
-
-
-def _aligned(offset: int, size: int) -> int:
-    return -(-offset // size) * size
+def _numbers(kind: Any, path: str, offset: int) -> Iterator[tuple[str, np.dtype[Any], int]]:
+    """Yield path, type and offset of the numbers of a struct, an array of these, or a number."""
+    base = kind.base
+    if base.names is None:
+        yield path.lstrip('.'), kind, offset
+    elif kind.shape:
+        for i in range(kind.shape[0]):
+            yield from _numbers(base, f'{path}.{i}', offset + i * base.itemsize)
+    else:
+        for name in base.names:
+            field, inside = base.fields[name]
+            yield from _numbers(field, f'{path}.{name}', offset + inside)

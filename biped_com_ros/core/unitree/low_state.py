@@ -29,7 +29,7 @@ import zlib
 
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array, IndexArray
-from biped_com_ros.core.unitree.layout import Field, HEADER, MessageLayout
+from biped_com_ros.core.unitree.layout import Fields, HEADER, MessageLayout
 import numpy as np
 
 #: Encapsulation headers of little-endian CDR: XCDR1, and XCDR2, which is the same for numbers of
@@ -39,39 +39,37 @@ _LITTLE_ENDIAN = (b'\x00\x01', b'\x00\x07')
 _REVERSED_BITS = bytes(int(f'{byte:08b}'[::-1], 2) for byte in range(256))
 
 
-def _imu(temperature: str) -> tuple[Field, ...]:
-    return (Field('quaternion', 'f4', 4), Field('gyroscope', 'f4', 3),
-            Field('accelerometer', 'f4', 3), Field('rpy', 'f4', 3),
-            Field('temperature', temperature))
+def _imu(temperature: str) -> Fields:
+    return [('quaternion', 'f4', 4), ('gyroscope', 'f4', 3), ('accelerometer', 'f4', 3),
+            ('rpy', 'f4', 3), ('temperature', temperature)]
 
 
-_HG_MOTOR = (
-    Field('mode', 'u1'), Field('q', 'f4'), Field('dq', 'f4'), Field('ddq', 'f4'),
-    Field('tau_est', 'f4'), Field('temperature', 'i2', 2), Field('vol', 'f4'),
-    Field('sensor', 'u4', 2), Field('motorstate', 'u4'), Field('reserve', 'u4', 4))
-_GO_MOTOR = (
-    Field('mode', 'u1'), Field('q', 'f4'), Field('dq', 'f4'), Field('ddq', 'f4'),
-    Field('tau_est', 'f4'), Field('q_raw', 'f4'), Field('dq_raw', 'f4'), Field('ddq_raw', 'f4'),
-    Field('temperature', 'i1'), Field('lost', 'u4'), Field('reserve', 'u4', 2))
-_GO_BATTERY = (
-    Field('version_high', 'u1'), Field('version_low', 'u1'), Field('status', 'u1'),
-    Field('soc', 'u1'), Field('current', 'i4'), Field('cycle', 'u2'), Field('bq_ntc', 'i1', 2),
-    Field('mcu_ntc', 'i1', 2), Field('cell_vol', 'u2', 15))
+_HG_MOTOR: Fields = [
+    ('mode', 'u1'), ('q', 'f4'), ('dq', 'f4'), ('ddq', 'f4'), ('tau_est', 'f4'),
+    ('temperature', 'i2', 2), ('vol', 'f4'), ('sensor', 'u4', 2), ('motorstate', 'u4'),
+    ('reserve', 'u4', 4)]
+_GO_MOTOR: Fields = [
+    ('mode', 'u1'), ('q', 'f4'), ('dq', 'f4'), ('ddq', 'f4'), ('tau_est', 'f4'), ('q_raw', 'f4'),
+    ('dq_raw', 'f4'), ('ddq_raw', 'f4'), ('temperature', 'i1'), ('lost', 'u4'),
+    ('reserve', 'u4', 2)]
+_GO_BATTERY: Fields = [
+    ('version_high', 'u1'), ('version_low', 'u1'), ('status', 'u1'), ('soc', 'u1'),
+    ('current', 'i4'), ('cycle', 'u2'), ('bq_ntc', 'i1', 2), ('mcu_ntc', 'i1', 2),
+    ('cell_vol', 'u2', 15)]
 
-FIELDS: Mapping[str, tuple[Field, ...]] = {
-    'unitree_hg': (
-        Field('version', 'u4', 2), Field('mode_pr', 'u1'), Field('mode_machine', 'u1'),
-        Field('tick', 'u4'), Field('imu_state', _imu('i2')), Field('motor_state', _HG_MOTOR, 35),
-        Field('wireless_remote', 'u1', 40), Field('reserve', 'u4', 4), Field('crc', 'u4')),
-    'unitree_go': (
-        Field('head', 'u1', 2), Field('level_flag', 'u1'), Field('frame_reserve', 'u1'),
-        Field('sn', 'u4', 2), Field('version', 'u4', 2), Field('bandwidth', 'u2'),
-        Field('imu_state', _imu('i1')), Field('motor_state', _GO_MOTOR, 20),
-        Field('bms_state', _GO_BATTERY), Field('foot_force', 'i2', 4),
-        Field('foot_force_est', 'i2', 4), Field('tick', 'u4'), Field('wireless_remote', 'u1', 40),
-        Field('bit_flag', 'u1'), Field('adc_reel', 'f4'), Field('temperature_ntc1', 'i1'),
-        Field('temperature_ntc2', 'i1'), Field('power_v', 'f4'), Field('power_a', 'f4'),
-        Field('fan_frequency', 'u2', 4), Field('reserve', 'u4'), Field('crc', 'u4'))}
+FIELDS: Mapping[str, Fields] = {
+    'unitree_hg': [
+        ('version', 'u4', 2), ('mode_pr', 'u1'), ('mode_machine', 'u1'), ('tick', 'u4'),
+        ('imu_state', _imu('i2')), ('motor_state', _HG_MOTOR, 35), ('wireless_remote', 'u1', 40),
+        ('reserve', 'u4', 4), ('crc', 'u4')],
+    'unitree_go': [
+        ('head', 'u1', 2), ('level_flag', 'u1'), ('frame_reserve', 'u1'), ('sn', 'u4', 2),
+        ('version', 'u4', 2), ('bandwidth', 'u2'), ('imu_state', _imu('i1')),
+        ('motor_state', _GO_MOTOR, 20), ('bms_state', _GO_BATTERY), ('foot_force', 'i2', 4),
+        ('foot_force_est', 'i2', 4), ('tick', 'u4'), ('wireless_remote', 'u1', 40),
+        ('bit_flag', 'u1'), ('adc_reel', 'f4'), ('temperature_ntc1', 'i1'),
+        ('temperature_ntc2', 'i1'), ('power_v', 'f4'), ('power_a', 'f4'),
+        ('fan_frequency', 'u2', 4), ('reserve', 'u4'), ('crc', 'u4')]}
 """Fields of LowState by the package of the message."""
 
 
@@ -149,9 +147,9 @@ class LowStateDecoder:
         self._errors = layout.offsets(
             'motor_state.*.lost' if self.errors_are_counts else 'motor_state.*.motorstate') // 4
         temperature = layout.numbers['motor_state.0.temperature']
-        self._temperature_type = f'<{temperature.kind}'
+        self._temperature_type = temperature.kind
         self._temperatures = (layout.offsets('motor_state.*.temperature')
-                              // np.dtype(temperature.kind).itemsize)
+                              // temperature.kind.itemsize)
         mode = layout.numbers.get('mode_pr')
         self._mode_at = None if mode is None else HEADER + mode.cdr
 
@@ -177,7 +175,7 @@ class LowStateDecoder:
         words = numbers.view('<u4')
         i, narrow = self._imu, self._temperature_type
         temperatures = np.frombuffer(
-            raw, narrow, self.layout.size // np.dtype(narrow).itemsize, HEADER)
+            raw, narrow, self.layout.size // narrow.itemsize, HEADER)
         w, x, y, z = numbers[i:i + 4].tolist()
         return LowState(
             tick=int(words[self._tick]), crc=int(words[self._crc]),

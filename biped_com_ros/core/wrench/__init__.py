@@ -16,3 +16,14 @@ From force-torque sensors to foot wrenches: tare, biases, faults, contacts, aggr
 
 Every wrench is of the environment on the robot, force first.
 """
+
+from biped_com_ros.core.lazy import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__, {
+    'AggregationSettings': 'aggregation',
+    'ContactThresholds': 'contact',
+    'VirtualFeet': 'virtual_feet',
+    'VirtualHandForces': 'virtual_hand_forces',
+    'WeightCheck': 'weight_check',
+    'WrenchAggregation': 'aggregation',
+})

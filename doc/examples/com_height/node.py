@@ -31,7 +31,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 import sys
 
-from biped_com_ros.core.model.robot import RobotModel, RobotState
+from biped_com_ros import RobotModel
+from biped_com_ros.core.model import RobotState
 from biped_com_ros.ros.node.common_parameters import RobotNodeParameters
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
 from biped_com_ros.ros.node.executor import run

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import biped_com_ros.core
 from biped_com_ros.core.errors import BipedComError
+import biped_com_ros.papers
 from hypothesis import strategies as st
 import numpy as np
 from support.any_input import values as v
@@ -155,15 +156,16 @@ def _public_attributes(thing: Any) -> list[str]:
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """Return the dotted name of a function below ``biped_com_ros.core``."""
-    module = function.__module__.removeprefix('biped_com_ros.core.')
+    """Return the dotted name of a function below ``biped_com_ros.core``, or ``papers...``."""
+    module = function.__module__.removeprefix('biped_com_ros.').removeprefix('core.')
     return f'{module}.{function.__qualname__}'
 
 
 def public_functions() -> dict[str, Callable[..., Any]]:
-    """Return all public functions of the core, found in its modules, by name."""
+    """Return all public functions of the core and the papers, by name."""
     found = {}
-    for info in pkgutil.walk_packages(biped_com_ros.core.__path__, 'biped_com_ros.core.'):
+    for info in (info for package in (biped_com_ros.core, biped_com_ros.papers)
+                 for info in pkgutil.walk_packages(package.__path__, f'{package.__name__}.')):
         module = importlib.import_module(info.name)
         found.update({name_of(value): value for name, value in vars(module).items()
                       if inspect.isfunction(inspect.unwrap(value) if callable(value) else value)

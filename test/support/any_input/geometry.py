@@ -95,9 +95,7 @@ TABLES = {
         lambda drawn: (*drawn[0][:2], drawn[1], *drawn[0][3:]))},
     'geometry.wrench.set_twist_adjoint': {'placements': st.builds(
         lambda R, p: np.vstack((R.T, p)), v.rotations, v.vectors())},
-    'geometry.wrench.com_line': {
-        'wrench': v.vectors(6, v.anything),
-        'joint_torque_sum': st.none() | v.vectors(3, v.anything)},
+    'geometry.wrench.com_line': {'wrench': v.vectors(6, v.anything)},
     'geometry.wrench.set_weight_matrix': {'out': st.builds(np.zeros, st.just((6, 3)))},
     'geometry.shapes': {
         'size': v.vectors(3, v.positive), 'radius': v.positive, 'length': v.positive,
@@ -113,7 +111,7 @@ TABLES = {
         'height': v.lengths, 'com_in_world': v.vectors(3, v.lengths)},
     'stability.support': {'calls': 30, 'arguments': v.lists_of(v.poses, v.outlines, v.flags)},
     'stability.levels': {'time': st.floats(0.0, 1.0)},
-    'stability.zmp.zmp_by_links': {
+    'papers.wang_2013.zmp_by_links': {
         'calls': 40, 'arguments': _moving_links(), 'nan_means': 'the ground would have to pull'},
     'stability.zmp.zmp_on_plane': {'calls': 40, 'wrench': _wrenches},
     'stability.zmp.measured_wrench': {'arguments': st.tuples(

@@ -26,9 +26,9 @@ from biped_com_ros.core.identification.equations import (
 from biped_com_ros.core.identification.estimation import (
     confounding, estimator, noise_scales, prior)
 from biped_com_ros.core.identification.output import exports
-from biped_com_ros.core.identification.paper import planar, two_pose
 from biped_com_ros.core.model.corrections import InstrumentCorrections
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.papers import muscolo_2017
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 import numpy as np
@@ -199,27 +199,27 @@ TABLES = {
         st.integers(1, 3), st.integers(0, 4)).flatmap(lambda shape: st.tuples(
             v.vectors(shape[0], v.angles), arrays(float, shape[::-1], elements=v.angles),
             st.floats(0.05, 5.0) | _no_times, st.floats(0.1, 2.0) | _no_times))},
-    # -- the paper
-    'identification.paper.captures': {
+    # -- Muscolo's procedures
+    'identification.estimation.two_poses': {
         **_NAN, 'first': r.plausible_captures, 'second': r.plausible_captures},
-    'identification.paper.captures.com_from_captures': {'nan_means': ''},
-    'identification.paper.poses.rank_of': {'may_be_infinite': True},
-    'identification.paper.poses.describe_poses': {'calls': 5},
-    'identification.paper.planar': {
-        'calls': 30, 'leg': st.builds(planar.TwoLinkLeg, *[v.positive] * 5),
+    'identification.estimation.two_poses.com_from_captures': {'nan_means': ''},
+    'identification.estimation.moments_from_com.rank_of': {'may_be_infinite': True},
+    'identification.estimation.moments_from_com.describe_poses': {'calls': 5},
+    'papers.muscolo_2017': {
+        'calls': 30, 'leg': v.plain(5, v.positive).map(lambda p: muscolo_2017.TwoLinkLeg(*p)),
         'com_b': v.vectors(2, v.lengths), 'com_c': v.vectors(2, v.lengths),
         'z_b': v.lengths, 'z_c': v.lengths, 'theta_b': v.angles, 'theta_c': v.angles,
         'as_printed': v.flags, 'count': st.integers(0, 5),
         'ankles': lambda count: v.plain(count, v.angles),
         'knees': lambda count: v.plain(count, v.angles),
-        'lines': lambda count: v.plain(count, _lines)},
-    'identification.paper.two_pose': {
-        'calls': 30, 'line_a': _lines, 'line_b': _lines, 'tilt': v.anything | v.angles,
-        'mass': v.anything | v.positive, 'level_ground': v.flags,
-        'ankle': st.builds(two_pose.AnkleLink, *[v.positive] * 4)},
-    'identification.paper.two_pose.standard_deviations': {
+        'lines': lambda count: v.plain(count, _lines),
+        'line_a': _lines, 'line_b': _lines, 'tilt': v.anything | v.angles,
+        'mass': v.anything | v.positive, 'level_ground': v.flags, 'x': v.lengths, 'z': v.lengths,
+        'wrench': v.vectors(6, v.anything), 'joint_torque_sum': v.vectors(3, v.anything),
+        'ankle': st.builds(muscolo_2017.AnkleLink, *[v.positive] * 4)},
+    'papers.muscolo_2017.standard_deviations': {
         'tilt': v.angles, 'mass': v.positive,
-        'noise': st.builds(two_pose.LineNoise, v.positive, v.positive, v.positive)},
+        'noise': st.builds(muscolo_2017.LineNoise, v.positive, v.positive, v.positive)},
     # -- virtual feet
     'identification.captures.virtual_contacts': {
         'sensor': lambda model: st.sampled_from(list(model.config.wrench_sensors)),

@@ -25,6 +25,7 @@ from biped_com_ros.core.state import base
 from biped_com_ros.core.state.stance import Twist
 from biped_com_ros.core.torso import constant_curvature, statics, tension
 from biped_com_ros.core.wrench.dynamics import ExternalForces
+from biped_com_ros.papers import newman_2013, wang_2013
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 import numpy as np
@@ -119,13 +120,6 @@ TABLES = {
             hands.HandTouch, st.sampled_from(('left', 'right', 'other')), v.placements,
             v.plain(3)), max_size=2, unique_by=lambda hand: hand.name),
         'virtual': ('left', 'right'), 'covariance': v.vectors((6, 6))},
-    'stability.zmp.zmp_of_motion': {
-        'up': st.none() | v.rotations.map(lambda R: R[2]), 'nan_means': _PULL},
-    'stability.zmp.link_motion': {
-        'pin_model': lambda model: model.pin_model,
-        'q': lambda model, positions: model.configuration(positions),
-        'v': lambda model, velocities: model.velocity(velocities),
-        'a': lambda model, accelerations: model.velocity(accelerations)},
     # -- gravity
     'gravity': {
         'load': lambda state, up: gravity_model.GravityModel(state.model).load(state, up),
@@ -187,6 +181,33 @@ TABLES = {
             float, (count, 3, len(model.joint_names) + 4), elements=v.angles))},
     'legs.playback': {'calls': 2, 'ramp': st.floats(0.1, 2.0), 'least_margin': v.anything},
     'legs.walk_session': {'model': st.builds(_biped)},
+    # -- papers
+    'papers.wang_2013': {
+        'theta': v.vectors(6, v.angles), 'may_be_infinite': True,
+        'geometry': st.builds(wang_2013.LegGeometry, *[v.positive] * 4),
+        'transform': v.vectors((4, 4), v.credible)},
+    'papers.wang_2013.wang_angles': {'positions': v.vectors(6, v.angles)},
+    'papers.wang_2013.zmp_of_motion': {
+        'up': st.none() | v.rotations.map(lambda R: R[2]), 'nan_means': _PULL},
+    'papers.wang_2013.link_motion': {
+        'pin_model': lambda model: model.pin_model,
+        'q': lambda model, positions: model.configuration(positions),
+        'v': lambda model, velocities: model.velocity(velocities),
+        'a': lambda model, accelerations: model.velocity(accelerations)},
+    'papers.newman_2013': {
+        'calls': 15, 'up_in_base': v.vectors(3), 'efforts': v.vectors(4, v.credible),
+        'group': lambda model: st.builds(
+            newman_2013.LinkGroup, st.just(model), st.sampled_from(('', *model.config.groups))),
+        'stance': lambda model: st.sampled_from(list(model.config.feet)),
+        'stiffness': v.positive},
+    'papers.russo_2021': {
+        'calls': 40, 'backbone': st.just(_LARMBOT), 'shape': v.vectors(4, st.floats(-3.0, 3.0)),
+        'disks': st.integers(0, 6), 'tensions': v.vectors(4, v.credible), 'direction': v.angles,
+        'stiffness': st.builds(
+            statics.Stiffness, bending=v.positive, torsion=v.positive, axial=v.positive),
+        'force': v.positive, 'workspace': st.builds(
+            constant_curvature.Workspace, st.just(_LARMBOT), st.floats(0.01, 3.0)),
+        'as_printed': v.flags},
     # -- torso
     'torso': {
         'bend': v.vectors(2), 'limits': _limits, 'shape': v.vectors(4), 'largest': st.floats(
@@ -206,7 +227,7 @@ TABLES = {
     'torso.tension': {
         'angles': v.vectors(4) | v.vectors(3), 'bends': v.vectors(2, st.floats(-1.0, 1.0)),
         'directions': v.vectors(2, v.angles), 'load': st.just(statics.no_load),
-        'co_contraction': _shares, 'moment': v.vectors(2),
+        'moment': v.vectors(2),
         'shape': v.vectors(4, st.floats(-3.0, 3.0)),
         'statics': st.builds(statics.TorsoStatics, st.just(_LARMBOT), st.builds(
             statics.Stiffness, bending=v.positive, torsion=v.positive, axial=v.positive)),

@@ -143,13 +143,6 @@ def test_line_is_the_published_formula_for_two_contacts(rng):
     assert line.delta == pytest.approx(fy.sum() / fz.sum())
 
 
-def test_joint_torques_as_printed_bias_the_line():
-    wrench = [0.0, 0.0, 500.0, 5.0, -10.0, 0.0]
-    as_printed = com_line(wrench, joint_torque_sum=[15.0, 20.0, 3.0])
-    assert as_printed.alpha - com_line(wrench).alpha == pytest.approx(-20.0 / 500.0)
-    assert as_printed.gamma - com_line(wrench).gamma == pytest.approx(15.0 / 500.0)
-
-
 @pytest.mark.parametrize('force_z', [0.0, -1.0, float('nan')])
 def test_no_line_without_weight(force_z):
     with pytest.raises(InputError, match='vertical force'):

@@ -24,7 +24,8 @@ from biped_com_ros.core.identification.equations.com_measurements import (
 from biped_com_ros.core.identification.equations.first_moments import (
     parameters_of, StaticsRegressor)
 from biped_com_ros.core.identification.estimation.estimator import Estimator
-from biped_com_ros.core.identification.paper.poses import describe_poses, moments_from_com, rank_of
+from biped_com_ros.core.identification.estimation.moments_from_com import (
+    describe_poses, moments_from_com, rank_of)
 from biped_com_ros.core.legs.keyframes import HipShift
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np

@@ -14,12 +14,11 @@
 """ZMP, momentum by every method, and the live model against a motion that is known."""
 
 from biped_com_ros.core.com.momentum import METHODS, Momentum
-from biped_com_ros.core.constants import GRAVITY
-from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
+from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.plane import Plane
 from biped_com_ros.core.geometry.wrench import centre_of_pressure
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.stability.zmp import link_motion, ModelWrench, zmp_by_links, zmp_of_motion
+from biped_com_ros.core.stability.zmp import ModelWrench
 from biped_com_ros.core.state.stance import Twist
 import numpy as np
 from numpy.testing import assert_allclose
@@ -27,8 +26,6 @@ import pinocchio as pin
 import pytest
 from support.known_motion import known_sway
 from support.stance_motion import SwayingMotion
-
-H = 1e-4
 
 
 @pytest.fixture(scope='module')
@@ -75,14 +72,6 @@ def test_momentum_against_links_one_by_one(motion, known, t):
     assert np.abs(full - links).max() > 1e-2 and np.abs(links - point).max() > 1e-2
 
 
-def test_link_motion_gives_the_rate_of_momentum(motion, known):
-    links, wrench = link_motion(motion.model.pin_model, *known.motion(0.9)), known.wrench(0.9)
-    assert_allclose(links.masses @ (links.accelerations + (0, 0, GRAVITY)), wrench[:3], atol=1e-6)
-    zmp = zmp_by_links(*links, height=0.3)
-    assert_allclose(zmp, zmp_on(Plane.level(0.3), wrench), atol=1e-8)
-    assert np.isnan(zmp_by_links([1.0], [[0, 0, 1]], [[0, 0, -10.0]])[0]), 'the ground pulls'
-
-
 def test_live_model_follows_inverse_dynamics_within_its_delay(motion, known):
     """Against the truth of `delay` ago; the measured wrench comes out of the same filter."""
     live, dt, errors = ModelWrench(motion.model, cutoff=20.0), 0.002, []
@@ -113,29 +102,6 @@ def test_static_method_is_the_projection_of_the_com(motion):
 def test_an_unknown_method_is_named(motion):
     with pytest.raises(ConfigurationError, match="'ful'; valid: full, links, point, static"):
         Momentum(motion.model, 'ful')
-
-
-def test_zmp_of_a_motion_about_a_foot(motion, known):
-    """Against inverse dynamics with a base whose motion is differentiated numerically."""
-    model, sole = motion.model, motion.sole_in_world
-    up = sole.rotation.T @ (0.0, 0.0, 1.0)
-    foot = list(model.config.feet)[motion.foot]
-    for t in (0.3, 0.7, 1.6):
-        q, dq = motion.joints(t)
-        ddq = (motion.joints(t + H)[1] - motion.joints(t - H)[1]) / (2.0 * H)
-        wrench = known.wrench(t)
-        force = sole.rotation.T @ wrench[:3]
-        moment = sole.rotation.T @ (wrench[3:] - np.cross(sole.position, wrench[:3]))
-        found = zmp_of_motion(model, q, dq, ddq, foot, up)
-        assert_allclose(found, np.array((-moment[1], moment[0], 0.0)) / force[2], atol=2e-5)
-        at_rest = zmp_of_motion(model, q, 0.0 * dq, 0.0 * ddq, foot, up)
-        assert np.abs(at_rest - found).max() > 0.01
-        com = motion.sole_in_base(t, motion.foot).inverse().apply(motion.state(t).com_in_base)
-        assert_allclose(at_rest, com - up * com[2] / up[2], atol=1e-9)
-    with pytest.raises(UnknownNameError, match="unknown foot 'lefd'"):
-        zmp_of_motion(model, q, dq, ddq, 'lefd')
-    with pytest.raises(InputError, match='the ground would have to pull'):
-        zmp_of_motion(model, q, dq, ddq, foot, -up)
 
 
 def test_a_known_delay_of_measured_wrenches_is_undone():

@@ -21,6 +21,7 @@ from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.torso.arc import array_of, vector_of, wrench_of
 from biped_com_ros.core.torso.constant_curvature import Backbone, make_shape
 from biped_com_ros.core.torso.statics import constant_load, Stiffness, TorsoStatics, Weight
+from biped_com_ros.papers.russo_2021 import VirtualWork
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
@@ -28,7 +29,7 @@ from scipy.spatial.transform import Rotation
 ANGLES = np.radians((180.0, 270.0, 0.0, 90.0))
 BACKBONE = Backbone(0.129, 0.034, ANGLES)
 STATICS = TorsoStatics(BACKBONE, Stiffness(bending=2.6, torsion=10.0, axial=5e4))
-VIRTUAL_WORK = TorsoStatics(BACKBONE, STATICS.stiffness, is_column=False)
+VIRTUAL_WORK = VirtualWork(BACKBONE, STATICS.stiffness)
 SHAPE = make_shape(0.2, 0.8, 0.03, -0.001)
 ARC = BACKBONE.arc_of(SHAPE)
 TENSIONS = np.array((12.0, 7.0, 21.0, 15.0))

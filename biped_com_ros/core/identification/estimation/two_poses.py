@@ -35,8 +35,10 @@ from biped_com_ros.core.geometry.wrench import centre_of_pressure
 from biped_com_ros.core.identification.captures.capture import Capture, SensorNoise
 from biped_com_ros.core.identification.equations.first_moments import StaticsRegressor
 from biped_com_ros.core.identification.estimation.estimates import level_rotation
-from biped_com_ros.core.identification.paper.two_pose import SMALLEST_TILT
 import numpy as np
+
+SMALLEST_TILT = math.radians(1.0)
+"""Below this tilt an error of 0.1 deg in it, or 1 mm in a line, moves the height by 0.1 m."""
 
 _RIGID = 0.002  # m; by how much the leaning links may move relative to each other
 _LEAST_SHARE = 0.2  # of the mass that leans

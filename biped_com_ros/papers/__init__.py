@@ -12,8 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Reproduction of Muscolo et al. 2017: its equations as printed, and corrected.
+The four papers, a module each: every equation by its number, as printed and as corrected.
 
-For tables and tests; robots are calibrated by
-:mod:`biped_com_ros.core.identification.estimation.estimator`.
+What the nodes run is in :mod:`biped_com_ros.core`; these modules name where.
 """
