@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from biped_com_ros.sim.description import Array
+from biped_com_ros.sim.frames import Array
 from biped_com_ros.sim.hidden import LinkError
 from biped_com_ros.sim.mjcf import WorldOptions
 
