@@ -133,7 +133,7 @@ class StaticRobot:
         self.link_masses = {n: link.mass for n, link in robot.links.items() if link.mass > 0.0}
         self.link_coms = {n: link.com for n, link in robot.links.items() if link.mass > 0.0}
         options = WorldOptions(floor=False, gravity=GRAVITY)
-        self._model: Any = RobotSpec(robot, config, options, False).compile()
+        self._model: Any = RobotSpec(robot, config, options, False).make_model()
         self._data: Any = mujoco.MjData(self._model)
         self._joints = ModelJoints(self._model, robot, joint_names, config.locked_joints)
 

@@ -237,7 +237,10 @@ def _prepared_joint(name: str, joint: ElementTree.Element,
 
 
 def _link(name: str, element: ElementTree.Element, body: Any) -> Link:
-    if not body.mass > 0.0:
+    if body.mass < 0.0:
+        raise RobotDescriptionError(
+            f"link '{name}': the mass is {body.mass}, it must not be negative")
+    if not body.mass:
         return Link(name, 0.0, np.zeros(3), np.zeros((3, 3)))
     xx, yy, zz, xy, xz, yz = np.nan_to_num(body.fullinertia)
     inertia = np.array(((xx, xy, xz), (xy, yy, yz), (xz, yz, zz)))

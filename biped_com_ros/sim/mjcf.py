@@ -132,7 +132,7 @@ class RobotSpec:
         if self._torso and self.mount:
             torso.add_backbone(self._spec, self._torso, self.mount)
 
-    def compile(self) -> Any:
+    def make_model(self) -> Any:
         """Return MuJoCo's model."""
         return self._spec.compile()
 

@@ -110,7 +110,7 @@ class Plant:
         offsets = self._errors.draw('position', feet, options.sole_position)
         spec = RobotSpec(self._description, config, options.world, self._has_tendons,
                          dict(zip(feet, offsets)))
-        self.model, self._mount = spec.compile(), spec.mount
+        self.model, self._mount = spec.make_model(), spec.mount
         self.data = mujoco.MjData(self.model)
         self._before = np.zeros(self.model.nv)  # velocities before the last physics step
         self._substeps = self._count_substeps()
@@ -420,7 +420,7 @@ class Plant:
         if self._description is self._nominal:
             return None
         model = RobotSpec(
-            self._nominal, self.config, self.options.world, self._has_tendons).compile()
+            self._nominal, self.config, self.options.world, self._has_tendons).make_model()
         data = mujoco.MjData(model)
         data.qpos[:] = self.data.qpos
         mujoco.mj_forward(model, data)

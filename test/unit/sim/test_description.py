@@ -148,6 +148,8 @@ LINKS = '<robot><link name="a"/><link name="b"/>'
     (f'{LINKS}</robot>', 'exactly one root'),
     ('<robot><link name="a"><inertial><mass value="heavy"/></inertial></link></robot>',
      'MuJoCo cannot read the URDF'),
+    ('<robot><link name="a"><inertial><mass value="-1"/></inertial></link></robot>',
+     "link 'a': the mass is -1.0"),
     (f'{LINKS}<joint name="j" type="ball"/></robot>',
      "joint 'j' has type 'ball'; valid: revolute, continuous, prismatic, fixed"),
     ('<robot><link name="a"/><joint name="j" type="fixed"><child link="a"/></joint></robot>',
