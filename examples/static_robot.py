@@ -29,11 +29,11 @@ from biped_com_ros import RobotModel
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.model import RobotConfig
 from biped_com_ros.sim import hidden
-from biped_com_ros.sim.description import (
-    Array, GRAVITY, parse, quaternion_wxyz, rotation_from_rpy)
+from biped_com_ros.sim.description import GRAVITY, parse
+from biped_com_ros.sim.frames import Array, quaternion_wxyz, rotation_from_rpy
 from biped_com_ros.sim.hidden import LinkError
 from biped_com_ros.sim.joints import ModelJoints
-from biped_com_ros.sim.mjcf import MjcfWriter, WorldOptions
+from biped_com_ros.sim.mjcf import RobotSpec, WorldOptions
 import mujoco
 import numpy as np
 from scipy.optimize import least_squares
@@ -133,8 +133,7 @@ class StaticRobot:
         self.link_masses = {n: link.mass for n, link in robot.links.items() if link.mass > 0.0}
         self.link_coms = {n: link.com for n, link in robot.links.items() if link.mass > 0.0}
         options = WorldOptions(floor=False, gravity=GRAVITY)
-        self._model: Any = mujoco.MjModel.from_xml_string(
-            MjcfWriter(robot, config, options, False).write())
+        self._model: Any = RobotSpec(robot, config, options, False).make_model()
         self._data: Any = mujoco.MjData(self._model)
         self._joints = ModelJoints(self._model, robot, joint_names, config.locked_joints)
 

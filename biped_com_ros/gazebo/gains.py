@@ -29,7 +29,7 @@ import math
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.model.robot import RobotModel, UNLIMITED
+from biped_com_ros.core.model.robot import motor_limits, RobotModel
 import numpy as np
 import pinocchio as pin
 
@@ -142,13 +142,10 @@ def _servos(model: RobotModel) -> dict[str, _Servo]:
     pin.centerOfMass(pin_model, data, q, True)
     legs = {int(joint) for sole in model.soles.joints for joint in pin_model.supports[int(sole)]}
     servos = {}
-    for name in model.joint_names:
+    for name, effort in zip(model.joint_names, motor_limits(model, 'Effort').tolist()):
         i = pin_model.getJointId(name)
-        dof = pin_model.joints[i].idx_v
-        effort = float(pin_model.effortLimit[dof])
         servos[name] = _Servo(
-            float(inertia[dof]), GRAVITY * float(data.mass[i]),
+            float(inertia[pin_model.joints[i].idx_v]), GRAVITY * float(data.mass[i]),
             float(np.linalg.norm(data.com[i])), i in legs,
-            pin_model.joints[i].shortname().startswith('JointModelP'),
-            effort if 0.0 < effort < UNLIMITED else math.inf)
+            pin_model.joints[i].shortname().startswith('JointModelP'), effort)
     return servos

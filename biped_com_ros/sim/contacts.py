@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from biped_com_ros.sim.description import Array
+from biped_com_ros.sim.frames import Array
 import mujoco
 import numpy as np
 

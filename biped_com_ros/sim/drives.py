@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 
-from biped_com_ros.sim.description import Array
+from biped_com_ros.sim.frames import Array
 from biped_com_ros.sim.gains import Gains
 from biped_com_ros.sim.interface import Command, DriveOptions
 from biped_com_ros.sim.sensors import Delay, Noise, steps_of

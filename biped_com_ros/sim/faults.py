@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import math
 
 from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
-from biped_com_ros.sim.description import Array
+from biped_com_ros.sim.frames import Array
 from biped_com_ros.sim.sensors import Delay, steps_of
 import numpy as np
 

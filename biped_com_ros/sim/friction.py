@@ -25,7 +25,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from biped_com_ros.sim.description import Array, Joint
+from biped_com_ros.sim.description import Joint
+from biped_com_ros.sim.frames import Array
 from biped_com_ros.sim.instruments import ErrorSource
 from biped_com_ros.sim.interface import DriveOptions
 import numpy as np

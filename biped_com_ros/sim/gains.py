@@ -27,7 +27,8 @@ from typing import Any
 
 from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
 from biped_com_ros.core.model.config import RobotConfig, TorsoConfig
-from biped_com_ros.sim.description import Array, Description, GRAVITY, resolve_mimics
+from biped_com_ros.sim.description import Description, GRAVITY
+from biped_com_ros.sim.frames import Array, joints_between
 import mujoco
 import numpy as np
 
@@ -186,17 +187,17 @@ def _pendulum(model: Any, data: Any, config: RobotConfig) -> tuple[float, float]
 def _load_with_followers(model: Any, data: Any, config: RobotConfig, robot: Description,
                          name: str) -> _Load:
     """Return the load of a joint, joints that mimic it included."""
-    load = _load(model, data, config, robot, name)
-    for follower, (leader, gain, _) in resolve_mimics(robot).items():
+    load = _load(model, data, config, name)
+    for follower, (leader, gain, _) in robot.mimics.items():
         if leader == name and follower not in config.locked_joints:
-            more = _load(model, data, config, robot, follower)
+            more = _load(model, data, config, follower)
             load = _Load(load.inertia + gain ** 2 * more.inertia,
                          load.moment + abs(gain) * more.moment,
                          load.largest_moment + abs(gain) * more.largest_moment, load.is_leg)
     return load
 
 
-def _load(model: Any, data: Any, config: RobotConfig, robot: Description, name: str) -> _Load:
+def _load(model: Any, data: Any, config: RobotConfig, name: str) -> _Load:
     joint = model.joint(f'joint/{name}')
     body, dof = joint.bodyid[0], joint.dofadr[0]
     weight = GRAVITY * model.body_subtreemass[body]
@@ -208,7 +209,7 @@ def _load(model: Any, data: Any, config: RobotConfig, robot: Description, name: 
         moment = weight * float(np.linalg.norm(np.cross(axis, arm)))
         largest = GRAVITY * _stretched_moment(model, data, body, anchor, axis)
     return _Load(float(np.diagonal(joint_space_inertia(model, data))[dof]), moment, largest,
-                 _carries_robot(config, robot, name))
+                 _carries_robot(model, config, joint.id))
 
 
 def _stretched_moment(model: Any, data: Any, body: int, anchor: Array,
@@ -235,10 +236,11 @@ def _stretched_moment(model: Any, data: Any, body: int, anchor: Array,
     return float(moment)
 
 
-def _carries_robot(config: RobotConfig, robot: Description, name: str) -> bool:
+def _carries_robot(model: Any, config: RobotConfig, joint: int) -> bool:
     """Whether a joint is between the base and a sole."""
-    return any(joint.name == name for foot in config.feet.values()
-               for joint in robot.path(config.base_link, foot.sole))
+    base = model.site('base').bodyid[0]
+    return any(joint in joints_between(model, base, model.site(f'sole/{foot}').bodyid[0])
+               for foot in config.feet)
 
 
 def joint_space_inertia(model: Any, data: Any) -> Array:

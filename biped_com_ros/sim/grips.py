@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Any
 
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.sim.description import Array
+from biped_com_ros.sim.frames import Array
 import numpy as np
 
 PLAY, DAMPING_TIME = 0.004, 0.004

@@ -18,10 +18,9 @@ from __future__ import annotations
 from collections.abc import Callable
 import math
 from typing import Any
-from xml.etree import ElementTree
-from xml.etree.ElementTree import SubElement
 
-from biped_com_ros.sim.description import Array, quaternion_wxyz, rotation_about, text
+from biped_com_ros.sim.frames import Array, quaternion_wxyz, rotation_about
+import mujoco
 import numpy as np
 
 LIFT = 0.25
@@ -37,11 +36,14 @@ HOOK = 'hook'
 _AXIS_Z = np.array((0.0, 0.0, 1.0))
 
 
-def write_hoist(world: ElementTree.Element, equality: ElementTree.Element, root: str) -> None:
-    """Write the hook and its weld to link `root`, which is inactive at first."""
-    SubElement(world, 'body', name=HOOK, mocap='true')
-    SubElement(equality, 'weld', name=HOOK, body1=HOOK, body2=f'link/{root}', active='false',
-               relpose=text(0, 0, 0, 1, 0, 0, 0), solref='0.01 1', solimp='0.99 0.999 0.001')
+def add_hoist(spec: Any, root: str) -> None:
+    """Add the hook and its weld to the body `root`, which is inactive at first."""
+    spec.worldbody.add_body(name=HOOK, mocap=True)
+    weld = spec.add_equality(
+        name=HOOK, type=mujoco.mjtEq.mjEQ_WELD, objtype=mujoco.mjtObj.mjOBJ_BODY, name1=HOOK,
+        name2=root, active=False, solref=(0.01, 1.0), solimp=(0.99, 0.999, 0.001, 0.5, 2.0))
+    # No anchor, the pose in which they coincide, and torques as strong as forces.
+    weld.data[:11] = (*np.zeros(6), 1.0, *np.zeros(3), 1.0)
 
 
 class Hoist:

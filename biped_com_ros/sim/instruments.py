@@ -25,7 +25,7 @@ from typing import Any
 import zlib
 
 from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
-from biped_com_ros.sim.description import Array, rotation_about
+from biped_com_ros.sim.frames import Array, rotation_about
 from biped_com_ros.sim.interface import SensorOptions
 import numpy as np
 

@@ -17,12 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from biped_com_ros.core.settings import setting, Settings, settings
-from biped_com_ros.sim.description import Array
+from biped_com_ros.sim.frames import Array
 from biped_com_ros.sim.hidden import LinkError
 from biped_com_ros.sim.mjcf import WorldOptions
-from typing import Any
 
 #: Temperature of the sensors when they are switched on, deg C.
 ROOM_TEMPERATURE = 20.0

@@ -18,7 +18,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from biped_com_ros.sim.description import Array, Description, resolve_mimics
+from biped_com_ros.sim.description import Description
+from biped_com_ros.sim.frames import Array
 import numpy as np
 
 
@@ -62,7 +63,7 @@ class ModelJoints:
         self.qpos = np.array([joint.qposadr[0] for joint in joints], dtype=int)
         self.dofs = np.array([joint.dofadr[0] for joint in joints], dtype=int)
         self.followers = []
-        for name, (leader, gain, offset) in resolve_mimics(robot).items():
+        for name, (leader, gain, offset) in robot.mimics.items():
             if name not in locked:
                 joint = model.joint(f'joint/{name}')
                 self.followers.append(Follower(

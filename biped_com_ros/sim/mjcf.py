@@ -12,35 +12,35 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Converts a robot's description to MuJoCo's XML.
+MuJoCo's model of a robot in its world: what it reads of the URDF, and what the URDF lacks.
 
-Names in the XML have a prefix, so that names of the URDF cannot collide with each other or with
-MuJoCo's own: ``link/…`` bodies, ``joint/…`` joints, ``sole/…``, ``wrench/…``, ``imu/…`` and
-``base`` and ``base_link`` sites, ``motor/…`` actuators, ``tendon/…`` tendons, ``hook``.
+Names have a prefix, so that names of the URDF cannot collide with each other or with MuJoCo's own:
+``link/…`` bodies, ``joint/…`` joints, ``sole/…``, ``wrench/…``, ``imu/…`` and ``base`` and
+``base_link`` sites, ``motor/…`` actuators, ``tendon/…`` tendons, ``hook``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 import math
-from xml.etree import ElementTree
-from xml.etree.ElementTree import SubElement
+from typing import Any
 
 from biped_com_ros.core.errors import RobotDescriptionError, UnknownNameError
 from biped_com_ros.core.model.config import RobotConfig, WrenchSensorConfig
 from biped_com_ros.sim import torso
-from biped_com_ros.sim.description import (
-    Array, Description, GRAVITY, Joint, Link, MOVING, pose_attributes, resolve_mimics,
-    rotation_from_rpy, text, Transform)
-from biped_com_ros.sim.hoist import write_hoist
+from biped_com_ros.sim.description import Description, GRAVITY, prepare
+from biped_com_ros.sim.frames import (
+    Array, joints_between, relative, rotation_from_rpy, Transform)
+from biped_com_ros.sim.hoist import add_hoist
+import mujoco
 import numpy as np
 
-SMALLEST_INERTIA = 1e-9
-"""Principal inertias below this (kg m^2) are raised to it; MuJoCo needs them positive."""
-
-FLOOR, FOOT = '1', '2'
+FLOOR, FOOT = 1, 2
 """Collision bits: only feet and the floor collide."""
+
+STIFF = (0.004, 1.0)
+"""Time constant, s, and damping ratio of joints that are held by constraints."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,9 +85,9 @@ class WorldOptions:
         return rotation_from_rpy((self.floor_roll, self.floor_pitch, 0.0))
 
 
-class MjcfWriter:
+class RobotSpec:
     """
-    Writes a robot as MJCF.
+    Specification of a robot in its world.
 
     Parameters
     ----------
@@ -102,224 +102,166 @@ class MjcfWriter:
     sole_offsets
         Where the true soles are in the frames of the configured ones, by foot, (3,), m.
 
+    Attributes
+    ----------
+    mount
+        Where the backbone is mounted; None without tendons.
+
     """
 
     def __init__(self, description: Description, config: RobotConfig,
                  options: WorldOptions, tendons: bool,
                  sole_offsets: Mapping[str, Array] | None = None) -> None:
-        self._sole_offsets = sole_offsets or {}
         self._robot, self._config, self._options = description, config, options
         self._torso = config.torso if tendons else None
-        self._virtual = frozenset(self._torso.joints) if self._torso else frozenset()
-        self._mimics = resolve_mimics(description)
-        self._root = ElementTree.Element('mujoco', model=config.name)
-        self._bodies: dict[str, ElementTree.Element] = {}
-
-    def write(self) -> str:
-        """Return the MJCF text."""
-        self._write_options()
-        world = SubElement(self._root, 'worldbody')
-        self._write_floor(world)
-        root = self._robot.root
-        body = self._write_body(world, root, Transform(position=np.array((0.0, 0.0, 1.0))))
-        body.insert(0, ElementTree.Element('freejoint', name='free'))
-        self._sensors = SubElement(self._root, 'sensor')
-        self._actuators = SubElement(self._root, 'actuator')
-        self._write_motors()
-        equality = SubElement(self._root, 'equality')
-        self._write_mimics(equality)
-        self._write_stiff_torso(equality)
-        write_hoist(world, equality, root)
-        self._write_soles()
-        self._write_sensors()
+        self.mount: torso.Mount | None = None
+        urdf = prepare(description.urdf, config.locked_joints, options.visuals)
+        self._spec = description.load(urdf, config.locked_joints)
+        self._model = self._spec.compile()
+        self._data = mujoco.MjData(self._model)
+        mujoco.mj_kinematics(self._model, self._data)  # all joints at zero
         if self._torso:
-            torso.write_tendons(self._root, self._actuators, self._torso)
-        return ElementTree.tostring(self._root, encoding='unicode')
+            self.mount = torso.mount(description, self._model, self._data, self._torso)
+            torso.replace_joints(urdf, self._torso, self.mount)
+            self._spec = description.load(urdf, config.locked_joints)
+        self._bodies = {body.name: body for body in self._spec.bodies}
+        self._add_world()
+        self._add_joints()
+        self._add_soles(sole_offsets or {})
+        self._add_sensors()
+        if self._torso and self.mount:
+            torso.add_backbone(self._spec, self._torso, self.mount)
 
-    def _write_options(self) -> None:
-        o = self._options
-        # Masses come from the URDF only, never from the collision and visual geometry.
-        SubElement(self._root, 'compiler', angle='radian', autolimits='true',
-                   inertiafromgeom='false')
+    def make_model(self) -> Any:
+        """Return MuJoCo's model."""
+        return self._spec.compile()
+
+    def _add_world(self) -> None:
+        o, option = self._options, self._spec.option
+        option.timestep, option.gravity = o.timestep, (0.0, 0.0, -o.gravity)
+        option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+        option.solver = mujoco.mjtSolver.mjSOL_NEWTON
+        option.iterations, option.tolerance = 30, 1e-10
         # Elliptic cones with a high impratio keep the soles from creeping sideways.
-        SubElement(self._root, 'option', timestep=text(o.timestep), gravity=text(0, 0, -o.gravity),
-                   integrator='implicitfast', cone='elliptic', impratio='100', solver='Newton',
-                   iterations='30', tolerance='1e-10')
-
-    def _write_floor(self, world: ElementTree.Element) -> None:
-        o = self._options
-        SubElement(world, 'light', pos='0 0 4', dir='0 0 -1', directional='true')
+        option.cone, option.impratio = mujoco.mjtCone.mjCONE_ELLIPTIC, 100.0
+        world, root = self._spec.worldbody, self._spec.bodies[1]
+        world.add_light(pos=(0.0, 0.0, 4.0), dir=(0.0, 0.0, -1.0))
         if o.floor:
-            SubElement(world, 'geom', pose_attributes(Transform(o.R_world_floor)), name='floor',
-                       type='plane', size='20 20 0.1',
-                       contype=FLOOR, conaffinity=FOOT, condim='3', rgba='0.8 0.82 0.85 1',
-                       friction=text(o.friction, 0.005, 0.0001),
-                       solref=text(o.contact_time, 1), solimp='0.95 0.99 0.001')
+            world.add_geom(
+                name='floor', type=mujoco.mjtGeom.mjGEOM_PLANE, size=(20.0, 20.0, 0.1),
+                contype=FLOOR, conaffinity=FOOT, rgba=(0.8, 0.82, 0.85, 1.0),
+                **Transform(o.R_world_floor).to_mujoco(), **self._contact())
+        root.pos = (0.0, 0.0, 1.0)
+        root.add_freejoint(name='free')
+        add_hoist(self._spec, root.name)
 
-    def _write_body(self, parent: ElementTree.Element, link: str,
-                    pose: Transform) -> ElementTree.Element:
-        """Write a link and its descendants, depth first, without recursion."""
-        first = self._add_body(parent, link, pose)
-        pending = [link]
-        while pending:
-            name = pending.pop()
-            for joint in self._robot.children(name):
-                if joint.child in self._bodies:
-                    raise RobotDescriptionError(
-                        f"link '{joint.child}' is the child of more than one joint")
-                pending.extend(self._attach(self._bodies[name], joint))
-        return first
+    def _contact(self) -> dict[str, Any]:
+        o = self._options
+        return {'condim': 3, 'friction': (o.friction, 0.005, 0.0001),
+                'solref': (o.contact_time, 1.0), 'solimp': (0.95, 0.99, 0.001, 0.5, 2.0)}
 
-    def _attach(self, body: ElementTree.Element, joint: Joint) -> Iterable[str]:
-        if joint.name in self._virtual:
-            return self._attach_torso(joint)
-        fixed_at = self._config.locked_joints.get(joint.name)
-        pose = joint.origin if fixed_at is None else joint.at(fixed_at)
-        child = self._add_body(body, joint.child, pose)
-        if joint.moves and fixed_at is None:
-            child.insert(0, _joint_element(joint))
-        return (joint.child,)
-
-    def _attach_torso(self, joint: Joint) -> Iterable[str]:
-        """Replace the chain of virtual joints by vertebrae; continue at its upper end."""
-        assert self._torso is not None
-        if joint.name != self._torso.joints[0]:
-            return ()
-        mount = torso.mount(self._robot, self._torso)
-        tip = torso.write_vertebrae(self._bodies[self._torso.lower], self._torso, mount)
-        self._add_body(tip, self._torso.upper, mount.tip_to_upper)
-        return (self._torso.upper,)
-
-    def _add_body(self, parent: ElementTree.Element, link: str,
-                  pose: Transform) -> ElementTree.Element:
-        body = SubElement(parent, 'body', pose_attributes(pose), name=f'link/{link}')
-        self._bodies[link] = body
-        described = self._robot.links[link]
-        if described.mass > 0.0:
-            body.append(_inertial_element(described))
-        elif self._moves_without_mass(link):
-            SubElement(body, 'inertial', pos='0 0 0', mass='1e-9', diaginertia='1e-9 1e-9 1e-9')
-        if self._options.visuals:
-            _write_visuals(body, described)
-        return body
-
-    def _moves_without_mass(self, link: str) -> bool:
-        """Whether a link moves but neither it nor the links fixed to it have mass."""
-        joint = self._robot.joint_above(link)
-        if joint is not None and not joint.moves:
-            return False
-        pending = [link]
-        while pending:
-            name = pending.pop()
-            if self._robot.links[name].mass > 0.0:
-                return False
-            pending.extend(j.child for j in self._robot.children(name) if not j.moves)
-        return True
-
-    def _free_joints(self) -> list[Joint]:
-        """Joints that exist in MuJoCo."""
-        return [joint for joint in self._robot.joints.values() if joint.moves
-                and joint.name not in self._virtual
-                and joint.name not in self._config.locked_joints]
-
-    def _write_motors(self) -> None:
-        """Write one actuator per joint, whose effort is ``ctrl - kp q - kd v``."""
-        for joint in self._free_joints():
-            if joint.name in self._mimics or joint.name in self._config.passive_joints:
+    def _add_joints(self) -> None:
+        """Add sensors and motors of joints, and hold those that follow others or nothing."""
+        spec, config, mimics = self._spec, self._config, self._robot.mimics
+        present = {joint.name for joint in spec.joints}
+        for name, joint in self._robot.joints.items():
+            if f'joint/{name}' not in present or name in mimics:
                 continue
-            motor = SubElement(
-                self._actuators, 'general', name=f'motor/{joint.name}', biastype='affine',
-                joint=f'joint/{joint.name}', gainprm='1', biasprm='0 0 0')
-            if math.isfinite(joint.effort):
-                motor.set('forcerange', text(-joint.effort, joint.effort))
+            for kind in ('jointpos', 'jointvel'):
+                self._add_sensor(f'{kind}/{name}', kind, f'joint/{name}', 'joint')
+            if name not in config.passive_joints:
+                self._add_motor(name, joint.effort)
+        for name, (leader, gain, offset) in mimics.items():
+            if name not in config.locked_joints:
+                if leader in config.locked_joints:
+                    offset += gain * config.locked_joints[leader]
+                    self._couple(name, '', '', (offset, 0.0))
+                else:
+                    self._couple(name, '', leader, (offset, gain))
+        # Plant sets the positions of the virtual joints of a torso without tendons.
+        for name in stiff_torso_joints(config, tendons=bool(self._torso)):
+            self._couple(name, f'hold/{name}', '', (0.0, 0.0))
 
-    def _write_stiff_torso(self, equality: ElementTree.Element) -> None:
-        """Fix the virtual joints of a torso without tendons; Plant sets the positions."""
-        for name in stiff_torso_joints(self._config, tendons=bool(self._virtual)):
-            SubElement(equality, 'joint', name=f'hold/{name}', joint1=f'joint/{name}',
-                       solref='0.004 1', polycoef='0 0 0 0 0')
+    def _add_motor(self, name: str, effort: float) -> None:
+        """Add an actuator whose effort is ``ctrl - kp q - kd v``; Plant sets the gains."""
+        motor = self._spec.add_actuator(
+            name=f'motor/{name}', trntype=mujoco.mjtTrn.mjTRN_JOINT, target=f'joint/{name}',
+            biastype=mujoco.mjtBias.mjBIAS_AFFINE)
+        if math.isfinite(effort):
+            motor.forcerange = (-effort, effort)
 
-    def _write_mimics(self, equality: ElementTree.Element) -> None:
-        for name, (leader, multiplier, offset) in self._mimics.items():
-            locked = self._config.locked_joints
-            if name in locked:
-                continue
-            element = SubElement(equality, 'joint', joint1=f'joint/{name}', solref='0.004 1',
-                                 polycoef=text(offset, multiplier, 0, 0, 0))
-            if leader in locked:
-                element.set('polycoef', text(offset + multiplier * locked[leader], 0, 0, 0, 0))
-            else:
-                element.set('joint2', f'joint/{leader}')
+    def _couple(self, follower: str, name: str, leader: str, line: tuple[float, float]) -> None:
+        """Hold a joint at ``line[0] + line[1] * position`` of another one, or of none."""
+        equality = self._spec.add_equality(
+            name=name, type=mujoco.mjtEq.mjEQ_JOINT, objtype=mujoco.mjtObj.mjOBJ_JOINT,
+            name1=f'joint/{follower}', name2=f'joint/{leader}' if leader else '', solref=STIFF)
+        equality.data[:5] = (*line, 0.0, 0.0, 0.0)
 
-    def _write_soles(self) -> None:
+    def _add_soles(self, offsets: Mapping[str, Array]) -> None:
         radius = self._options.sole_radius
         for name, foot in self._config.feet.items():
             body = self._body(foot.sole)
-            pose = Transform.from_rpy(foot.sole_origin, foot.sole_rpy)
-            if name in self._sole_offsets:
-                pose = pose @ Transform(position=self._sole_offsets[name])
-            SubElement(body, 'site', pose_attributes(pose), name=f'sole/{name}')
+            pose = Transform(rotation_from_rpy(foot.sole_rpy), np.array(foot.sole_origin))
+            if name in offsets:
+                pose = pose @ Transform(position=offsets[name])
+            body.add_site(name=f'sole/{name}', **pose.to_mujoco())
             for i, (x, y) in enumerate(foot.polygon):
-                center = pose @ Transform(position=np.array((x, y, radius)))
-                SubElement(body, 'geom', name=f'sole/{name}/{i}', type='sphere',
-                           size=text(radius), pos=text(*center.position), contype=FOOT,
-                           conaffinity=FLOOR, condim='3', priority='0', rgba='0.2 0.2 0.2 1',
-                           friction=text(self._options.friction, 0.005, 0.0001),
-                           solref=text(self._options.contact_time, 1), solimp='0.95 0.99 0.001')
+                centre = pose @ Transform(position=np.array((x, y, radius)))
+                body.add_geom(
+                    name=f'sole/{name}/{i}', type=mujoco.mjtGeom.mjGEOM_SPHERE,
+                    size=(radius, 0.0, 0.0), pos=centre.position, contype=FOOT,
+                    conaffinity=FLOOR, rgba=(0.2, 0.2, 0.2, 1.0), **self._contact())
 
-    def _write_sensors(self) -> None:
-        for joint in self._free_joints():
-            if joint.name not in self._mimics:
-                for kind in ('jointpos', 'jointvel'):
-                    SubElement(self._sensors, kind, name=f'{kind}/{joint.name}',
-                               joint=f'joint/{joint.name}')
+    def _add_sensors(self) -> None:
         for name, sensor in self._config.wrench_sensors.items():
-            self._write_wrench_sensor(name, sensor)
+            self._add_wrench_sensor(name, sensor)
         for name, imu in self._config.imus.items():
-            SubElement(self._body(imu.frame), 'site', name=f'imu/{name}')
-            SubElement(self._sensors, 'framequat', name=f'imu/{name}/quaternion',
-                       objtype='site', objname=f'imu/{name}')
-            for kind in ('gyro', 'accelerometer'):
-                SubElement(self._sensors, kind, name=f'imu/{name}/{kind}', site=f'imu/{name}')
-        self._write_base()
+            self._body(imu.frame).add_site(name=f'imu/{name}')
+            for label, kind in (('quaternion', 'framequat'), ('gyro', 'gyro'),
+                                ('accelerometer', 'accelerometer')):
+                self._add_sensor(f'imu/{name}/{label}', kind, f'imu/{name}')
+        # Site `base_link` is the origin of odometry, `base` has the axes of REP 103.
+        base = self._body(self._config.base_link)
+        base.add_site(
+            name='base', **Transform(rotation_from_rpy(self._config.base_rpy)).to_mujoco())
+        base.add_site(name='base_link')
+        for kind in ('framepos', 'framequat', 'velocimeter', 'gyro'):
+            self._add_sensor(f'base/{kind}', kind, 'base_link')
 
-    def _write_wrench_sensor(self, name: str, sensor: WrenchSensorConfig) -> None:
+    def _add_wrench_sensor(self, name: str, sensor: WrenchSensorConfig) -> None:
         # MuJoCo reports the wrench through the joint above the body of the site.
         link = sensor.link or sensor.frame
         pose = self._rigid(link, sensor.frame, f'wrench_sensors.{name}')
-        SubElement(self._body(link), 'site', pose_attributes(pose), name=f'wrench/{name}')
+        self._body(link).add_site(name=f'wrench/{name}', **pose.to_mujoco())
         for kind in ('force', 'torque'):
-            SubElement(self._sensors, kind, name=f'wrench/{name}/{kind}', site=f'wrench/{name}')
+            self._add_sensor(f'wrench/{name}/{kind}', kind, f'wrench/{name}')
 
-    def _write_base(self) -> None:
-        """Write site `base_link`, the origin of odometry, and `base` with the axes of REP 103."""
-        body, site = self._body(self._config.base_link), 'base_link'
-        forward = Transform.from_rpy((0, 0, 0), self._config.base_rpy)
-        SubElement(body, 'site', pose_attributes(forward), name='base')
-        SubElement(body, 'site', name=site)
-        for kind in ('framepos', 'framequat'):
-            SubElement(self._sensors, kind, name=f'base/{kind}', objtype='site', objname=site)
-        for kind in ('velocimeter', 'gyro'):
-            SubElement(self._sensors, kind, name=f'base/{kind}', site=site)
+    def _add_sensor(self, name: str, kind: str, of: str, what: str = 'site') -> None:
+        self._spec.add_sensor(
+            name=name, type=getattr(mujoco.mjtSensor, f'mjSENS_{kind.upper()}'),
+            objtype=getattr(mujoco.mjtObj, f'mjOBJ_{what.upper()}'), objname=of)
 
     def _rigid(self, link: str, frame: str, where: str) -> Transform:
         """Pose of `frame` in `link`; no joint may be between them."""
-        self._robot.require_link(link)
-        self._robot.require_link(frame)
-        locked = self._config.locked_joints
-        for joint in self._robot.path(link, frame):
-            if joint.moves and joint.name not in locked:
-                raise RobotDescriptionError(
-                    f"{where}: frame '{frame}' moves relative to link '{link}' with joint "
-                    f"'{joint.name}'; both must be on the same side of the sensor")
-        return self._robot.relative(link, frame, dict(locked))
+        first, second = (self._index(name) for name in (link, frame))
+        for joint in joints_between(self._model, first, second):
+            name = self._model.joint(joint).name.removeprefix('joint/')
+            raise RobotDescriptionError(
+                f"{where}: frame '{frame}' moves relative to link '{link}' with joint '{name}'; "
+                'both must be on the same side of the sensor')
+        return relative(self._data, first, second)
 
-    def _body(self, link: str) -> ElementTree.Element:
+    def _index(self, link: str) -> int:
         self._robot.require_link(link)
-        if link not in self._bodies:
-            raise UnknownNameError('link outside the torso', link, self._bodies,
-                                   self._config.name)
-        return self._bodies[link]
+        return int(self._model.body(f'link/{link}').id)
+
+    def _body(self, link: str) -> Any:
+        self._robot.require_link(link)
+        if f'link/{link}' not in self._bodies:
+            raise UnknownNameError('link outside the torso', link, [
+                name for name in self._robot.links if f'link/{name}' in self._bodies],
+                self._config.name)
+        return self._bodies[f'link/{link}']
 
 
 def stiff_torso_joints(config: RobotConfig, tendons: bool) -> tuple[str, ...]:
@@ -327,47 +269,3 @@ def stiff_torso_joints(config: RobotConfig, tendons: bool) -> tuple[str, ...]:
     if config.torso is None or tendons:
         return ()
     return tuple(name for name in config.torso.joints if name in config.passive_joints)
-
-
-def _joint_element(joint: Joint) -> ElementTree.Element:
-    element = ElementTree.Element(
-        'joint', name=f'joint/{joint.name}', type=MOVING[joint.kind], axis=text(*joint.axis),
-        damping=text(joint.damping))
-    if math.isfinite(joint.lower) and math.isfinite(joint.upper):
-        upper = max(joint.upper, joint.lower + 1e-6)
-        element.set('range', text(joint.lower, upper))
-    return element
-
-
-def _inertial_element(link: Link) -> ElementTree.Element:
-    moments, axes = np.linalg.eigh(link.inertia)
-    moments = _consistent(moments)
-    if np.linalg.det(axes) < 0.0:
-        axes[:, 0] *= -1.0
-    return ElementTree.Element(
-        'inertial', pose_attributes(Transform(axes, link.com)), mass=text(link.mass),
-        diaginertia=text(*moments))
-
-
-def _consistent(moments: Array) -> Array:
-    """Make principal moments of inertia positive and physically consistent."""
-    moments = np.maximum(moments, SMALLEST_INERTIA)
-    # A body's largest moment cannot exceed the sum of the others; in some URDFs it does.
-    if moments[2] > moments[0] + moments[1]:
-        moments = moments + (moments[2] - moments[0] - moments[1]) * (1.0 + 1e-6)
-    return moments
-
-
-def _write_visuals(body: ElementTree.Element, link: Link) -> None:
-    for pose, geometry, rgba in link.visuals:
-        shape = next(iter(geometry), None)
-        if shape is None or shape.tag not in ('box', 'cylinder', 'sphere'):
-            continue
-        if shape.tag == 'box':
-            size = text(*(0.5 * float(part) for part in shape.get('size', '').split()))
-        elif shape.tag == 'cylinder':
-            size = text(shape.get('radius'), 0.5 * float(shape.get('length', '0')))
-        else:
-            size = text(shape.get('radius'))
-        SubElement(body, 'geom', pose_attributes(pose), type=shape.tag, size=size, contype='0',
-                   conaffinity='0', group='1', rgba=rgba)

@@ -20,7 +20,7 @@ import math
 from typing import Any
 
 from biped_com_ros.core.model.config import FootConfig
-from biped_com_ros.sim.description import Array, quaternion_wxyz
+from biped_com_ros.sim.frames import Array, quaternion_wxyz
 import mujoco
 import numpy as np
 

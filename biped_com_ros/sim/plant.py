@@ -28,10 +28,10 @@ from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNam
 from biped_com_ros.core.model.config import RobotConfig
 from biped_com_ros.sim import gains, hidden, torso
 from biped_com_ros.sim.contacts import GroundContacts, zero_moment_point
-from biped_com_ros.sim.description import (
-    Array, Description, parse, quaternion_wxyz, resolve_mimics, rotation_from_rpy)
+from biped_com_ros.sim.description import Description, parse
 from biped_com_ros.sim.drives import Drives
 from biped_com_ros.sim.faults import WrenchFaults
+from biped_com_ros.sim.frames import Array, quaternion_wxyz, rotation_from_rpy
 from biped_com_ros.sim.friction import JointFriction
 from biped_com_ros.sim.grips import Grips, PLAY
 from biped_com_ros.sim.hoist import Hoist
@@ -39,7 +39,7 @@ from biped_com_ros.sim.instruments import ErrorSource
 from biped_com_ros.sim.interface import Command, Observation, PlantOptions, Truth
 from biped_com_ros.sim.joints import ModelJoints
 from biped_com_ros.sim.loads import Loads
-from biped_com_ros.sim.mjcf import MjcfWriter, stiff_torso_joints
+from biped_com_ros.sim.mjcf import RobotSpec, stiff_torso_joints
 from biped_com_ros.sim.placement import Place, place_of, put_on_soles, sole_centre
 from biped_com_ros.sim.pushes import Pushes
 from biped_com_ros.sim.readings import Readings, sensor_slots, WXYZ_TO_XYZW
@@ -98,6 +98,8 @@ class Plant:
     def __init__(self, config: RobotConfig, urdf: str, options: PlantOptions = PlantOptions(),
                  joint_names: Iterable[str] | None = None,
                  link_names: Iterable[str] | None = None) -> None:
+        # MuJoCo would write its warnings to a file; `step` detects divergence itself.
+        mujoco.set_mju_user_warning(lambda message: None)
         self.config, self.options = config, options
         self._R_world_floor, self._floor_point = options.world.R_world_floor, np.zeros(3)
         self._description = self._make_description(urdf)
@@ -106,11 +108,9 @@ class Plant:
         self.instrument_errors = self._errors.values
         feet = tuple(config.feet)
         offsets = self._errors.draw('position', feet, options.sole_position)
-        self.mjcf = MjcfWriter(self._description, config, options.world, self._has_tendons,
-                               dict(zip(feet, offsets))).write()
-        # MuJoCo would write its warnings to a file; `step` detects divergence itself.
-        mujoco.set_mju_user_warning(lambda message: None)
-        self.model = mujoco.MjModel.from_xml_string(self.mjcf)
+        spec = RobotSpec(self._description, config, options.world, self._has_tendons,
+                         dict(zip(feet, offsets)))
+        self.model, self._mount = spec.make_model(), spec.mount
         self.data = mujoco.MjData(self.model)
         self._before = np.zeros(self.model.nv)  # velocities before the last physics step
         self._substeps = self._count_substeps()
@@ -349,9 +349,9 @@ class Plant:
 
     def _name_joints(self, order: Iterable[str] | None) -> None:
         """Find joints: measured, actuated (in that order) and virtual ones."""
-        config, mimics = self.config, resolve_mimics(self._description)
-        measured = tuple(j.name for j in self._description.joints.values() if j.moves
-                         and j.name not in mimics and j.name not in config.locked_joints)
+        config, robot = self.config, self._description
+        measured = tuple(name for name in robot.joints
+                         if name not in robot.mimics and name not in config.locked_joints)
         self.joint_names = _reordered('joint', measured, order)
         virtual = config.torso.joints if config.torso and self._has_tendons else ()
         position = {name: i for i, name in enumerate(self.joint_names)}
@@ -361,7 +361,7 @@ class Plant:
             n for n in self.joint_names if n not in config.passive_joints and n not in virtual)
         self._actuated = np.array([position[n] for n in self.actuated_joint_names], dtype=int)
         self._joints = ModelJoints(
-            self.model, self._description, tuple(self.joint_names[i] for i in self._real),
+            self.model, robot, tuple(self.joint_names[i] for i in self._real),
             config.locked_joints)
         self._motors = np.array(
             [self.model.actuator(f'motor/{n}').id for n in self.actuated_joint_names], dtype=int)
@@ -400,10 +400,9 @@ class Plant:
         rotors = self._errors.settle('rotor_inertia', names, self.options.drives.rotor_inertia * (
             gains.moved_inertias(model, data, names)[:, np.newaxis]))[:, 0]
         gains.set_rotor_inertias(model, data, names, self.gains, rotors)
-        if self._has_tendons:
-            assert self.config.torso is not None
+        if self.config.torso is not None and self._mount is not None:
             self.tendon_torso = TendonTorso(
-                model, data, self._description, self.config.torso, self._nominal_upper_body())
+                model, data, self._mount, self.config.torso, self._nominal_upper_body())
 
     def _add_friction(self) -> None:
         joints = [self._description.joints[name] for name in self.actuated_joint_names]
@@ -420,8 +419,8 @@ class Plant:
         """Return the upper body of the URDF, for which the tendon servos are tuned."""
         if self._description is self._nominal:
             return None
-        writer = MjcfWriter(self._nominal, self.config, self.options.world, self._has_tendons)
-        model = mujoco.MjModel.from_xml_string(writer.write())
+        model = RobotSpec(
+            self._nominal, self.config, self.options.world, self._has_tendons).make_model()
         data = mujoco.MjData(model)
         data.qpos[:] = self.data.qpos
         mujoco.mj_forward(model, data)

@@ -19,8 +19,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from biped_com_ros.core.model.config import RobotConfig
-from biped_com_ros.sim.description import Array
 from biped_com_ros.sim.faults import WrenchFaults
+from biped_com_ros.sim.frames import Array
 from biped_com_ros.sim.instruments import ErrorSource, ImuMounting, WrenchErrors
 from biped_com_ros.sim.interface import (
     Observation, PlantOptions, ROOM_TEMPERATURE, SensorOptions)

@@ -26,7 +26,7 @@ import math
 from typing import Any
 
 from biped_com_ros.core.errors import InputError, UnknownNameError
-from biped_com_ros.sim.description import Array
+from biped_com_ros.sim.frames import Array
 from biped_com_ros.sim.interface import Command
 from biped_com_ros.sim.plant import Plant
 import numpy as np

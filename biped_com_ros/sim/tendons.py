@@ -20,7 +20,7 @@ from typing import Any
 
 from biped_com_ros.core.model.config import TorsoConfig
 from biped_com_ros.sim import torso
-from biped_com_ros.sim.description import Array, Description, Transform
+from biped_com_ros.sim.frames import Array, relative
 from biped_com_ros.sim.gains import set_tendon_gains, UpperBody
 import numpy as np
 
@@ -36,8 +36,8 @@ class TendonTorso:
     ----------
     model, data
         MuJoCo's, after ``mj_forward`` with the torso straight; the servos' gains are set here.
-    robot, config
-        The robot's links and its torso.
+    mount, config
+        Where the backbone is mounted, and what it is.
     nominal
         Upper body that the servos are tuned for; None: the true one.
 
@@ -52,14 +52,13 @@ class TendonTorso:
 
     """
 
-    def __init__(self, model: Any, data: Any, robot: Description, config: TorsoConfig,
+    def __init__(self, model: Any, data: Any, mount: torso.Mount, config: TorsoConfig,
                  nominal: UpperBody | None = None) -> None:
-        self._data, self._config = data, config
+        self._data, self._mount, self._config = data, mount, config
         self.count, upper = len(config.attachment_angles_deg), UpperBody.of(model, data)
         self.pretension = set_tendon_gains(model, config, nominal or upper)
         self.compression = (
             upper.weight + float(self.pretension.sum())) / config.axial_stiffness
-        self._mount = torso.mount(robot, config)
         self._motors = np.array([model.actuator(f'tendon/{i}').id for i in range(self.count)])
         self._stiffness = -model.actuator_biasprm[self._motors, 1]
         segments = range(1, torso.SEGMENTS + 1)
@@ -96,11 +95,8 @@ class TendonTorso:
 
     def virtual_positions(self) -> Array:
         """Return the backbone's shape as the virtual joints x, y, z, roll, pitch, yaw (6,)."""
-        data = self._data
-        lower, tip = (Transform(data.xmat[body].reshape(3, 3), data.xpos[body])
-                      for body in self._ends)
-        foot = lower @ self._mount.lower_to_base
-        return torso.virtual_positions(foot.inverse() @ tip, self._mount, self._config)
+        tip = self._mount.lower_to_base.inverse() @ relative(self._data, *self._ends)
+        return torso.virtual_positions(tip, self._mount, self._config)
 
     def _shape(self, positions: Array) -> tuple[float, float, float, float]:
         """Bend, its direction, torsion (rad) and length (m) of a constant curvature."""

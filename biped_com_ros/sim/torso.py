@@ -25,13 +25,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 import math
+from typing import Any
 from xml.etree import ElementTree
 from xml.etree.ElementTree import SubElement
 
 from biped_com_ros.core.errors import RobotDescriptionError
 from biped_com_ros.core.model.config import TorsoConfig
-from biped_com_ros.sim.description import (
-    Array, Description, pose_attributes, rotation_about, text, Transform)
+from biped_com_ros.sim.description import Description
+from biped_com_ros.sim.frames import (
+    Array, joints_between, quaternion_wxyz, relative, rotation_about, Transform)
+import mujoco
 import numpy as np
 
 SEGMENTS = 6
@@ -70,12 +73,21 @@ class Mount:
     is_yaw_first: bool
 
 
-def mount(robot: Description, torso: TorsoConfig) -> Mount:
+def mount(robot: Description, model: Any, data: Any, torso: TorsoConfig) -> Mount:
     """
     Read the chain of the virtual joints.
 
     The z joint counts from the backbone's lower end if its limits contain the rest length, and
     from the rest length otherwise.
+
+    Parameters
+    ----------
+    robot
+        The robot.
+    model, data
+        MuJoCo's, of the URDF with all joints at zero.
+    torso
+        Names of the links and joints.
 
     Raises
     ------
@@ -83,66 +95,74 @@ def mount(robot: Description, torso: TorsoConfig) -> Mount:
         If the six joints do not lead from `lower` to `upper` along x, y, z and about them.
 
     """
-    chain = robot.path(torso.lower, torso.upper)
-    moving = [joint for joint in chain if joint.moves]
-    names = tuple(joint.name for joint in moving)
+    for link in (torso.lower, torso.upper):
+        robot.require_link(link)
+    lower, upper = (model.body(f'link/{link}').id for link in (torso.lower, torso.upper))
+    moving = joints_between(model, lower, upper)
+    names = tuple(model.joint(joint).name.removeprefix('joint/') for joint in moving)
     x, y, z, roll, pitch, yaw = torso.joints
     orders = (torso.joints, (x, y, z, yaw, pitch, roll))
     if names not in orders:
         raise RobotDescriptionError(
             f"the joints from '{torso.lower}' to '{torso.upper}' are {', '.join(names)}; a "
             f'tendon torso needs {", ".join(orders[0])}, or {", ".join(orders[1])}')
-    before = robot.relative(torso.lower, moving[0].parent, {}) @ moving[0].origin
-    after = robot.relative(moving[-1].child, torso.upper, {})
-    for joint in moving:
-        axis = AXES[torso.joints.index(joint.name) % 3]
-        is_plain = joint is moving[0] or _is_identity(joint.origin)
-        if not is_plain or not np.allclose(joint.axis, axis):
+    bodies = [int(model.jnt_bodyid[joint]) for joint in moving]
+    above = [bodies[0], *bodies]  # nothing has to be known about the first one
+    for name, joint, parent, body in zip(names, moving, above, bodies):
+        axis = AXES[torso.joints.index(name) % 3]
+        if not (_is_identity(relative(data, parent, body))
+                and np.allclose(model.jnt_axis[joint], axis)):
             raise RobotDescriptionError(
-                f"virtual torso joint '{joint.name}' must have a zero origin and axis {axis}")
-    limits = robot.joints[z]
-    rest = torso.backbone_length if limits.lower <= torso.backbone_length <= limits.upper else 0.0
-    down = Transform(position=np.array((0.0, 0.0, rest - torso.backbone_length)))
-    mass = sum(robot.links[j.child].mass for j in moving[:-1])
-    return Mount(before @ down, after, rest, mass, names == orders[1])
+                f"virtual torso joint '{name}' must have a zero origin and axis {axis}")
+    limits, length = robot.joints[z], torso.backbone_length
+    rest = length if limits.lower <= length <= limits.upper else 0.0
+    down = Transform(position=np.array((0.0, 0.0, rest - length)))
+    mass = sum(robot.links[robot.joints[name].child].mass for name in names[:-1])
+    return Mount(relative(data, lower, bodies[0]) @ down, relative(data, bodies[-1], upper),
+                 rest, mass, names == orders[1])
 
 
-def write_vertebrae(lower: ElementTree.Element, torso: TorsoConfig,
-                    at: Mount) -> ElementTree.Element:
-    """Write the chain onto body `lower`; return its last body, the backbone's upper end."""
-    write_disk(lower, torso, 0, at.lower_to_base)
-    height = torso.backbone_length / SEGMENTS
-    up = Transform(position=np.array((0.0, 0.0, height)))
-    body, pose = lower, at.lower_to_base @ up
+def replace_joints(urdf: ElementTree.Element, torso: TorsoConfig, at: Mount) -> None:
+    """Replace the virtual joints of a prepared URDF by rigid vertebrae (in place)."""
+    above = {joint.find('child').get('link'): joint  # type: ignore[union-attr]
+             for joint in urdf.findall('joint')}
+    links = {link.get('name'): link for link in urdf.findall('link')}
+    upper, lower = f'link/{torso.upper}', f'link/{torso.lower}'
+    link = upper
+    while link != lower:
+        urdf.remove(above[link])
+        if link != upper:
+            urdf.remove(links[link])
+        link = str(above[link].find('parent').get('link'))  # type: ignore[union-attr]
     for k in range(1, SEGMENTS + 1):
-        body = SubElement(body, 'body', pose_attributes(pose), name=f'vertebra/{k}')
-        _write_springs(body, torso, k, height)
-        _write_mass(body, torso, at.mass / SEGMENTS)
-        write_disk(body, torso, k, Transform())
-        pose = up
-    return body
+        SubElement(urdf, 'link', name=f'vertebra/{k}')
+    chain = (lower, *(f'vertebra/{k}' for k in range(1, SEGMENTS + 1)), upper)
+    for parent, child in zip(chain, chain[1:]):
+        joint = SubElement(urdf, 'joint', name=f'below {child}', type='fixed')
+        SubElement(joint, 'parent', link=parent)
+        SubElement(joint, 'child', link=child)
 
 
-def write_disk(body: ElementTree.Element, torso: TorsoConfig, disk: int, pose: Transform) -> None:
-    """Write the holes of a disk through which the tendons run."""
-    for i, angle in enumerate(torso.attachment_angles_deg):
-        a = math.radians(angle)
-        hole = pose @ Transform(
-            position=torso.radius * np.array((math.cos(a), math.sin(a), 0.0)))
-        SubElement(body, 'site', name=f'disk/{disk}/{i}', size='0.002',
-                   pos=text(*hole.position))
-
-
-def write_tendons(root: ElementTree.Element, actuators: ElementTree.Element,
-                  torso: TorsoConfig) -> None:
-    """Write the tendons and their actuators; the gains depend on the load and are set later."""
-    tendons = SubElement(root, 'tendon')
+def add_backbone(spec: Any, torso: TorsoConfig, at: Mount) -> None:
+    """Add springs, masses, disks and tendons; their gains depend on the load and are set later."""
+    bodies = {body.name: body for body in spec.bodies}
+    lower, height = bodies[f'link/{torso.lower}'], torso.backbone_length / SEGMENTS
+    up = Transform(position=np.array((0.0, 0.0, height)))
+    _add_disk(lower, torso, 0, at.lower_to_base)
+    for k in range(1, SEGMENTS + 1):
+        body = bodies[f'vertebra/{k}']
+        _put(body, at.lower_to_base @ up if k == 1 else up)
+        _add_springs(body, torso, k, height)
+        _add_mass(body, torso, at.mass / SEGMENTS)
+        _add_disk(body, torso, k, Transform())
+    _put(bodies[f'link/{torso.upper}'], at.tip_to_upper)
     for i in range(len(torso.attachment_angles_deg)):
-        spatial = SubElement(tendons, 'spatial', name=f'tendon/{i}', width='0.0008')
+        tendon = spec.add_tendon(name=f'tendon/{i}', width=0.0008)
         for disk in range(SEGMENTS + 1):
-            SubElement(spatial, 'site', site=f'disk/{disk}/{i}')
-        SubElement(actuators, 'general', name=f'tendon/{i}', tendon=f'tendon/{i}', gainprm='1',
-                   biastype='affine', biasprm='0 0 0', forcerange='-1 0')
+            tendon.wrap_site(f'disk/{disk}/{i}')
+        spec.add_actuator(
+            name=f'tendon/{i}', trntype=mujoco.mjtTrn.mjTRN_TENDON, target=f'tendon/{i}',
+            biastype=mujoco.mjtBias.mjBIAS_AFFINE, forcerange=(-1.0, 0.0))
 
 
 def virtual_positions(tip: Transform, at: Mount, torso: TorsoConfig) -> Array:
@@ -187,26 +207,46 @@ def chord_lengths(bend: float, direction: float, length: float, torso: TorsoConf
     return chord * (length - bend * torso.radius * np.cos(angles - direction))
 
 
-def _write_springs(body: ElementTree.Element, torso: TorsoConfig, k: int, height: float) -> None:
-    below = text(0.0, 0.0, -0.5 * height)
-    roll = ('roll', 'hinge', '1 0 0', torso.bending_stiffness)
-    pitch = ('pitch', 'hinge', '0 1 0', torso.bending_stiffness)
+def _put(body: Any, pose: Transform) -> None:
+    body.pos, body.quat = pose.position, quaternion_wxyz(pose.rotation)
+
+
+def _add_disk(body: Any, torso: TorsoConfig, disk: int, pose: Transform) -> None:
+    """Add the holes of a disk through which the tendons run."""
+    for i, angle in enumerate(np.radians(torso.attachment_angles_deg)):
+        hole = pose @ Transform(
+            position=torso.radius * np.array((math.cos(angle), math.sin(angle), 0.0)))
+        body.add_site(name=f'disk/{disk}/{i}', pos=hole.position)
+
+
+def _add_springs(body: Any, torso: TorsoConfig, k: int, height: float) -> None:
+    x, y, z = AXES
+    hinge, slide = mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE
+    roll = ('roll', hinge, x, torso.bending_stiffness)
+    pitch = ('pitch', hinge, y, torso.bending_stiffness)
     # Two hinges in series twist a little; swapped in every other segment, the twists cancel.
     bends = (roll, pitch) if k % 2 else (pitch, roll)
     for name, kind, axis, stiffness in (
-            ('z', 'slide', '0 0 1', torso.axial_stiffness), *bends,
-            ('yaw', 'hinge', '0 0 1', torso.torsion_stiffness)):
-        SubElement(body, 'joint', name=f'vertebra/{k}/{name}', type=kind, axis=axis, pos=below,
-                   stiffness=text(SEGMENTS * stiffness),
-                   damping=text(SEGMENTS * stiffness * SETTLING))
+            ('z', slide, z, torso.axial_stiffness), *bends,
+            ('yaw', hinge, z, torso.torsion_stiffness)):
+        joint = body.add_joint(
+            name=f'vertebra/{k}/{name}', type=kind, axis=axis, pos=(0.0, 0.0, -0.5 * height))
+        joint.stiffness = _linear(joint.stiffness, SEGMENTS * stiffness)
+        joint.damping = _linear(joint.damping, SEGMENTS * stiffness * SETTLING)
 
 
-def _write_mass(body: ElementTree.Element, torso: TorsoConfig, mass: float) -> None:
+def _linear(like: Any, coefficient: float) -> Any:
+    """Return a coefficient as MuJoCo takes it: newer ones have those of a polynomial."""
+    coefficients = np.zeros_like(like, dtype=float)
+    coefficients.flat[0] = coefficient
+    return coefficients[()]
+
+
+def _add_mass(body: Any, torso: TorsoConfig, mass: float) -> None:
     # A thin disk; MuJoCo needs a positive mass.
-    mass = max(mass, 1e-9)
-    across = max(0.25 * mass * torso.radius ** 2, 1e-12)
-    SubElement(body, 'inertial', pos='0 0 0', mass=text(mass),
-               diaginertia=text(across, across, 2.0 * across))
+    body.mass, body.ipos = max(mass, 1e-9), (0.0, 0.0, 0.0)
+    body.inertia = 0.25 * mass * torso.radius ** 2 * np.array((1.0, 1.0, 2.0))
+    body.explicitinertial = True
 
 
 def _is_identity(pose: Transform) -> bool:

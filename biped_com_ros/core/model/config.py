@@ -50,8 +50,25 @@ _DIRECTORY = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}')
 _TOPIC = re.compile(r'/?[A-Za-z_][A-Za-z0-9_]*(/[A-Za-z_][A-Za-z0-9_]*)*')
 
 
+class _Touching:
+    """A foot or a hand, whose wrench sensors or joint torques may give."""
+
+    wrench_sensors: tuple[str, ...]
+    source: str
+
+    @property
+    def is_virtual(self) -> bool:
+        """Whether joint torques give its wrench."""
+        return self.source == 'virtual'
+
+    @property
+    def has_wrench(self) -> bool:
+        """Whether anything gives its wrench."""
+        return self.is_virtual or bool(self.wrench_sensors)
+
+
 @dataclass(frozen=True)
-class FootConfig:
+class FootConfig(_Touching):
     """
     A foot: its sole and the sensors that measure its contact.
 
@@ -85,19 +102,9 @@ class FootConfig:
     source: str = ''
 
     @property
-    def is_virtual(self) -> bool:
-        """Whether joint torques give this foot's wrench."""
-        return self.source == 'virtual'
-
-    @property
     def used_sensors(self) -> tuple[str, ...]:
         """Names of the sensors that give this foot's wrench; none where it is virtual."""
         return () if self.is_virtual else self.wrench_sensors
-
-    @property
-    def has_wrench(self) -> bool:
-        """Whether anything gives this foot's wrench."""
-        return self.is_virtual or bool(self.wrench_sensors)
 
     @property
     def sole_is_link(self) -> bool:
@@ -106,7 +113,7 @@ class FootConfig:
 
 
 @dataclass(frozen=True)
-class HandConfig:
+class HandConfig(_Touching):
     """
     A hand that may push against the environment, and the sensors that measure it.
 
@@ -132,16 +139,6 @@ class HandConfig:
     contact: str = 'lean'
     normal: Vector3 = ZERO
     source: str = ''
-
-    @property
-    def is_virtual(self) -> bool:
-        """Whether joint torques give this hand's wrench."""
-        return self.source == 'virtual'
-
-    @property
-    def has_wrench(self) -> bool:
-        """Whether anything gives this hand's wrench."""
-        return self.is_virtual or bool(self.wrench_sensors)
 
 
 @dataclass(frozen=True)
@@ -533,7 +530,7 @@ def _check_feet(config: RobotConfig) -> None:
             _check_name(config, kind, name)
     for name, foot in config.feet.items():
         _check_names(config, f'feet.{name}', foot.wrench_sensors)
-        _check_source(name, foot)
+        _check_source(f'feet.{name}', foot, 'sensor', 'virtual', 'both')
         if len(foot.polygon) < 3 or area(foot.polygon) <= 0.0:
             raise ConfigurationError(
                 f"feet.{name}.polygon of '{config.name}' must have three or more corners in "
@@ -545,7 +542,8 @@ def _check_feet(config: RobotConfig) -> None:
         _check_names(config, f'hands.{name}', hand.wrench_sensors)
         if hand.contact not in ('lean', 'grip'):
             raise ConfigurationError(f"hands.{name}.contact is '{hand.contact}'; use lean or grip")
-        _check_hand_source(name, hand)
+        _check_source(f'hands.{name}', hand, 'sensor', 'virtual')
+        _check_virtual_hand(name, hand)
         for sensor in hand.wrench_sensors:
             if config.wrench_sensors[sensor].measures_force_z:
                 raise ConfigurationError(
@@ -554,23 +552,18 @@ def _check_feet(config: RobotConfig) -> None:
     _check_owners(config)
 
 
-def _check_source(name: str, foot: FootConfig) -> None:
-    if foot.source not in ('', 'sensor', 'virtual', 'both'):
+def _check_source(where: str, body: FootConfig | HandConfig, *valid: str) -> None:
+    """Raise an error for an unknown source of a wrench, and for sensors that there are not."""
+    if body.source not in ('', *valid):
         raise ConfigurationError(
-            f"feet.{name}.source is '{foot.source}'; use sensor, virtual or both")
-    if foot.source in ('sensor', 'both') and not foot.wrench_sensors:
+            f"{where}.source is '{body.source}'; use {', '.join(valid[:-1])} or {valid[-1]}")
+    if body.source in ('sensor', 'both') and not body.wrench_sensors:
         raise ConfigurationError(
-            f"feet.{name}.source is '{foot.source}', but the foot has no wrench_sensors; name "
-            'them, or use virtual')
+            f"{where}.source is '{body.source}', but {where} has no wrench_sensors; name them, "
+            'or use virtual')
 
 
-def _check_hand_source(name: str, hand: HandConfig) -> None:
-    if hand.source not in ('', 'sensor', 'virtual'):
-        raise ConfigurationError(f"hands.{name}.source is '{hand.source}'; use sensor or virtual")
-    if hand.source == 'sensor' and not hand.wrench_sensors:
-        raise ConfigurationError(
-            f"hands.{name}.source is 'sensor', but the hand has no wrench_sensors; name them, or "
-            'use virtual')
+def _check_virtual_hand(name: str, hand: HandConfig) -> None:
     if hand.is_virtual and hand.wrench_sensors:
         raise ConfigurationError(
             f"hands.{name}.source is 'virtual', but the hand has wrench_sensors "

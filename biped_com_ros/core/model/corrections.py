@@ -148,29 +148,29 @@ def check_corrections(corrections: InstrumentCorrections) -> None:
         If one is not; the message names it, its value, and the remedy.
 
     """
-    for joint, offset in corrections.joint_offsets.items():
-        if abs(offset) > LARGEST_JOINT_OFFSET:
-            raise ConfigurationError(
-                f'instruments.joint_offsets.{joint} is {offset:g} rad (m where it slides): at '
-                f'most {LARGEST_JOINT_OFFSET:g} is an error of an encoder; zero it again')
+    _check_sizes('joint_offsets', corrections.joint_offsets, LARGEST_JOINT_OFFSET,
+                 'rad (m where it slides)', 'is an error of an encoder; zero it again')
     for joint, gain in corrections.torque_gains.items():
         if not _GAINS[0] <= 1.0 + gain <= _GAINS[1]:
             raise ConfigurationError(
                 f'instruments.torque_gains.{joint} is {gain:g}: valid are {_GAINS[0] - 1.0:g} to '
                 f'{_GAINS[1] - 1.0:g}, as a share; correct the torque constant of the drive')
-    for joint, offset in corrections.torque_offsets.items():
-        if abs(offset) > LARGEST_TORQUE_OFFSET:
-            raise ConfigurationError(
-                f'instruments.torque_offsets.{joint} is {offset:g} N m (N where it slides): at '
-                f'most {LARGEST_TORQUE_OFFSET:g} is an offset; check the unit')
-    for link, tilt in corrections.tilts.items():
-        if float(np.linalg.norm(tilt)) > LARGEST_TILT:
-            raise ConfigurationError(
-                f'instruments.tilts.{link} is {tilt} rad: at most {LARGEST_TILT:g} is an error '
-                'of mounting; correct the frame in the URDF')
+    _check_sizes('torque_offsets', corrections.torque_offsets, LARGEST_TORQUE_OFFSET,
+                 'N m (N where it slides)', 'is an offset; check the unit')
+    _check_sizes('tilts', corrections.tilts, LARGEST_TILT, 'rad',
+                 'is an error of mounting; correct the frame in the URDF')
     for name, sensor in corrections.wrench_sensors.items():
         _check_sensor(f'instruments.wrench_sensors.{name}', sensor)
     _check_deviations(corrections.deviations)
+
+
+def _check_sizes(kind: str, by_name: Mapping[str, Any], largest: float, unit: str,
+                 remedy: str) -> None:
+    for name, value in by_name.items():
+        if float(np.linalg.norm(value)) > largest:
+            text = value if isinstance(value, tuple) else f'{value:g}'
+            raise ConfigurationError(
+                f'instruments.{kind}.{name} is {text} {unit}: at most {largest:g} {remedy}')
 
 
 def _check_deviations(deviations: Mapping[str, float]) -> None:

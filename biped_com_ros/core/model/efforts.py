@@ -25,7 +25,7 @@ import math
 
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.model.robot import RobotModel, UNLIMITED
+from biped_com_ros.core.model.robot import motor_limits, RobotModel
 import numpy as np
 import pinocchio as pin
 
@@ -68,16 +68,8 @@ def needed_efforts(model: RobotModel) -> Array:
 
 def urdf_effort_limits(model: RobotModel) -> Array:
     """Return the URDF's effort limits, (n,), N m or N; inf if passive or without a limit."""
-    pin_model = model.pin_model
-    effort = getattr(pin_model, 'upperEffortLimit', None)
-    if effort is None:
-        effort = pin_model.effortLimit
-    limits = []
-    for name in model.joint_names:
-        limit = float(effort[pin_model.joints[pin_model.getJointId(name)].idx_v])
-        passive = name in model.config.passive_joints
-        limits.append(limit if 0.0 < limit < UNLIMITED and not passive else math.inf)
-    return np.array(limits)
+    is_passive = np.isin(model.joint_names, model.config.passive_joints)
+    return np.where(is_passive, math.inf, motor_limits(model, 'Effort'))
 
 
 def placeholders(model: RobotModel) -> Array:

@@ -442,7 +442,15 @@ def position_limits(model: RobotModel) -> tuple[Array, Array]:
 
 def velocity_limits(model: RobotModel) -> Array:
     """Return the URDF's velocity limits of ``model.joint_names``, (n,), rad/s or m/s; or inf."""
+    return motor_limits(model, 'Velocity')
+
+
+def motor_limits(model: RobotModel, kind: str) -> Array:
+    """Return the URDF's limits of ``Velocity`` or ``Effort`` by joint, (n,); inf without one."""
     pin_model = model.pin_model
     index = [pin_model.joints[pin_model.getJointId(name)].idx_v for name in model.joint_names]
-    limits = np.array(getattr(pin_model, 'upperVelocityLimit', pin_model.velocityLimit))[index]
+    # Older Pinocchio has one limit for both directions.
+    name = f'upper{kind}Limit' if hasattr(pin_model, f'upper{kind}Limit') else (
+        f'{kind.lower()}Limit')
+    limits = np.array(getattr(pin_model, name))[index]
     return np.where((limits > 0.0) & (limits < UNLIMITED), limits, math.inf)

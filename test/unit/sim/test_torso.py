@@ -27,7 +27,7 @@ from biped_com_ros.core.errors import RobotDescriptionError
 from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.urdf import load_urdf
 from biped_com_ros.sim import torso
-from biped_com_ros.sim.description import parse, rotation_from_rpy
+from biped_com_ros.sim.frames import rotation_from_rpy
 from biped_com_ros.sim.hidden import LinkError
 from biped_com_ros.sim.interface import PlantOptions
 from biped_com_ros.sim.mjcf import WorldOptions
@@ -176,4 +176,4 @@ def test_other_orders_of_virtual_joints_are_refused():
     swapped = replace(CONFIG.torso, joints=(
         'torso_y', 'torso_x', *CONFIG.torso.joints[2:]))
     with pytest.raises(RobotDescriptionError, match='a tendon torso needs torso_y, torso_x'):
-        torso.mount(parse(URDF), swapped)
+        Plant(replace(CONFIG, torso=swapped), URDF)
