@@ -26,6 +26,7 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.chapter import Chapter, ChapterRun, Comparison
 from biped_com_ros.demo.feedforward import ramp_down, ramp_up
 from biped_com_ros.demo.stage import Stage
+from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.stamp import ns_of_msg
 import numpy as np
 from sensor_msgs.msg import JointState
@@ -89,8 +90,8 @@ class Gravity(Chapter):
         path = ComShift(stage.model, stage.model.posture()).path(foot, 300)
         step = _raise(stage.model, path[-1], list(stage.model.config.feet).index(other))
         torques = _Torques(stage.model)
-        stage.subscribe(JointState, 'gravity_compensation/effort', torques.on_effort)
-        stage.subscribe(Float64MultiArray, 'gravity_compensation/shares', torques.on_shares)
+        stage.subscribe(JointState, names.FEEDFORWARD, torques.on_effort)
+        stage.subscribe(Float64MultiArray, names.ASSUMED_SHARES, torques.on_shares)
         stage.set_activity(f'shifts its weight to the {foot} foot')
         yield from stage.follow(path, 3.0)
         yield from stage.wait(0.5)

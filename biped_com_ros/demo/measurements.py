@@ -36,6 +36,7 @@ from biped_com_ros.core.wrench.weight_check import weight_below_sensors
 from biped_com_ros.demo.terminal import Mean, Period, Snapshot
 from biped_com_ros.ros.node.clock import steady_time
 from biped_com_ros.ros.node.diagnostics import is_in_namespace, node_of
+from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.frames import frame_prefix
 from biped_com_ros.ros.topics.inputs import (
     BoolInput, Input, OdometryInput, PointInput, WrenchInput)
@@ -105,9 +106,9 @@ class Measurements:
         self.running = False
         self.inputs: dict[str, Input] = {
             'truth (the simulator)': PointInput(
-                node, 'simulator/truth/com', '', self.on_truth, max_age=0.0),
+                node, names.TRUE_COM, '', self.on_truth, max_age=0.0),
             'com (com_estimator)': PointInput(
-                node, 'com_estimator/com', '', self.on_com, max_age=0.0)}
+                node, names.COM, '', self.on_com, max_age=0.0)}
         self._odometry = OdometryInput(
             node, 'odom', self.on_true_base, child_frame_id=model.config.base_link, max_age=0.0)
         # com_estimator broadcasts the root link; odometry is that of the base link, fixed to it.
@@ -118,11 +119,11 @@ class Measurements:
         subscribe(node, transform_message_type(), '/tf', self._on_transforms, STATE_OUTPUT)
         if model.config.has_foot_wrenches:
             self.inputs['wrench (wrench_aggregator)'] = WrenchInput(
-                node, 'wrench_aggregator/wrench', '', lambda stamp, wrench: None, max_age=0.0)
+                node, names.FEET_WRENCH, '', lambda stamp, wrench: None, max_age=0.0)
         self._feet = [
-            (WrenchInput(node, f'wrench_aggregator/{foot}/wrench', '',
+            (WrenchInput(node, names.wrench_of(foot), '',
                          partial(self.on_foot, foot), max_age=0.0),
-             BoolInput(node, f'wrench_aggregator/{foot}/contact',
+             BoolInput(node, names.contact_of(foot),
                        partial(self.on_contact, foot)))
             for foot in model.config.feet]
 

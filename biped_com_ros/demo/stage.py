@@ -23,6 +23,7 @@ from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.legs.keyframes import minimum_jerk
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.measurements import Measurements
+from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.qos import STATE_OUTPUT
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
@@ -146,7 +147,7 @@ class Stage:
         self.measurements.pause()  # without the fall and the reset
         self.commanded = None
         yield from self.wait(1.0)
-        yield from self.trigger('simulator/reset')
+        yield from self.trigger(names.SIMULATOR_RESET)
         self.commanded = self.model.posture()
         yield from self.wait(1.5)
         self.measurements.start(self.stamp_ns)

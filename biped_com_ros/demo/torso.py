@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import Any
 
 from biped_com_ros.demo.stage import Commands, Stage
+from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.qos import STATE_OUTPUT
 from lifecycle_msgs.msg import Transition
 from std_msgs.msg import String
@@ -45,7 +46,7 @@ def control_torso(stage: Stage) -> Commands:
         progress.append(message.data)
 
     # Not the last message of the calibration that was a chapter: only what comes from now on.
-    stage.subscribe(String, 'com_calibrator/progress', on_progress, STATE_OUTPUT)
+    stage.subscribe(String, names.CALIBRATION_PROGRESS, on_progress, STATE_OUTPUT)
     while not progress:
         yield stage.commanded
     yield from stage.change_state(_NODE, Transition.TRANSITION_DEACTIVATE)

@@ -25,6 +25,7 @@ from biped_com_ros.core.legs.robot_legs import legs_of
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.chapter import ChapterFailed
 from biped_com_ros.demo.stage import Commands, Stage
+from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.qos import LATCHED
 from biped_com_ros.ros.topics.stamp import ns_of_msg
 from geometry_msgs.msg import PointStamped
@@ -87,11 +88,11 @@ class Walks:
     def __init__(self, stage: Stage) -> None:
         self._stage, self._state = stage, ''
         self._clear()
-        stage.subscribe(String, 'gait_player/state', self._on_state, LATCHED)
-        stage.subscribe(Int32, 'gait_player/steps_done', self._on_steps, LATCHED)
-        stage.subscribe(Float64, 'zmp_monitor/margin', self._on_margin)
-        stage.subscribe(PointStamped, 'gait_player/zmp_reference', self._on_reference)
-        stage.subscribe(PointStamped, 'zmp_monitor/zmp', self._on_zmp)
+        stage.subscribe(String, names.GAIT_STATE, self._on_state, LATCHED)
+        stage.subscribe(Int32, names.STEPS_DONE, self._on_steps, LATCHED)
+        stage.subscribe(Float64, names.MARGIN, self._on_margin)
+        stage.subscribe(PointStamped, names.ZMP_REFERENCE, self._on_reference)
+        stage.subscribe(PointStamped, names.ZMP, self._on_zmp)
 
     def wait(self) -> Commands:
         """Wait until a walk can begin."""

@@ -69,6 +69,7 @@ from biped_com_ros.ros.node.common_parameters import RobotChoice
 from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.parameters import declare_parameters, read_only
 from biped_com_ros.ros.node.robot_source import RobotSource
+from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.inputs import JointStateInput
 from biped_com_ros.ros.topics.outputs import float_array_publisher
 from biped_com_ros.ros.topics.qos import LATCHED
@@ -118,7 +119,7 @@ class Demo(Node):
         self._pictured = self._shown, self._shown
         self._screen: Screen = make_screen(self.params.display, _title(self.params))
         self.finished = False
-        subscribe(self, String, 'viewer/url', self._on_url, LATCHED)
+        subscribe(self, String, names.PAGE_URL, self._on_url, LATCHED)
         self._source = RobotSource(self, self.params, self._on_robot)
         self.create_timer(self.params.period, self._show, clock=steady_clock())
 
@@ -131,7 +132,7 @@ class Demo(Node):
     def _on_robot(self, model: RobotModel) -> None:
         self._actuated = model.joint_index(model.actuated_joint_names)
         self._out = float_array_publisher(
-            self, 'position_controller/commands', len(self._actuated),
+            self, names.POSITION_COMMANDS, len(self._actuated),
             labels=model.actuated_joint_names)
         measurements = Measurements(self, model, self.params.hidden in _EXACT_SENSORS)
         self.stage = Stage(self, model, measurements, self.params.hidden)

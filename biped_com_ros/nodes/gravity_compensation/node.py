@@ -55,11 +55,11 @@ from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
 from biped_com_ros.ros.node.executor import guard_callbacks, run
 from biped_com_ros.ros.node.lifecycle import ManagedNode
 from biped_com_ros.ros.node.timers import watchdog
+from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.inputs import (
     ArrayInput, ImuInput, Input, JointStateInput, StampedArrayInput, WrenchInput)
 from biped_com_ros.ros.topics.payload_input import PayloadInput
 from biped_com_ros.ros.topics.stamp import is_time_simulated, now_ns
-from biped_com_ros.ros.topics.state_inputs import COVARIANCE_TOPIC
 from biped_com_ros.viz.arrows import arrow_scale
 import numpy as np
 
@@ -179,7 +179,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         self._plans_refused = 0
         if is_auto and list(model.config.feet) == contacts:
             self._plan = self.keep(ArrayInput(
-                self, 'gait_player/shares', len(contacts), self._on_plan, timeout=0.5,
+                self, names.PLANNED_SHARES, len(contacts), self._on_plan, timeout=0.5,
                 required=False))
         self._subscribe_to_deviations(contacts, options)
         self._inputs[JOINT_STATES] = self.keep(JointStateInput(
@@ -193,7 +193,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         if (self.params.support == AUTO and not self.params.wrench_topics
                 and list(feet) == contacts and self._is_virtual.any()):
             self.keep(StampedArrayInput(
-                self, COVARIANCE_TOPIC, (6 * len(feet)) ** 2, self._on_covariance,
+                self, names.WRENCH_COVARIANCE, (6 * len(feet)) ** 2, self._on_covariance,
                 largest=largest_credible_load(self.model.mass) ** 2, required=False, **options))
 
     def _wrench_topics(self, contacts: Sequence[str]) -> list[str]:
@@ -204,7 +204,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
                 f"parameter 'wrench_topics': {topics} must be {len(contacts)} topics, one per "
                 f'contact ({", ".join(contacts)}); or empty')
         if topics or config.wrench_sensors or config.has_foot_wrenches:
-            return topics or [f'wrench_aggregator/{name}/wrench' for name in contacts]
+            return topics or [names.wrench_of(name) for name in contacts]
         if self.params.support == AUTO:
             raise ConfigurationError(
                 f"robot '{config.name}' has no wrench sensors, so support cannot be 'auto': "

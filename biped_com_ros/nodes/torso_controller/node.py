@@ -20,10 +20,6 @@ to the tendon drives. Motions are limited in speed and angular acceleration; com
 the limits of bend and tension. A target is a bend, its direction and an elongation, or the
 position of a joystick.
 
-If the lower IMU and the tendon states have the stamps of the torso's IMU, the work of a control
-cycle is divided between their messages. With other stamps everything is done with the message of
-the torso's IMU.
-
 A lifecycle node: activated, it starts from the present shape; inactive, it sends no lengths, so
 that the drives hold their last ones. With ``autostart`` it activates itself. Gains, limits,
 co-contraction and rates can be set at run time; values that contradict each other are refused.

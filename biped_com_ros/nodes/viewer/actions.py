@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.frames import frame_prefix
 from biped_com_ros.ros.topics.stamp import now_ns, stamp_to_msg
 from biped_com_ros.viz.controls import checked, permitted, PUSH_DIRECTIONS
@@ -46,9 +47,9 @@ class _Service(NamedTuple):
 _SERVICES: dict[str, _Service] = {command: _Service(*service) for command, service in {
     'tare': (Trigger, 'wrench_aggregator/tare', 'sensors'),
     'untare': (Trigger, 'wrench_aggregator/untare', 'sensors'),
-    'reset': (Trigger, 'simulator/reset', 'push'),
+    'reset': (Trigger, names.SIMULATOR_RESET, 'push'),
     'hang': (SetBool, 'simulator/hang', 'push'),
-    'freeze': (SetBool, 'torso_controller/freeze', 'torso'),
+    'freeze': (SetBool, names.TORSO_FREEZE, 'torso'),
     'step': (Trigger, 'gait_player/single_step', 'walk'),
     'walk': (Trigger, 'gait_player/walk', 'walk'),
     'stop': (Trigger, 'gait_player/stop', 'walk'),
@@ -96,8 +97,8 @@ class PageActions:
                          for command, service in _SERVICES.items()}
         self._change = node.create_client(ChangeState, 'gravity_compensation/change_state')
         self._get = node.create_client(GetState, 'gravity_compensation/get_state')
-        self._push = node.create_publisher(WrenchStamped, 'simulator/push', 10)
-        self._target = node.create_publisher(Vector3Stamped, 'torso_controller/target', 10)
+        self._push = node.create_publisher(WrenchStamped, names.PUSH, 10)
+        self._target = node.create_publisher(Vector3Stamped, names.TORSO_TARGET, 10)
         self._heaviest_link = model.link_names[int(np.argmax(model.link_masses))]
         self._state_request: Any = None
         self._state = State.PRIMARY_STATE_UNKNOWN

@@ -30,6 +30,7 @@ from biped_com_ros.core.wrench.weight_check import weight_below_sensors
 from biped_com_ros.nodes.viewer.polled_node import latest, PolledNode
 from biped_com_ros.ros.node.diagnostics import is_in_namespace, node_of
 from biped_com_ros.ros.node.robot_source import CALIBRATED_TOPIC
+from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.frames import frame_prefix
 from biped_com_ros.ros.topics.inputs import (
     JointStateInput, OdometryInput, PointInput, VectorInput, WrenchInput)
@@ -49,8 +50,8 @@ _KEPT = 40  # true CoMs kept until the estimate of the same stamp has arrived
 #: Lines of diagnostics that are kept, and characters of their names and texts.
 _MOST_LINES, _LONGEST_NAME, _LONGEST_TEXT = 500, 200, 1000
 #: Kind of point: topic.
-_POINTS = {'zmp': 'zmp_monitor/zmp', 'zmp_model': 'zmp_monitor/zmp_model',
-           'dcm': 'zmp_monitor/dcm'}
+_POINTS = {'zmp': names.ZMP, 'zmp_model': names.ZMP_MODEL,
+           'dcm': names.DCM}
 #: Text that is published when it changes: node that publishes it.
 _TEXTS_OF = {'phase': 'zmp_monitor', 'level': 'zmp_monitor', 'gait': 'gait_player',
              'calibration': 'com_calibrator'}
@@ -59,9 +60,9 @@ _EXPECTED, _STARTING = ('com_estimator', 'zmp_monitor'), 10.0
 STALE = 3
 """Level of diagnostics of a node that no longer reports."""
 
-_NUMBERS = {'margin': 'zmp_monitor/margin', 'dcm_margin': 'zmp_monitor/dcm_margin',
-            'time_to_edge': 'zmp_monitor/time_to_edge'}
-_POLYGONS = {'polygon': 'zmp_monitor/support_polygon', 'com_region': 'zmp_monitor/com_region'}
+_NUMBERS = {'margin': names.MARGIN, 'dcm_margin': names.DCM_MARGIN,
+            'time_to_edge': names.TIME_TO_EDGE}
+_POLYGONS = {'polygon': names.SUPPORT_POLYGON, 'com_region': names.COM_REGION}
 
 
 class PageInputs:
@@ -178,13 +179,13 @@ class PageInputs:
 
     def _subscribe_to_estimates(self) -> None:
         node = self._polled.node
-        PointInput(node, 'com_estimator/com', '', self._on_com, max_age=0.0)
-        OdometryInput(node, 'com_estimator/com_fused', self._on_fused, max_age=0.0)
-        PointInput(node, 'simulator/truth/com', '', self._on_truth, max_age=0.0)
+        PointInput(node, names.COM, '', self._on_com, max_age=0.0)
+        OdometryInput(node, names.COM_FUSED, self._on_fused, max_age=0.0)
+        PointInput(node, names.TRUE_COM, '', self._on_truth, max_age=0.0)
         for kind, topic in _POINTS.items():
             PointInput(node, topic, '', partial(self._on_point, kind), max_age=0.0, qos=latest())
         count = len(self._model.link_names)
-        VectorInput(node, PoseArray, 'com_estimator/link_coms',
+        VectorInput(node, PoseArray, names.LINK_COMS,
                     [f'poses.{i}.position.{axis}' for i in range(count) for axis in 'xyz'],
                     self._on_links, max_age=0.0, qos=latest())
         for name, topic in _NUMBERS.items():
@@ -210,22 +211,22 @@ class PageInputs:
 
     def _subscribe_to_torso(self) -> None:
         subscribe = self._polled.subscribe
-        subscribe(JointState, 'gravity_compensation/effort', self._on_feedforward, latest())
+        subscribe(JointState, names.FEEDFORWARD, self._on_feedforward, latest())
         if self._model.config.torso is None:
             return
         subscribe(JointState, 'tendon_states', self._on_tendons, latest())
-        subscribe(Float64MultiArray, 'torso_controller/tensions', self._on_tensions, latest())
-        subscribe(Vector3Stamped, 'torso_controller/shape', self._on_shape, latest())
+        subscribe(Float64MultiArray, names.TORSO_TENSIONS, self._on_tensions, latest())
+        subscribe(Vector3Stamped, names.TORSO_SHAPE, self._on_shape, latest())
 
     def _subscribe_to_status(self) -> None:
         subscribe = self._polled.subscribe
         subscribe(DiagnosticArray, '/diagnostics', self.add_diagnostics, latest(
             STATE_OUTPUT, 30))
-        subscribe(DiagnosticArray, 'zmp_monitor/event', self._on_event, LATCHED)
-        subscribe(String, 'zmp_monitor/support_phase', partial(self._on_text, 'phase'), LATCHED)
-        subscribe(String, 'com_calibrator/progress', partial(self._on_text, 'calibration'),
+        subscribe(DiagnosticArray, names.STABILITY_EVENT, self._on_event, LATCHED)
+        subscribe(String, names.SUPPORT_PHASE, partial(self._on_text, 'phase'), LATCHED)
+        subscribe(String, names.CALIBRATION_PROGRESS, partial(self._on_text, 'calibration'),
                   LATCHED)
-        subscribe(String, 'gait_player/state', partial(self._on_text, 'gait'), LATCHED)
+        subscribe(String, names.GAIT_STATE, partial(self._on_text, 'gait'), LATCHED)
         subscribe(String, CALIBRATED_TOPIC, self._on_description, latest(LATCHED, 5),
                   longest=LARGEST_TEXT)
 
