@@ -35,19 +35,20 @@ from biped_com_ros.core.constants import nanoseconds, SECOND_NS
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.geometry.wrench import largest_credible_load
-from biped_com_ros.core.gravity.arbitration import CommandArbiter, RESTARTING
 from biped_com_ros.core.gravity.compensation import AUTO, GravityCompensator
 from biped_com_ros.core.gravity.supervisor import EffortSupervisor, JOINT_STATES
 from biped_com_ros.core.model.config import RobotConfig
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.nodes.gravity_compensation.arbitration import CommandArbiter, RESTARTING
 from biped_com_ros.nodes.gravity_compensation.command_takeover import CommandTakeover
 from biped_com_ros.nodes.gravity_compensation.controller_watch import (
     ControllerWatch, JointOrder, JointSet)
 from biped_com_ros.nodes.gravity_compensation.outputs import (
-    CommandOutput, EffortOutput, SupportOutput)
+    COMMAND_TOPIC, CommandOutput, ControllerOutput, EffortOutput, SupportOutput)
 from biped_com_ros.nodes.gravity_compensation.parameters import (
     GravityCompensationParameters, make_compensator)
-from biped_com_ros.nodes.gravity_compensation.trajectory import TrajectoryOutput
+from biped_com_ros.nodes.gravity_compensation.trajectory import (
+    TRAJECTORY_TOPIC, TrajectoryOutput)
 from biped_com_ros.ros.fast.message_reader import RefusedMessage
 from biped_com_ros.ros.node.callback_errors import Throttle
 from biped_com_ros.ros.node.clock import steady_time
@@ -62,6 +63,7 @@ from biped_com_ros.ros.topics.payload_input import PayloadInput
 from biped_com_ros.ros.topics.stamp import is_time_simulated, now_ns
 from biped_com_ros.viz.arrows import arrow_scale
 import numpy as np
+from rclpy.event_handler import PublisherEventCallbacks
 
 #: Period of steps while joint states are late, s.
 _WATCH_PERIOD = 0.01
@@ -145,17 +147,16 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
             params.marker_rate, arrow_scale(model, params.gravity)))
         joints = tuple(params.command_joints) or model.actuated_joint_names
         is_trajectory = params.trajectory_rate > 0.0
-        self._commands: CommandOutput | TrajectoryOutput = self.keep(
-            TrajectoryOutput(
-                self, model, params, joints, lambda: not self.supervisor.is_at_zero)
-            if is_trajectory else CommandOutput(self, model, joints))
+        topic = self.resolve_topic_name(TRAJECTORY_TOPIC if is_trajectory else COMMAND_TOPIC)
         self._controller = self.keep(ControllerWatch(
-            self, self._commands.topic, params.controller, joints,
-            JointSet() if is_trajectory else JointOrder(),
+            self, topic, params.controller, joints, JointSet() if is_trajectory else JointOrder(),
             lambda: self.supervisor.is_near_zero))
-        self._commands.on_matched = self._controller.on_matched
-        self.takeover = self.keep(CommandTakeover(
-            self, self._commands.topic, joints, self._commands.remedy))
+        events = PublisherEventCallbacks(matched=self._controller.on_matched)
+        self._commands: ControllerOutput = self.keep(
+            TrajectoryOutput(self, model, params, joints,
+                             lambda: not self.supervisor.is_at_zero, events)
+            if is_trajectory else CommandOutput(self, model, joints, events))
+        self.takeover = self.keep(CommandTakeover(self, topic, joints, self._commands.remedy))
         self.arbiter = CommandArbiter(
             self.supervisor, self._controller, self.takeover, self._commands)
 

@@ -16,8 +16,9 @@
 import itertools
 from types import SimpleNamespace
 
-from biped_com_ros.core.gravity.arbitration import CommandArbiter, PENDING, RESTARTING
 from biped_com_ros.core.gravity.effort_guard import ACTIVE, STARTING
+from biped_com_ros.nodes.gravity_compensation.arbitration import (
+    CommandArbiter, PENDING, RESTARTING)
 import pytest
 
 OTHER, GOAL = "another node of this computer commands 'c'", "a goal of 'c' is running"

@@ -37,65 +37,15 @@ have been those that balance gravity once; then it is the other node that has to
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from biped_com_ros.core.gravity.effort_guard import ACTIVE
+from biped_com_ros.core.gravity.supervisor import EffortSupervisor
+from biped_com_ros.nodes.gravity_compensation.command_takeover import CommandTakeover
+from biped_com_ros.nodes.gravity_compensation.controller_watch import ControllerWatch
+from biped_com_ros.nodes.gravity_compensation.outputs import ControllerOutput
 
 RESTARTING = 'the controller was restarted: starting again from zero'
 PENDING = ('the previous instance of this node was killed: waiting for the controller that still '
            'applies its last efforts')
-
-
-class Efforts(Protocol):
-    """What is commanded: `EffortSupervisor`."""
-
-    @property
-    def state(self) -> str:
-        """One of the states of `effort_guard`."""
-
-    @property
-    def is_active(self) -> bool:
-        """Whether efforts are to be commanded."""
-
-    @property
-    def is_at_zero(self) -> bool:
-        """Whether the efforts of the last step are zero."""
-
-
-class Controller(Protocol):
-    """What is known of the controller that gets the commands."""
-
-    must_restart: bool
-    problem: str
-    unknown: str
-
-    @property
-    def applies_commands(self) -> bool:
-        """Whether it applies the last command until another one comes."""
-
-    def begin(self) -> None:
-        """Let it apply commands from now on: they are zero."""
-
-
-class Predecessor(Protocol):
-    """A node that commanded before, or does so now."""
-
-    @property
-    def is_pending(self) -> bool:
-        """Whether one was killed, and it is not known yet who applies its efforts."""
-
-    def conflict(self) -> str:
-        """Return the problem if another node commands; '' if not."""
-
-
-class MotionOutput(Protocol):
-    """The motion that is sent with the efforts, if any."""
-
-    def awaited(self) -> str:
-        """Return what is needed before commands begin; '' if nothing."""
-
-    def conflict(self) -> str:
-        """Return which motion interferes; '' if none."""
 
 
 class CommandArbiter:
@@ -115,8 +65,8 @@ class CommandArbiter:
 
     """
 
-    def __init__(self, efforts: Efforts, controller: Controller, predecessor: Predecessor,
-                 motion: MotionOutput) -> None:
+    def __init__(self, efforts: EffortSupervisor, controller: ControllerWatch,
+                 predecessor: CommandTakeover, motion: ControllerOutput) -> None:
         self._efforts, self._controller = efforts, controller
         self._predecessor, self._motion = predecessor, motion
         self._were_full, self.conflict = False, ''
