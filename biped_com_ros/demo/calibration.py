@@ -152,8 +152,8 @@ class _Recording:
         self._bases: dict[int, Pose] = {}
         # Odometry is that of the link, the model's base has the axes of REP 103.
         self._turn = Pose.from_rpy(stage.model.config.base_rpy, np.zeros(3)).rotation
-        self._forces: list[float] = []
-        stage.subscribe(Float64MultiArray, names.TRUE_CONTACTS, self._on_contacts)
+        self._contacts: list[Any] = []
+        stage.subscribe(Float64MultiArray, names.TRUE_CONTACTS, self._contacts.append)
         stage.subscribe(PointStamped, names.TRUE_COM, self._on_com)
         stage.subscribe(Odometry, 'odom', self._on_odometry)
 
@@ -172,10 +172,8 @@ class _Recording:
     @property
     def weight(self) -> float:
         """Mean of the true vertical force of the ground, N; the sensors do not weigh the feet."""
-        return float(np.mean(self._forces)) if self._forces else math.nan
-
-    def _on_contacts(self, message: Any) -> None:
-        self._forces.append(sum(message.data))
+        forces = [sum(message.data) for message in self._contacts]
+        return float(np.mean(forces)) if forces else math.nan
 
     def _on_com(self, message: Any) -> None:
         p = message.point

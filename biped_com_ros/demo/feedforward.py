@@ -35,8 +35,7 @@ def ramp_up(stage: Stage, urdf: str = '') -> Commands:
     """
     yield from ramp_down(stage)
     yield from stage.set_parameters(_NODE, urdf=urdf)
-    yield from stage.change_state(_NODE, Transition.TRANSITION_CONFIGURE)
-    yield from stage.change_state(_NODE, Transition.TRANSITION_ACTIVATE)
+    yield from stage.activate(_NODE)
     yield from stage.wait(_RAMP_UP)
 
 

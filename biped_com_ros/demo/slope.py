@@ -24,7 +24,7 @@ from biped_com_ros.core.legs.balance import BalanceSettings
 from biped_com_ros.core.legs.kinematics import JOINTS, RobotLeg
 from biped_com_ros.core.legs.robot_legs import legs_of
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.demo.chapter import Chapter, ChapterFailed, ChapterRun, Comparison
+from biped_com_ros.demo.chapter import and_then, Chapter, ChapterRun, Comparison
 from biped_com_ros.demo.feedforward import ramp_down, ramp_up
 from biped_com_ros.demo.stage import Commands, Stage
 from biped_com_ros.demo.walks import missing_gait, Walks
@@ -63,13 +63,8 @@ class Slope(Chapter):
         floor = yield from stage.get_parameter('simulator', 'floor_pitch')
         pace = yield from stage.get_parameter('simulator', 'real_time_factor')
         before = {'floor_pitch': floor, 'real_time_factor': pace}
-        try:
-            table = yield from self._compare(stage, slope_for(stage.model))
-        except ChapterFailed:
-            yield from self._end(stage, before)
-            raise
-        yield from self._end(stage, before)
-        return table
+        return (yield from and_then(self._compare(stage, slope_for(stage.model)),
+                                    lambda: self._end(stage, before)))
 
     def _end(self, stage: Stage, before: dict[str, float]) -> Commands:
         """Ramp the torques down, and reset the robot to its stance on the former floor."""

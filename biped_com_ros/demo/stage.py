@@ -223,6 +223,11 @@ class Stage:
         if not response.success:
             raise ChapterFailed(f'{node} refused a transition; the reason is in its log')
 
+    def activate(self, node: str) -> Commands:
+        """Configure and activate a lifecycle node; see :meth:`change_state`."""
+        yield from self.change_state(node, Transition.TRANSITION_CONFIGURE)
+        yield from self.change_state(node, Transition.TRANSITION_ACTIVATE)
+
     def set_parameters(self, node: str, **values: Any) -> Commands:
         """Set parameters of another node."""
         request = SetParameters.Request(parameters=[

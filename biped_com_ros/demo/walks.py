@@ -23,7 +23,6 @@ from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.legs.robot_legs import legs_of
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.demo.chapter import ChapterFailed
 from biped_com_ros.demo.stage import Commands, Stage
 from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.qos import LATCHED
@@ -32,7 +31,6 @@ from geometry_msgs.msg import PointStamped
 from std_msgs.msg import Float64, Int32, String
 
 _RESTING = ('standing', 'halted')
-_ABORTED = 'the walk was aborted; the reason is in the log of gait_player'
 
 
 def missing_gait(model: RobotModel) -> str:
@@ -120,20 +118,6 @@ class Walks:
         rms = math.sqrt(self._squares / self._count) if self._count else math.nan
         return WalkResult(self._done, rms, self._least,
                           self._state == 'standing' and not stage.has_fallen)
-
-    def require(self, result: WalkResult) -> WalkResult:
-        """
-        Return a result.
-
-        Raises
-        ------
-        ChapterFailed
-            If the walk was aborted.
-
-        """
-        if not result.has_ended:
-            raise ChapterFailed(_ABORTED)
-        return result
 
     def _is_resting(self) -> bool:
         return self._state in _RESTING

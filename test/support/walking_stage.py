@@ -32,7 +32,7 @@ class WalkingStage:
     has_fallen = False
     set_parameters = Stage.set_parameters
     get_parameter = Stage.get_parameter
-    change_state = Stage.change_state
+    change_state, activate = Stage.change_state, Stage.activate
     shared = {'calibrated_urdf': 'better.urdf'}
     _moves = {Transition.TRANSITION_CONFIGURE: 'inactive',
               Transition.TRANSITION_ACTIVATE: 'active',

@@ -50,11 +50,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-import math
 import sys
 from typing import Any
 
-from biped_com_ros.core.constants import GRAVITY, nanoseconds
+from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import printable
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel
@@ -74,7 +73,6 @@ from biped_com_ros.ros.topics.inputs import JointStateInput
 from biped_com_ros.ros.topics.outputs import float_array_publisher
 from biped_com_ros.ros.topics.qos import LATCHED
 from biped_com_ros.ros.topics.whole_messages import subscribe
-import numpy as np
 from rclpy.node import Node
 from std_msgs.msg import String
 
@@ -114,7 +112,7 @@ class Demo(Node):
         self._health, self._published = Health(self, _EXPECTED), ''
         self._page = ''
         self._story_out = self.create_publisher(String, '~/story', LATCHED)
-        self._shown = _empty_snapshot(['the robot description'])
+        self._shown = Snapshot(waiting=['the robot description'])
         # The last table with results: after the last chapter there may be none.
         self._pictured = self._shown, self._shown
         self._screen: Screen = make_screen(self.params.display, _title(self.params))
@@ -234,14 +232,6 @@ def _title(params: DemoParameters) -> str:
             'real': ', whose real masses and sensors differ from its URDF (hidden:=real)'}.get(
         params.hidden, f', whose real masses differ from its URDF (hidden:={params.hidden})')
     return f'biped_com_ros demo: {params.robot}{real}. Press Ctrl-C to end it.'
-
-
-def _empty_snapshot(missing: Sequence[str]) -> Snapshot:
-    nan = math.nan
-    return Snapshot(
-        time=0.0, activity='', com_error=np.full(3, nan), com_error_largest=nan, base_drift=nan,
-        weight=nan, model_weight=nan, gravity=GRAVITY, contacts={}, rates={}, real_time_factor=nan,
-        health=(1, 'no diagnostics yet'), waiting=missing)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -17,6 +17,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -33,7 +34,7 @@ from biped_com_ros.ros.node.robot_source import CALIBRATED_TOPIC
 from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.frames import frame_prefix
 from biped_com_ros.ros.topics.inputs import (
-    JointStateInput, OdometryInput, PointInput, VectorInput, WrenchInput)
+    Input, JointStateInput, OdometryInput, PointInput, VectorInput, WrenchInput)
 from biped_com_ros.ros.topics.qos import LATCHED, STATE_OUTPUT
 from biped_com_ros.ros.topics.state_inputs import hand_wrench_topics
 from biped_com_ros.ros.topics.tf import pose_from_transform
@@ -63,6 +64,8 @@ STALE = 3
 _NUMBERS = {'margin': names.MARGIN, 'dcm_margin': names.DCM_MARGIN,
             'time_to_edge': names.TIME_TO_EDGE}
 _POLYGONS = {'polygon': names.SUPPORT_POLYGON, 'com_region': names.COM_REGION}
+_LATCHED_TEXTS = {'phase': names.SUPPORT_PHASE, 'gait': names.GAIT_STATE,
+                  'calibration': names.CALIBRATION_PROGRESS}
 
 
 class PageInputs:
@@ -180,55 +183,58 @@ class PageInputs:
     def _subscribe_to_estimates(self) -> None:
         node = self._polled.node
         PointInput(node, names.COM, '', self._on_com, max_age=0.0)
-        OdometryInput(node, names.COM_FUSED, self._on_fused, max_age=0.0)
         PointInput(node, names.TRUE_COM, '', self._on_truth, max_age=0.0)
+        OdometryInput(node, names.COM_FUSED, partial(self._keep, POINT, 'fused'), max_age=0.0)
         for kind, topic in _POINTS.items():
-            PointInput(node, topic, '', partial(self._on_point, kind), max_age=0.0, qos=latest())
+            self._show(PointInput, topic, POINT, kind)
         count = len(self._model.link_names)
         VectorInput(node, PoseArray, names.LINK_COMS,
                     [f'poses.{i}.position.{axis}' for i in range(count) for axis in 'xyz'],
                     self._on_links, max_age=0.0, qos=latest())
         for name, topic in _NUMBERS.items():
-            def on_number(message: Float64, name: str = name) -> None:
-                self._set('', **{name: message.data})
-            self._polled.subscribe(Float64, topic, on_number, latest())
+            self._subscribe(Float64, topic, name, lambda message: message.data)
         for name, topic in _POLYGONS.items():
-            self._polled.subscribe(
-                PolygonStamped, topic, partial(self._on_polygon, name), latest())
+            self._subscribe(PolygonStamped, topic, name, lambda message: np.array(
+                [(p.x, p.y, p.z) for p in message.polygon.points]).reshape(-1, 3))
 
     def _subscribe_to_contacts(self) -> None:
         for name in self.view.feet:
-            base = f'wrench_aggregator/{name}'
-            WrenchInput(self._polled.node, f'{base}/wrench', '', partial(self._on_wrench, name),
-                        force_z=name in self._model.config.feet_with_force_z, max_age=0.0,
-                        qos=latest())
-            PointInput(self._polled.node, f'{base}/cop', '', partial(self._on_cop, name),
-                       max_age=0.0, qos=latest())
-
+            self._show(WrenchInput, names.wrench_of(name), name, 'wrench',
+                       force_z=name in self._model.config.feet_with_force_z)
+            self._show(PointInput, names.centre_of_pressure_of(name), name, 'cop')
         for name, topic in hand_wrench_topics(self._model, ()).items():
-            WrenchInput(self._polled.node, topic, '', partial(self._on_wrench, HAND + name),
-                        max_age=0.0, qos=latest())
+            self._show(WrenchInput, topic, HAND + name, 'wrench')
 
     def _subscribe_to_torso(self) -> None:
-        subscribe = self._polled.subscribe
-        subscribe(JointState, names.FEEDFORWARD, self._on_feedforward, latest())
+        self._subscribe(JointState, names.FEEDFORWARD, 'feedforward',
+                        lambda message: dict(zip(message.name, message.effort)))
         if self._model.config.torso is None:
             return
-        subscribe(JointState, 'tendon_states', self._on_tendons, latest())
-        subscribe(Float64MultiArray, names.TORSO_TENSIONS, self._on_tensions, latest())
-        subscribe(Vector3Stamped, names.TORSO_SHAPE, self._on_shape, latest())
+        self._polled.subscribe(JointState, 'tendon_states', self._on_tendons, latest())
+        self._subscribe(Float64MultiArray, names.TORSO_TENSIONS, 'expected_tensions',
+                        lambda message: np.array(message.data))
+        self._subscribe(Vector3Stamped, names.TORSO_SHAPE, 'torso', lambda message: np.array(
+            (message.vector.x, message.vector.y, message.vector.z)))
 
     def _subscribe_to_status(self) -> None:
         subscribe = self._polled.subscribe
         subscribe(DiagnosticArray, '/diagnostics', self.add_diagnostics, latest(
             STATE_OUTPUT, 30))
         subscribe(DiagnosticArray, names.STABILITY_EVENT, self._on_event, LATCHED)
-        subscribe(String, names.SUPPORT_PHASE, partial(self._on_text, 'phase'), LATCHED)
-        subscribe(String, names.CALIBRATION_PROGRESS, partial(self._on_text, 'calibration'),
-                  LATCHED)
-        subscribe(String, names.GAIT_STATE, partial(self._on_text, 'gait'), LATCHED)
+        for name, topic in _LATCHED_TEXTS.items():
+            subscribe(String, topic, partial(self._on_text, name), LATCHED)
         subscribe(String, CALIBRATED_TOPIC, self._on_description, latest(LATCHED, 5),
                   longest=LARGEST_TEXT)
+
+    def _show(self, kind: type[Input], topic: str, part: str, name: str, **options: Any) -> None:
+        """Show the values of a point or a wrench in any frame."""
+        kind(self._polled.node, topic, '', partial(self._keep, part, name), max_age=0.0,
+             qos=latest(), **options)
+
+    def _subscribe(self, kind: type, topic: str, name: str, value: Callable[[Any], Any]) -> None:
+        """Show a value of whole messages."""
+        self._polled.subscribe(
+            kind, topic, lambda message: self._set('', **{name: value(message)}), latest())
 
     def _set(self, part: str, **values: Any) -> None:
         """Set attributes of a foot, or of the view (''), until they expire."""
@@ -317,10 +323,7 @@ class PageInputs:
 
     def _on_com(self, stamp_ns: int, point: Array) -> None:
         self._com_stamp = stamp_ns
-        self._on_point('com', stamp_ns, point)
-
-    def _on_fused(self, stamp_ns: int, position: Array, *_: Array) -> None:
-        self._on_point('fused', stamp_ns, position)
+        self._keep(POINT, 'com', stamp_ns, point)
 
     def _on_truth(self, stamp_ns: int, point: Array) -> None:
         self._truths[stamp_ns] = point.copy()
@@ -334,26 +337,13 @@ class PageInputs:
             last = next(reversed(self._truths.values()))
             self.view.points['truth'] = self._truths.get(self._com_stamp, last)
 
-    def _on_point(self, kind: str, stamp_ns: int, point: Array) -> None:
-        self._set(POINT, **{kind: point.copy()})
+    def _keep(self, part: str, name: str, stamp_ns: int, values: Array, *_: Array) -> None:
+        self._set(part, **{name: values.copy()})
 
     def _on_links(self, stamp_ns: int, values: Array) -> None:
         self._set('', link_coms=values.reshape(-1, 3).copy())
 
-    def _on_polygon(self, name: str, message: PolygonStamped) -> None:
-        self._set('', **{name: np.array(
-            [(p.x, p.y, p.z) for p in message.polygon.points]).reshape(-1, 3)})
-
-    def _on_wrench(self, part: str, stamp_ns: int, wrench: Array) -> None:
-        self._set(part, wrench=wrench.copy())
-
-    def _on_cop(self, name: str, stamp_ns: int, point: Array) -> None:
-        self._set(name, cop=point.copy())
-
     # -- torso and efforts
-
-    def _on_feedforward(self, message: JointState) -> None:
-        self._set('', feedforward=dict(zip(message.name, message.effort)))
 
     def _on_tendons(self, message: JointState) -> None:
         order = np.argsort(message.name)
@@ -361,12 +351,6 @@ class PageInputs:
             np.array(values)[order] if len(values) == len(order) else np.empty(0)
             for values in (message.position, message.effort))
         self._set('', tendon_lengths=lengths, tensions=tensions)
-
-    def _on_tensions(self, message: Float64MultiArray) -> None:
-        self._set('', expected_tensions=np.array(message.data))
-
-    def _on_shape(self, message: Vector3Stamped) -> None:
-        self._set('', torso=np.array((message.vector.x, message.vector.y, message.vector.z)))
 
     # -- status
 
