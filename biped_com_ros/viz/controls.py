@@ -32,7 +32,7 @@ PUSH_DIRECTIONS = {
     'forward': (1.0, 0.0), 'back': (-1.0, 0.0), 'left': (0.0, 1.0), 'right': (0.0, -1.0)}
 
 
-class Command(NamedTuple):
+class PageCommand(NamedTuple):
     """
     What a control does.
 
@@ -57,21 +57,21 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
-    'tare': Command('tare', 'sensors', 'wrench_aggregator', 'tare'),
-    'untare': Command('tare', 'sensors', 'wrench_aggregator', 'untare'),
-    'feedforward': Command('feedforward', 'feedforward', 'gravity_compensation'),
-    'push': Command('simulator', 'push', 'simulator'),
-    'push_at': Command('simulator', 'push', 'simulator'),
-    'hang': Command('simulator', 'push', 'simulator', 'hang', is_switch=True),
-    'reset': Command('simulator', 'push', 'simulator', 'reset'),
-    'torso': Command('torso', 'torso', 'torso_controller'),
-    'freeze': Command('torso', 'torso', 'torso_controller', 'freeze', is_switch=True),
-    'step': Command('walk', 'walk', 'gait_player', 'single_step'),
-    'walk': Command('walk', 'walk', 'gait_player', 'walk'),
-    'stop': Command('walk', 'walk', 'gait_player', 'stop'),
-    'balance': Command('walk', 'walk', 'gait_player', 'balance', is_switch=True),
-    'record': Command('record', 'record', 'viewer'),
-    **{f'calibration/{name}': Command('calibration', 'calibration', 'com_calibrator', name)
+    'tare': PageCommand('tare', 'sensors', 'wrench_aggregator', 'tare'),
+    'untare': PageCommand('tare', 'sensors', 'wrench_aggregator', 'untare'),
+    'feedforward': PageCommand('feedforward', 'feedforward', 'gravity_compensation'),
+    'push': PageCommand('simulator', 'push', 'simulator'),
+    'push_at': PageCommand('simulator', 'push', 'simulator'),
+    'hang': PageCommand('simulator', 'push', 'simulator', 'hang', is_switch=True),
+    'reset': PageCommand('simulator', 'push', 'simulator', 'reset'),
+    'torso': PageCommand('torso', 'torso', 'torso_controller'),
+    'freeze': PageCommand('torso', 'torso', 'torso_controller', 'freeze', is_switch=True),
+    'step': PageCommand('walk', 'walk', 'gait_player', 'single_step'),
+    'walk': PageCommand('walk', 'walk', 'gait_player', 'walk'),
+    'stop': PageCommand('walk', 'walk', 'gait_player', 'stop'),
+    'balance': PageCommand('walk', 'walk', 'gait_player', 'balance', is_switch=True),
+    'record': PageCommand('record', 'record', 'viewer'),
+    **{f'calibration/{name}': PageCommand('calibration', 'calibration', 'com_calibrator', name)
        for name in ('start', 'reset', 'capture', 'skip', 'solve', 'publish')}}
 #: Groups that the parameter `controls` permits.
 GROUPS = tuple(dict.fromkeys(command.group for command in COMMANDS.values()))
@@ -197,10 +197,8 @@ class Controls:
     def set_unavailable(self, reasons: Mapping[str, str]) -> None:
         """Disable the controls of these commands, and show the reasons."""
         for command, controls in self._controls.items():
-            is_disabled = bool(reasons.get(command))
             for control in controls:
-                if control.disabled != is_disabled:
-                    control.disabled = is_disabled
+                control.disabled = bool(reasons.get(command))
         for note, command in _EXPLAINED.items():
             reason = reasons.get(command, '')
             if self._reasons.get(command) != reason:
@@ -212,7 +210,7 @@ class Controls:
         handle = self._notes[group]
         handle.visible = bool(text)
         if text:
-            widgets.put(handle, widgets.note(text, good))
+            handle.content = widgets.note(text, good)
 
     def set_feedforward(self, is_on: bool) -> None:
         """Show whether gravity feedforward is on."""
@@ -223,18 +221,18 @@ class Controls:
         """Show the progress of the gait and of the calibration."""
         (gait, gait_age), (progress, progress_age) = map(view.latest, ('gait', 'calibration'))
         self._gait.visible = bool(gait)
-        widgets.put(self._gait, widgets.paragraph(f'gait_player: {gait}', gait_age))
+        self._gait.content = widgets.paragraph(f'gait_player: {gait}', gait_age)
         # While the robot walks, its state does not tell whether it will balance afterwards.
         if gait in ('balancing', 'standing'):
             self._balance.show(gait == 'balancing')
         captured = _CAPTURED.search(view.calibration)
         if captured:
             self._progress.value = 100.0 * int(captured[1]) / max(int(captured[2]), 1)
-        widgets.put(self._progress_text, widgets.paragraph(progress, progress_age))
+        self._progress_text.content = widgets.paragraph(progress, progress_age)
         before, after = view.error('uncalibrated'), view.error('com')
         self._before_after.visible = bool(np.isfinite(before))
         if np.isfinite(before):
-            widgets.put(self._before_after, widgets.before_after(before, after))
+            self._before_after.content = widgets.before_after(before, after)
 
     # -- set-up
 

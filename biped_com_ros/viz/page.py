@@ -111,8 +111,8 @@ class Page:
             self._figures.sample(view, time)
             if time >= self._text_due:
                 self._text_due = time + _TEXT_PERIOD
-                widgets.put(self._brief, widgets.brief(view))
-                widgets.put(self._health, widgets.health(view.health))
+                self._brief.content = widgets.brief(view)
+                self._health.content = widgets.health(view.health)
                 self._figures.update_text(view)
                 self.controls.update(view)
                 self._update_clickable(self._scene)

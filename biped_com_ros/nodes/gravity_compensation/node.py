@@ -108,7 +108,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
 
     def start(self) -> None:
         """Begin the soft start."""
-        self._controller.start()
+        self._controller.compare()
         self._commands.start()
         guard_callbacks(self)
         self.takeover.start()
@@ -151,7 +151,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         self._controller = self.keep(ControllerWatch(
             self, topic, params.controller, joints, JointSet() if is_trajectory else JointOrder(),
             lambda: self.supervisor.is_near_zero))
-        events = PublisherEventCallbacks(matched=self._controller.on_matched)
+        events = PublisherEventCallbacks(matched=self._controller.compare)
         self._commands: ControllerOutput = self.keep(
             TrajectoryOutput(self, model, params, joints,
                              lambda: not self.supervisor.is_at_zero, events)
@@ -333,7 +333,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         """Publish what the supervisor gave; nothing else publishes efforts."""
         takeover, supervisor, commands = self.takeover, self.supervisor, self._commands
         if commands.begins():
-            self._controller.start()  # before the event that a subscriber has come is handled
+            self._controller.compare()  # before the event that a subscriber has come is handled
             self._controller.must_restart |= not supervisor.is_at_zero
         if self._controller.must_restart and not takeover.is_pending:
             takeover.record.clear()

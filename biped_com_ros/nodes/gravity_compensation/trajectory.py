@@ -142,10 +142,9 @@ class TrajectoryOutput(ControllerOutput):
         if not self._subscriptions:
             self._subscriptions = [
                 self._subscribe(JointState, '~/reference', self._on_positions),
-                self._subscribe(JointTrajectoryMsg, '~/reference_trajectory',
-                                self._on_trajectory)]
+                self._subscribe(JointTrajectoryMsg, '~/reference_trajectory', self.follow)]
 
-    def _subscribe(self, kind: type, topic: str, callback: Callable[[Any], None]) -> Subscription:
+    def _subscribe(self, kind: type, topic: str, callback: Callable[[Any], object]) -> Subscription:
         def on_message(message: Any) -> None:
             try:
                 callback(message)
@@ -211,9 +210,6 @@ class TrajectoryOutput(ControllerOutput):
             raise InputError(_INACTIVE)
         if not self._reference.is_set:
             raise InputError(self._refusal)
-
-    def _on_trajectory(self, message: JointTrajectoryMsg) -> None:
-        self.follow(message)
 
     def _on_positions(self, message: JointState) -> None:
         self._require_open()

@@ -27,6 +27,7 @@ import contextlib
 from dataclasses import dataclass
 import math
 import os
+import re
 import select
 import sys
 from typing import Any
@@ -232,12 +233,7 @@ class _Keyboard:
 
 def split_keys(pressed: bytes) -> list[bytes]:
     """Split the bytes read from a terminal into keys; arrows have three bytes."""
-    keys = []
-    while pressed:
-        size = 3 if pressed[:3] in ARROWS else 1
-        keys.append(pressed[:size])
-        pressed = pressed[size:]
-    return keys
+    return re.findall(rb'(?s)\x1b\[[A-D]|.', pressed)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -38,7 +38,7 @@ from biped_com_ros.ros.topics.inputs import (
 from biped_com_ros.ros.topics.qos import LATCHED, STATE_OUTPUT
 from biped_com_ros.ros.topics.state_inputs import hand_wrench_topics
 from biped_com_ros.ros.topics.tf import pose_from_transform
-from biped_com_ros.viz.view import FootView, HAND, HandView, HealthLine, POINT, View
+from biped_com_ros.viz.view import ContactView, HAND, HealthLine, POINT, View
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import PolygonStamped, PoseArray, Vector3Stamped
 import numpy as np
@@ -90,8 +90,8 @@ class PageInputs:
     """
 
     def __init__(self, polled: PolledNode, model: RobotModel) -> None:
-        self.view = View(feet={foot: FootView() for foot in model.config.feet},
-                         hands={hand: HandView() for hand in Hands.measured(model.config)})
+        self.view = View(feet={foot: ContactView() for foot in model.config.feet},
+                         hands={hand: ContactView() for hand in Hands.measured(model.config)})
         self._polled, self._model = polled, model
         self._links, self._frame_prefix = frozenset(model.frame_names), frame_prefix(polled.node)
         self._truths: OrderedDict[int, Array] = OrderedDict()
@@ -103,11 +103,10 @@ class PageInputs:
         self._health: dict[str, tuple[HealthLine, float]] = {}
         self._texts: dict[str, tuple[str, float]] = {}
         self._joints_since: float | None = None
-        namespace = polled.node.get_namespace().strip('/')
-        self._expected = [
-            f'{namespace}/{name}'.lstrip('/') for name in (
-                *(('wrench_aggregator',) if model.config.has_foot_wrenches else ()), *_EXPECTED)]
-        self._stability_name = f'{namespace}/zmp_monitor: stability'.lstrip('/')
+        #: Of the names of this robot's nodes.
+        self._prefix = f"{polled.node.get_namespace().strip('/')}/".lstrip('/')
+        self._expected = (
+            *(('wrench_aggregator',) if model.config.has_foot_wrenches else ()), *_EXPECTED)
         self._weigh(model)
         self.calibrated: RobotModel | None = None
         self._subscribe_to_robot()
@@ -124,17 +123,17 @@ class PageInputs:
         self._match_truth()
         self._assume_base()
         self._update_calibrated_com()
-        self.view.health = self._current_health(now)
-        self._update_texts(now)
-        self.view.stale = {key: (value, now - at) for key, (value, at) in self._last.items()}
-        return self.view
-
-    def _update_texts(self, now: float) -> None:
-        """Show latched texts only while their node reports: they outlast it."""
-        reported_at: dict[str, float] = {}
+        reported_at: dict[str, float] = {}  # by node, without the namespace
         for line, at in self._health.values():
             name = node_of(line.name)
             reported_at[name] = max(at, reported_at.get(name, at))
+        self.view.health = self._current_health(now, reported_at)
+        self._update_texts(now, reported_at)
+        self.view.stale = {key: (value, now - at) for key, (value, at) in self._last.items()}
+        return self.view
+
+    def _update_texts(self, now: float, reported_at: dict[str, float]) -> None:
+        """Show latched texts only while their node reports: they outlast it."""
         for name, (text, received_at) in self._texts.items():
             at = max(received_at, reported_at.get(_TEXTS_OF[name], received_at))
             is_stale = now - at > _HEALTH_TIMEOUT
@@ -143,22 +142,19 @@ class PageInputs:
             if is_stale and text:
                 self._last['', name] = text, at
 
-    def _current_health(self, now: float) -> list[HealthLine]:
+    def _current_health(self, now: float, reported_at: dict[str, float]) -> list[HealthLine]:
         """Return the lines of nodes that report, and one for each that does not."""
-        received_at: dict[str, float] = {}
-        for line, at in self._health.values():
-            node_name = line.name.partition(':')[0]
-            received_at[node_name] = max(at, received_at.get(node_name, at))
         is_due = self._joints_since is not None and now - self._joints_since > _STARTING
-        silent = {name: at for name, at in received_at.items() if now - at > _HEALTH_TIMEOUT}
+        silent = {name: now - at for name, at in reported_at.items()
+                  if now - at > _HEALTH_TIMEOUT}
         return [
-            *(HealthLine(STALE, name, f'no diagnostics for {now - at:.0f} s: the node has ended, '
-                         'or hangs') for name, at in silent.items()),
-            *(HealthLine(STALE, name, 'no diagnostics yet: the node is not running; start it with '
-                         'bringup.launch.py')
-              for name in self._expected if is_due and name not in received_at),
+            *(HealthLine(STALE, self._prefix + name, f'no diagnostics for {age:.0f} s: the node '
+                         'has ended, or hangs') for name, age in silent.items()),
+            *(HealthLine(STALE, self._prefix + name, 'no diagnostics yet: the node is not '
+                         'running; start it with bringup.launch.py')
+              for name in self._expected if is_due and name not in reported_at),
             *(line for line, at in self._health.values()
-              if now - at < _HEALTH_TIMEOUT and line.name.partition(':')[0] not in silent)]
+              if now - at < _HEALTH_TIMEOUT and node_of(line.name) not in silent)]
 
     # -- subscriptions
 
@@ -362,7 +358,7 @@ class PageInputs:
                               status.message[:_LONGEST_TEXT])
             self._health.pop(line.name, None)
             self._health[line.name] = line, self._now
-            if line.name == self._stability_name:
+            if line.name == f'{self._prefix}zmp_monitor: stability':
                 self._use_level(status, 'level')
         while len(self._health) > _MOST_LINES:
             del self._health[next(iter(self._health))]
