@@ -25,8 +25,8 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.measurements import Measurements
 from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.qos import STATE_OUTPUT
-from lifecycle_msgs.msg import Transition
-from lifecycle_msgs.srv import ChangeState
+from lifecycle_msgs.msg import State, Transition
+from lifecycle_msgs.srv import ChangeState, GetState
 from rcl_interfaces.srv import GetParameters, SetParameters
 from rclpy.node import Node
 from rclpy.parameter import Parameter, parameter_value_to_python
@@ -38,6 +38,8 @@ SERVICE_TIMEOUT = 15.0
 _TOLERANCE = 1e-6
 #: Longer steps of the stamps are jumps of a clock, s.
 _LONGEST_STEP = 1.0
+_FEEDFORWARD = 'gravity_compensation'
+_RAMP_UP, _RAMP_DOWN = 2.2, 1.2  # s, a little more than the node's ramps take
 Commands = Generator['Array | None', None, Any]
 
 
@@ -227,6 +229,32 @@ class Stage:
         """Configure and activate a lifecycle node; see :meth:`change_state`."""
         yield from self.change_state(node, Transition.TRANSITION_CONFIGURE)
         yield from self.change_state(node, Transition.TRANSITION_ACTIVATE)
+
+    def ramp_up(self, urdf: str = '') -> Commands:
+        """
+        Ramp feedforward torques up, with the masses of a URDF; by default the robot's.
+
+        Raises
+        ------
+        ChapterFailed
+            If `gravity_compensation` is not running, or refuses.
+
+        """
+        yield from self.ramp_down()
+        yield from self.set_parameters(_FEEDFORWARD, urdf=urdf)
+        yield from self.activate(_FEEDFORWARD)
+        yield from self.wait(_RAMP_UP)
+
+    def ramp_down(self) -> Commands:
+        """Ramp feedforward torques down, if there are any, and clean the node up."""
+        response = yield from self.call(
+            GetState, f'{_FEEDFORWARD}/get_state', GetState.Request())
+        state = response.current_state.id
+        if state == State.PRIMARY_STATE_ACTIVE:
+            yield from self.change_state(_FEEDFORWARD, Transition.TRANSITION_DEACTIVATE)
+            yield from self.wait(_RAMP_DOWN)
+        if state != State.PRIMARY_STATE_UNCONFIGURED:
+            yield from self.change_state(_FEEDFORWARD, Transition.TRANSITION_CLEANUP)
 
     def set_parameters(self, node: str, **values: Any) -> Commands:
         """Set parameters of another node."""

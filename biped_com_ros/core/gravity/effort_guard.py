@@ -159,20 +159,30 @@ class EffortGuard:
     @property
     def idle(self) -> bool:
         """Whether nothing is commanded and nothing will be before the next start."""
-        return not self.active and not self.efforts.any()
+        return not self.active and self.is_at_zero
 
     @property
     def state(self) -> str:
         """One of IDLE, WAITING, STARTING, ACTIVE, HOLDING and RAMPING."""
         if self.active and self._target_age == 0.0:
             return ACTIVE if bool((self._gains >= self._enabled).all()) else STARTING
-        if not self.efforts.any():
+        if self.is_at_zero:
             return WAITING if self.active else IDLE
         return HOLDING if self._holds else RAMPING
 
     @property
     def _holds(self) -> bool:
         return self.active and 0.0 < self._target_age <= self.settings.hold_time
+
+    @property
+    def is_at_zero(self) -> bool:
+        """Whether the efforts of the last update are zero."""
+        return not self.efforts.any()
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether efforts are held or ramp to zero without a stop."""
+        return self.active and self.state in (HOLDING, RAMPING)
 
     @property
     def is_near_zero(self) -> bool:

@@ -128,7 +128,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
 
     def busy(self) -> str:
         """Efforts that still ramp down keep the node from being cleaned up."""
-        is_idle = self.compensator is None or self.supervisor.is_idle
+        is_idle = self.compensator is None or self.supervisor.guard.idle
         return '' if is_idle else 'efforts are still ramping down'
 
     def dismantle(self) -> None:
@@ -150,15 +150,15 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         topic = self.resolve_topic_name(TRAJECTORY_TOPIC if is_trajectory else COMMAND_TOPIC)
         self._controller = self.keep(ControllerWatch(
             self, topic, params.controller, joints, JointSet() if is_trajectory else JointOrder(),
-            lambda: self.supervisor.is_near_zero))
+            lambda: self.supervisor.guard.is_near_zero))
         events = PublisherEventCallbacks(matched=self._controller.compare)
         self._commands: ControllerOutput = self.keep(
             TrajectoryOutput(self, model, params, joints,
-                             lambda: not self.supervisor.is_at_zero, events)
+                             lambda: not self.supervisor.guard.is_at_zero, events)
             if is_trajectory else CommandOutput(self, model, joints, events))
         self.takeover = self.keep(CommandTakeover(self, topic, joints, self._commands.remedy))
         self.arbiter = CommandArbiter(
-            self.supervisor, self._controller, self.takeover, self._commands)
+            compensator.guard, self._controller, self.takeover, self._commands)
 
     def _make_inputs(self, compensator: GravityCompensator) -> None:
         params, model, options = self.params, compensator.model, self.input_options()
@@ -261,7 +261,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
             self.compensator.plan_shares(shares, stamp_ns + _PLAN_LIFETIME_NS)
 
     def _on_joints(self, stamp_ns: int, positions: Array, velocities: Array, _: Array) -> None:
-        if self.compensator is None or self.supervisor.is_idle:
+        if self.compensator is None or self.supervisor.guard.idle:
             return
         # /clock ticks less often than joint states arrive; their stamps are of the same time.
         now = stamp_ns / SECOND_NS if self._is_simulated else steady_time()
@@ -334,7 +334,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         takeover, supervisor, commands = self.takeover, self.supervisor, self._commands
         if commands.begins():
             self._controller.compare()  # before the event that a subscriber has come is handled
-            self._controller.must_restart |= not supervisor.is_at_zero
+            self._controller.must_restart |= not supervisor.guard.is_at_zero
         if self._controller.must_restart and not takeover.is_pending:
             takeover.record.clear()
         refusal = self.arbiter.refusal()
@@ -344,7 +344,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
             commands.publish(stamp_ns, efforts, takeover.record.efforts, *measured)
             takeover.note_subscribers(self._controller.applying)
         self._effort_output.publish(stamp_ns, efforts)
-        if not refusal and supervisor.is_idle:
+        if not refusal and supervisor.guard.idle:
             takeover.end()
         # Each reason by itself, whatever numbers are in it: one must not hide another.
         if (reaction := self._reaction()) and self._may_log(
@@ -356,12 +356,12 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
 
     def _reaction(self) -> str:
         """Return what is done about a problem; '' if there is none, or nothing is commanded."""
-        if not self.supervisor.problem or self.supervisor.is_at_zero:
+        if not self.supervisor.problem or self.supervisor.guard.is_at_zero:
             return ''
         if self.arbiter.is_blocked:
             return 'no command is sent, and the controller keeps the last one'
         return (f'holding the last efforts for {self.params.hold_time:g} s, then ramping to zero'
-                if self.supervisor.is_interrupted else '')
+                if self.supervisor.guard.is_interrupted else '')
 
     # -- diagnostics
 
@@ -376,10 +376,10 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         if compensator is None:
             return OK, 'not configured', {}
         supervisor, guard, mode = self.supervisor, compensator.guard, compensator.mode
-        state = supervisor.state
+        state = supervisor.guard.state
         values = {'state': state, 'support': mode, 'controller': self._controller.state,
                   'largest effort [N m or N]': float(np.abs(guard.efforts).max())}
-        if not supervisor.is_active:
+        if not supervisor.guard.active:
             return OK, f'inactive, {state}', values
         # All of them: one that comes and goes must not hide one that stays.
         problems = dict.fromkeys(filter(None, (

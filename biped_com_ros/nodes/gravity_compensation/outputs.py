@@ -58,9 +58,7 @@ class EffortOutput:
         if 0 <= self._last_ns - stamp_ns < SET_BACK_NS:
             return
         self._last_ns = stamp_ns
-        if self._effort.has_subscribers:
-            self._effort.fields['effort'][...] = efforts.take(self._index)
-            self._effort.publish(stamp_ns)
+        self._effort.publish_value(efforts.take(self._index), stamp_ns)
 
     def destroy(self) -> None:
         """Destroy the publisher."""
@@ -232,9 +230,7 @@ class SupportOutput:
             self._mode.publish(String(data=compensator.mode))
         # Which instants have markers does not depend on subscribers.
         is_marked = self._pace.is_due(stamp_ns) and self._markers.has_subscribers
-        if self._shares.has_subscribers:
-            self._shares.fields['data'][...] = 0.0 if support is None else support.shares
-            self._shares.publish()
+        self._shares.publish_value(0.0 if support is None else support.shares)
         subscribed = [output.has_subscribers for output in self._wrenches]
         if not (is_marked or any(subscribed)):
             return

@@ -144,7 +144,8 @@ class TrajectoryOutput(ControllerOutput):
                 self._subscribe(JointState, '~/reference', self._on_positions),
                 self._subscribe(JointTrajectoryMsg, '~/reference_trajectory', self.follow)]
 
-    def _subscribe(self, kind: type, topic: str, callback: Callable[[Any], object]) -> Subscription:
+    def _subscribe(self, kind: type, topic: str,
+                   callback: Callable[[Any], object]) -> Subscription:
         def on_message(message: Any) -> None:
             try:
                 callback(message)

@@ -139,6 +139,4 @@ class TorsoOutputs:
 
 
 def _publish_bend(output: TemplatePublisher, stamp_ns: int, arc: Arc) -> None:
-    if output.has_subscribers:
-        output.fields['vector'][...] = (*polar(arc.bend), arc.elongation)
-        output.publish(stamp_ns)
+    output.publish_value((*polar(arc.bend), arc.elongation), stamp_ns)

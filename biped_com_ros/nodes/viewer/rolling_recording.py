@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 import tempfile
 import time
@@ -42,8 +41,7 @@ from std_msgs.msg import Bool, Float64, String
 _FULL_NAME = '{}/msg/{}'
 
 
-@dataclass(frozen=True)
-class RecordedTopic:
+class RecordedTopic(NamedTuple):
     """
     A topic of a recording.
 
@@ -110,6 +108,8 @@ class RollingRecording:
 
     Attributes
     ----------
+    latched
+        The last message of each latched topic.
     size
         Bytes of the messages that are kept, without those of latched topics.
 
@@ -120,14 +120,9 @@ class RollingRecording:
         self._node, self._topics = node, dict(topics)
         self._span_ns, self._most_bytes = round(seconds * SECOND_NS), most_bytes
         self._kept: deque[_Kept] = deque()
-        self._latched: dict[str, _Kept] = {}
+        self.latched: dict[str, _Kept] = {}
         self._subscriptions: list[Any] = []
         self.size = 0
-
-    @property
-    def latched(self) -> list[_Kept]:
-        """Return the last messages of latched topics."""
-        return list(self._latched.values())
 
     @property
     def is_running(self) -> bool:
@@ -150,12 +145,12 @@ class RollingRecording:
         while self._subscriptions:
             self._node.destroy_subscription(self._subscriptions.pop())
         self._kept.clear()
-        self._latched.clear()
+        self.latched.clear()
         self.size = 0
 
     def _keep(self, message: _Kept, is_latched: bool) -> None:
         if is_latched:
-            self._latched[message.topic] = message
+            self.latched[message.topic] = message
             return
         self._kept.append(message)
         self.size += len(message.raw)
@@ -171,7 +166,7 @@ class RollingRecording:
         begin = self._kept[0].received_ns
         # Messages latched before the begin are written with its time.
         latched = [message._replace(received_ns=max(message.received_ns, begin))
-                   for message in self.latched]
+                   for message in self.latched.values()]
         resolve = self._node.resolve_topic_name
         return Recording(
             {name: (resolve(name), topic.kind) for name, topic in self._topics.items()},
