@@ -59,12 +59,10 @@ class Stage:
         The robot of the URDF (not calibrated).
     measurements
         Compares the estimates with the true state.
-    hidden
-        Hidden errors of the simulator: none, masses or real.
 
     Attributes
     ----------
-    positions, velocities
+    positions
         Of the joints as measured, (n,), in the order of ``model.joint_names``.
     time
         Simulated, since the beginning, s.
@@ -79,12 +77,10 @@ class Stage:
 
     """
 
-    def __init__(self, node: Node, model: RobotModel, measurements: Measurements,
-                 hidden: str) -> None:
+    def __init__(self, node: Node, model: RobotModel, measurements: Measurements) -> None:
         self.node, self.model, self.measurements = node, model, measurements
-        self.hidden = hidden
         self.shared: dict[str, Any] = {}
-        self.positions = self.velocities = model.posture()
+        self.positions = model.posture()
         self.stamp_ns, self.time = 0, 0.0
         self.commanded: Array | None = model.posture()
         self.activity = 'settles'

@@ -133,7 +133,7 @@ class Demo(Node):
             self, names.POSITION_COMMANDS, len(self._actuated),
             labels=model.actuated_joint_names)
         measurements = Measurements(self, model, self.params.hidden in _EXACT_SENSORS)
-        self.stage = Stage(self, model, measurements, self.params.hidden)
+        self.stage = Stage(self, model, measurements)
         self.story = Story(self._chapters, self.stage, self._screen)
         self._commands: Iterator[Array | None] | None = None
         self._begin_time, self._next_ns = 0.0, 0
@@ -142,7 +142,7 @@ class Demo(Node):
 
     # -- the story
 
-    def _on_joints(self, stamp_ns: int, positions: Array, velocities: Array, _: Array) -> None:
+    def _on_joints(self, stamp_ns: int, positions: Array, *_: Array) -> None:
         stage = self.stage
         period_ns = nanoseconds(1.0 / self.params.command_rate)
         # A next stamp that is further away is of a clock that was set back since.
@@ -150,7 +150,7 @@ class Demo(Node):
             return
         stage.measurements.now_ns = stamp_ns
         stage.advance_to(stamp_ns)
-        stage.positions, stage.velocities = positions.copy(), velocities.copy()
+        stage.positions = positions.copy()
         if self._commands is None:
             if self._missing():
                 return
