@@ -283,8 +283,11 @@ class Scene:
                 [[point, (point[0], point[1], ground)]], dtype=np.float32)
 
     def _draw_links(self, positions: Array | None) -> None:
-        self._links.visible = positions is not None and 'links' not in self._hidden
-        if self._links.visible and np.abs(positions - self._link_positions).max() > _STILL:
+        if 'links' in self._hidden:
+            positions = None
+        self._links.visible = positions is not None
+        if positions is not None and np.abs(
+                positions - self._link_positions).max() > _STILL:
             self._link_positions = positions.copy()
             self._links.batched_positions = positions.astype(np.float32)
 

@@ -150,9 +150,8 @@ class PageActions:
             self._show_note(group, f'{COMMANDS[command].node} is not running', False)
             return
         self._show_note(group, f'calling {client.srv_name}', None)
-        request = client.srv_type.Request()
-        if COMMANDS[command].is_switch:
-            request.data = value
+        is_switch = COMMANDS[command].is_switch
+        request = SetBool.Request(data=value) if is_switch else Trigger.Request()
         client.call_async(request).add_done_callback(partial(self._on_response, group))
 
     def _on_response(self, group: str, future: Any) -> None:

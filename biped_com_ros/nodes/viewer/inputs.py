@@ -222,7 +222,8 @@ class PageInputs:
         subscribe(String, CALIBRATED_TOPIC, self._on_description, latest(LATCHED, 5),
                   longest=LARGEST_TEXT)
 
-    def _show(self, kind: type[Input], topic: str, part: str, name: str, **options: Any) -> None:
+    def _show(self, kind: Callable[..., Input], topic: str, part: str, name: str,
+              **options: Any) -> None:
         """Show the values of a point or a wrench in any frame."""
         kind(self._polled.node, topic, '', partial(self._keep, part, name), max_age=0.0,
              qos=latest(), **options)
