@@ -29,6 +29,7 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.wrench.weight_check import weight_below_sensors
 from biped_com_ros.demo.chapter import Chapter, ChapterFailed, ChapterRun, Comparison
 from biped_com_ros.demo.stage import Stage
+from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.qos import LATCHED
 from biped_com_ros.ros.topics.stamp import ns_of_msg
 from geometry_msgs.msg import PointStamped
@@ -112,7 +113,7 @@ def _calibrate(stage: Stage) -> Generator[Array | None, None, Path]:
         progress.append(text)
         stage.set_activity(text.split(';')[0] if text.startswith('hoist') else text)
 
-    stage.subscribe(String, 'com_calibrator/progress', on_progress, LATCHED)
+    stage.subscribe(String, names.CALIBRATION_PROGRESS, on_progress, LATCHED)
     stage.release()
     yield from stage.trigger('com_calibrator/start')
     yield from stage.wait_until(
@@ -151,9 +152,9 @@ class _Recording:
         self._bases: dict[int, Pose] = {}
         # Odometry is that of the link, the model's base has the axes of REP 103.
         self._turn = Pose.from_rpy(stage.model.config.base_rpy, np.zeros(3)).rotation
-        self._forces: list[float] = []
-        stage.subscribe(Float64MultiArray, 'simulator/truth/contacts', self._on_contacts)
-        stage.subscribe(PointStamped, 'simulator/truth/com', self._on_com)
+        self._contacts: list[Any] = []
+        stage.subscribe(Float64MultiArray, names.TRUE_CONTACTS, self._contacts.append)
+        stage.subscribe(PointStamped, names.TRUE_COM, self._on_com)
         stage.subscribe(Odometry, 'odom', self._on_odometry)
 
     def errors(self, model: RobotModel) -> Array:
@@ -171,10 +172,8 @@ class _Recording:
     @property
     def weight(self) -> float:
         """Mean of the true vertical force of the ground, N; the sensors do not weigh the feet."""
-        return float(np.mean(self._forces)) if self._forces else math.nan
-
-    def _on_contacts(self, message: Any) -> None:
-        self._forces.append(sum(message.data))
+        forces = [sum(message.data) for message in self._contacts]
+        return float(np.mean(forces)) if forces else math.nan
 
     def _on_com(self, message: Any) -> None:
         p = message.point

@@ -54,18 +54,29 @@ Rules:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import ClassVar
 
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.demo.stage import ChapterFailed, Stage
+from biped_com_ros.demo.stage import ChapterFailed, Commands, Stage
 from biped_com_ros.demo.terminal import Comparison
 
 __all__ = ['Chapter', 'ChapterFailed', 'ChapterRun', 'Comparison']
 
 #: A running chapter: it yields joint positions, and returns its table.
 ChapterRun = Generator[Array | None, None, Comparison]
+
+
+def and_then(run: ChapterRun, end: Callable[[], Commands]) -> ChapterRun:
+    """Run a part of a chapter, and what has to follow it, also after a failure."""
+    try:
+        table = yield from run
+    except ChapterFailed:
+        yield from end()
+        raise
+    yield from end()
+    return table
 
 
 class Chapter(ABC):

@@ -24,8 +24,8 @@ from biped_com_ros.core.legs.com_shift import ComShift
 from biped_com_ros.core.legs.keyframes import HipShift, minimum_jerk
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.chapter import Chapter, ChapterRun, Comparison
-from biped_com_ros.demo.feedforward import ramp_down, ramp_up
 from biped_com_ros.demo.stage import Stage
+from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.stamp import ns_of_msg
 import numpy as np
 from sensor_msgs.msg import JointState
@@ -74,7 +74,7 @@ class Gravity(Chapter):
             yield from stage.wait(1.5)
         yield from stage.move_to(model.posture(), 2.0)
         torques = yield from self._shift(stage)
-        yield from ramp_down(stage)
+        yield from stage.ramp_down()
         last = [''] * (len(sags) - 1)
         return Comparison(tuple(sags), [
             ('largest joint error', *(f'{degrees:.3f} deg' for degrees, _ in sags.values())),
@@ -89,8 +89,8 @@ class Gravity(Chapter):
         path = ComShift(stage.model, stage.model.posture()).path(foot, 300)
         step = _raise(stage.model, path[-1], list(stage.model.config.feet).index(other))
         torques = _Torques(stage.model)
-        stage.subscribe(JointState, 'gravity_compensation/effort', torques.on_effort)
-        stage.subscribe(Float64MultiArray, 'gravity_compensation/shares', torques.on_shares)
+        stage.subscribe(JointState, names.FEEDFORWARD, torques.on_effort)
+        stage.subscribe(Float64MultiArray, names.ASSUMED_SHARES, torques.on_shares)
         stage.set_activity(f'shifts its weight to the {foot} foot')
         yield from stage.follow(path, 3.0)
         yield from stage.wait(0.5)
@@ -139,7 +139,7 @@ class _Torques:
 
 def _sag_with_feedforward(stage: Stage, urdf: str = '') -> Generator[Array | None, None, Sag]:
     """Ramp torques up, with the masses of a URDF; return the sag."""
-    yield from ramp_up(stage, urdf)
+    yield from stage.ramp_up(urdf)
     yield from stage.wait(_SETTLING_TIME)
     return _sag(stage)
 

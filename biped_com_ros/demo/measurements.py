@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 import math
 import sys
@@ -36,6 +35,7 @@ from biped_com_ros.core.wrench.weight_check import weight_below_sensors
 from biped_com_ros.demo.terminal import Mean, Period, Snapshot
 from biped_com_ros.ros.node.clock import steady_time
 from biped_com_ros.ros.node.diagnostics import is_in_namespace, node_of
+from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.frames import frame_prefix
 from biped_com_ros.ros.topics.inputs import (
     BoolInput, Input, OdometryInput, PointInput, WrenchInput)
@@ -47,32 +47,13 @@ from diagnostic_msgs.msg import DiagnosticArray
 import numpy as np
 from rclpy.node import Node
 
-_KEPT = 2000  # instants kept until both estimate and truth have arrived
+#: Instants kept until both estimate and truth have arrived, and the parts of one.
+_KEPT, _PARTS = 2000, 4
 _DIAGNOSTICS_TIMEOUT = 6.0  # s
 _OLD = 2.0  # s after which a value is stale
 _STARTING = 15.0  # s, for a node until its first diagnostics
 #: The robot has fallen when its centre of mass is below this share of its initial height.
 _FALLEN = 0.75
-
-
-@dataclass
-class _ComparedInstant:
-    """Estimated and true centre of mass (3,), m, and pose of the base link; None until known."""
-
-    com: Array | None = None
-    base: Pose | None = None
-    true_com: Array | None = None
-    true_base: Pose | None = None
-
-    def errors(self) -> tuple[Array, float] | None:
-        """Return the CoM's error relative to the base, and the base's distance, m."""
-        if (self.com is None or self.base is None or self.true_com is None
-                or self.true_base is None):
-            return None
-        turn = rotation_about(2, yaw_of(self.base.rotation @ self.true_base.rotation.T))
-        true = turn @ (self.true_com - self.true_base.position)
-        drift = self.base.position - self.true_base.position
-        return self.com - self.base.position - true, float(np.linalg.norm(drift))
 
 
 class Measurements:
@@ -93,7 +74,8 @@ class Measurements:
     def __init__(self, node: Node, model: RobotModel, exact_sensors: bool) -> None:
         self._exact_sensors, self._is_calibrated = exact_sensors, False
         self._weigh(model)
-        self._instants: OrderedDict[int, _ComparedInstant] = OrderedDict()
+        #: By stamp, ns, what has arrived: true and estimated centre of mass (3,), m, and base.
+        self._instants: OrderedDict[int, dict[str, Any]] = OrderedDict()
         self._period, self._all = Period(), Period()
         self._contacts = dict.fromkeys(model.config.feet, (math.nan, False))
         self._received_at: dict[str, float] = {}
@@ -105,9 +87,9 @@ class Measurements:
         self.running = False
         self.inputs: dict[str, Input] = {
             'truth (the simulator)': PointInput(
-                node, 'simulator/truth/com', '', self.on_truth, max_age=0.0),
+                node, names.TRUE_COM, '', self.on_truth, max_age=0.0),
             'com (com_estimator)': PointInput(
-                node, 'com_estimator/com', '', self.on_com, max_age=0.0)}
+                node, names.COM, '', self.on_com, max_age=0.0)}
         self._odometry = OdometryInput(
             node, 'odom', self.on_true_base, child_frame_id=model.config.base_link, max_age=0.0)
         # com_estimator broadcasts the root link; odometry is that of the base link, fixed to it.
@@ -118,11 +100,11 @@ class Measurements:
         subscribe(node, transform_message_type(), '/tf', self._on_transforms, STATE_OUTPUT)
         if model.config.has_foot_wrenches:
             self.inputs['wrench (wrench_aggregator)'] = WrenchInput(
-                node, 'wrench_aggregator/wrench', '', lambda stamp, wrench: None, max_age=0.0)
+                node, names.FEET_WRENCH, '', lambda stamp, wrench: None, max_age=0.0)
         self._feet = [
-            (WrenchInput(node, f'wrench_aggregator/{foot}/wrench', '',
+            (WrenchInput(node, names.wrench_of(foot), '',
                          partial(self.on_foot, foot), max_age=0.0),
-             BoolInput(node, f'wrench_aggregator/{foot}/contact',
+             BoolInput(node, names.contact_of(foot),
                        partial(self.on_contact, foot)))
             for foot in model.config.feet]
 
@@ -183,7 +165,7 @@ class Measurements:
             com_error_largest=period.com_error.largest,
             base_drift=float(period.base_drift.mean[0]),
             weight=period.weight(len(self._feet)), model_weight=self._weight,
-            gravity=GRAVITY, contacts=dict(self._contacts), rates=rates,
+            contacts=dict(self._contacts), rates=rates,
             real_time_factor=factor, health=health, waiting=missing,
             exact_sensors=self._exact_sensors, unmeasured=self._unmeasured,
             is_calibrated=self._is_calibrated, has_fallen=self.has_fallen, ages=ages)
@@ -197,46 +179,43 @@ class Measurements:
     def on_truth(self, stamp_ns: int, point: Array) -> None:
         """Use the true centre of mass (3,), m, of an instant."""
         self.truth = point.copy()
-        self._at(stamp_ns).true_com = self.truth
-        self._compare(stamp_ns)
+        self._add(stamp_ns, 'true_com', self.truth)
 
     def on_com(self, stamp_ns: int, point: Array) -> None:
         """Use the estimated centre of mass (3,), m, of an instant."""
         self._received_at['com'] = steady_time()
-        self._at(stamp_ns).com = point.copy()
-        self._compare(stamp_ns)
+        self._add(stamp_ns, 'com', point.copy())
 
     def on_true_base(self, stamp_ns: int, position: Array, quaternion: Array, _: Array) -> None:
         """Use the true pose of the base link: position (3,), m, and quaternion (4,), xyzw."""
-        self._at(stamp_ns).true_base = Pose.from_quaternion(quaternion, position.copy())
-        self._compare(stamp_ns)
+        self._add(stamp_ns, 'true_base', Pose.from_quaternion(quaternion, position.copy()))
 
     def on_root(self, stamp_ns: int, root: Pose) -> None:
         """Use the estimated pose of the root link in the world."""
-        self._at(stamp_ns).base = root @ self._pose_root_link
-        self._compare(stamp_ns)
+        self._add(stamp_ns, 'base', root @ self._pose_root_link)
 
     def _on_transforms(self, message: Any) -> None:
         for transform in message.transforms:
             if transform.child_frame_id == self._root:
                 self.on_root(ns_of_msg(transform.header.stamp), pose_from_transform(transform))
 
-    def _at(self, stamp_ns: int) -> _ComparedInstant:
-        instant = self._instants.get(stamp_ns)
-        if instant is None:
-            if len(self._instants) >= _KEPT:
-                self._instants.popitem(last=False)
-            instant = self._instants[stamp_ns] = _ComparedInstant()
-        return instant
+    def _add(self, stamp_ns: int, what: str, value: Array | Pose) -> None:
+        """Add a part of an instant; compare its parts once all have arrived."""
+        instant = self._instants.setdefault(stamp_ns, {})
+        instant[what] = value
+        if len(instant) == _PARTS and self._counts(stamp_ns):
+            self._compare(**instant)
+            del self._instants[stamp_ns]
+        elif len(self._instants) > _KEPT:
+            self._instants.popitem(last=False)
 
-    def _compare(self, stamp_ns: int) -> None:
-        errors = self._instants[stamp_ns].errors()
-        if errors is None or not self._counts(stamp_ns):
-            return
-        del self._instants[stamp_ns]
+    def _compare(self, com: Array, base: Pose, true_com: Array, true_base: Pose) -> None:
+        """Add the CoM's error relative to the base, and the base's distance."""
+        turn = rotation_about(2, yaw_of(base.rotation @ true_base.rotation.T))
+        error = com - base.position - turn @ (true_com - true_base.position)
         for period in (self._period, self._all):
-            period.com_error.add(errors[0])
-            period.base_drift.add(errors[1])
+            period.com_error.add(error)
+            period.base_drift.add(float(np.linalg.norm(base.position - true_base.position)))
 
     def on_foot(self, foot: str, stamp_ns: int, wrench: np.ndarray) -> None:
         """Use the wrench (6,) of a foot, N and N m."""

@@ -20,6 +20,7 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.chapter import Chapter, ChapterRun, Comparison
 from biped_com_ros.demo.stability_reports import StabilityReports
 from biped_com_ros.demo.stage import Stage
+from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.outputs import wrench_publisher
 import numpy as np
 
@@ -46,7 +47,7 @@ class Push(Chapter):
         yield from reports.subscribe(stage)
         model = stage.model
         heaviest = model.link_names[int(np.argmax(model.link_masses))]
-        out = wrench_publisher(stage.node, 'simulator/push', heaviest)
+        out = wrench_publisher(stage.node, names.PUSH, heaviest)
         rows: list[tuple[str, ...]] = []
         try:
             for i in range(1, MAX_COUNT + 1):

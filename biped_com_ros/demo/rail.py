@@ -29,6 +29,7 @@ from biped_com_ros.core.stability.hands import Hands, HandSettings
 from biped_com_ros.demo.chapter import Chapter, ChapterRun, Comparison
 from biped_com_ros.demo.stability_reports import StabilityReports
 from biped_com_ros.demo.stage import Commands, Stage
+from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.outputs import TemplatePublisher, wrench_publisher
 from geometry_msgs.msg import WrenchStamped
 
@@ -79,7 +80,7 @@ class Rail(Chapter):
         yield from stage.wait_until(
             lambda: not reports.has_fallen, 'report of zmp_monitor that it stands again', 10.0)
         frames = [stage.model.config.hands[hand].frame for hand in hands]
-        grips = [wrench_publisher(stage.node, 'simulator/grip', frame) for frame in frames]
+        grips = [wrench_publisher(stage.node, names.GRIP, frame) for frame in frames]
         try:
             rows.append((yield from self._lean(
                 stage, reports, forces, hands, grips, share * stage.model.mass * GRAVITY)))
@@ -129,7 +130,7 @@ class HandForces:
         self._largest = dict.fromkeys(hands, 0.0)
         for hand in hands:
             label = stage.model.config.hand_label(hand)
-            stage.subscribe(WrenchStamped, f'wrench_aggregator/{label}/wrench',
+            stage.subscribe(WrenchStamped, names.wrench_of(label),
                             partial(self._add, hand))
 
     def _add(self, hand: str, message: Any) -> None:

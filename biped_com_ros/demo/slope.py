@@ -24,8 +24,7 @@ from biped_com_ros.core.legs.balance import BalanceSettings
 from biped_com_ros.core.legs.kinematics import JOINTS, RobotLeg
 from biped_com_ros.core.legs.robot_legs import legs_of
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.demo.chapter import Chapter, ChapterFailed, ChapterRun, Comparison
-from biped_com_ros.demo.feedforward import ramp_down, ramp_up
+from biped_com_ros.demo.chapter import and_then, Chapter, ChapterRun, Comparison
 from biped_com_ros.demo.stage import Commands, Stage
 from biped_com_ros.demo.walks import missing_gait, Walks
 
@@ -63,17 +62,12 @@ class Slope(Chapter):
         floor = yield from stage.get_parameter('simulator', 'floor_pitch')
         pace = yield from stage.get_parameter('simulator', 'real_time_factor')
         before = {'floor_pitch': floor, 'real_time_factor': pace}
-        try:
-            table = yield from self._compare(stage, slope_for(stage.model))
-        except ChapterFailed:
-            yield from self._end(stage, before)
-            raise
-        yield from self._end(stage, before)
-        return table
+        return (yield from and_then(self._compare(stage, slope_for(stage.model)),
+                                    lambda: self._end(stage, before)))
 
     def _end(self, stage: Stage, before: dict[str, float]) -> Commands:
         """Ramp the torques down, and reset the robot to its stance on the former floor."""
-        yield from ramp_down(stage)
+        yield from stage.ramp_down()
         yield from stage.set_parameters('gait_player', feedback=False)
         yield from stage.set_parameters('simulator', **before)
         stage.set_activity('is reset to its initial stance')
@@ -96,9 +90,9 @@ class Slope(Chapter):
         """Walk down from the initial stance; return a row of the table."""
         how = 'with feedback' if feedback else 'without feedback'
         stage.set_activity(f'stands on a slope of {degrees}')
-        yield from ramp_down(stage)
+        yield from stage.ramp_down()
         yield from stage.reset_robot()
-        yield from ramp_up(stage, str(stage.shared.get('calibrated_urdf', '')))
+        yield from stage.ramp_up(str(stage.shared.get('calibrated_urdf', '')))
         stage.set_activity(f'walks down {how}')
         result = yield from walks.walk(
             'walk', pattern='preview', steps=STEPS, feedback=feedback)

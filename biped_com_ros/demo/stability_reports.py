@@ -19,6 +19,7 @@ import math
 from typing import Any
 
 from biped_com_ros.demo.stage import Commands, Stage
+from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.qos import LATCHED
 from diagnostic_msgs.msg import DiagnosticArray
 from std_msgs.msg import Float64
@@ -41,8 +42,8 @@ class StabilityReports:
 
     def subscribe(self, stage: Stage) -> Commands:
         """Subscribe until the chapter ends, and wait for the first margin."""
-        stage.subscribe(DiagnosticArray, 'zmp_monitor/event', self.add_event, LATCHED)
-        stage.subscribe(Float64, 'zmp_monitor/margin', self.add_margin)
+        stage.subscribe(DiagnosticArray, names.STABILITY_EVENT, self.add_event, LATCHED)
+        stage.subscribe(Float64, names.MARGIN, self.add_margin)
         yield from stage.wait_until(
             lambda: math.isfinite(self.least_margin), 'margin from zmp_monitor', 10.0)
 

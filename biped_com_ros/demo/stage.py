@@ -23,9 +23,10 @@ from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.legs.keyframes import minimum_jerk
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.measurements import Measurements
+from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.qos import STATE_OUTPUT
-from lifecycle_msgs.msg import Transition
-from lifecycle_msgs.srv import ChangeState
+from lifecycle_msgs.msg import State, Transition
+from lifecycle_msgs.srv import ChangeState, GetState
 from rcl_interfaces.srv import GetParameters, SetParameters
 from rclpy.node import Node
 from rclpy.parameter import Parameter, parameter_value_to_python
@@ -37,6 +38,8 @@ SERVICE_TIMEOUT = 15.0
 _TOLERANCE = 1e-6
 #: Longer steps of the stamps are jumps of a clock, s.
 _LONGEST_STEP = 1.0
+_FEEDFORWARD = 'gravity_compensation'
+_RAMP_UP, _RAMP_DOWN = 2.2, 1.2  # s, a little more than the node's ramps take
 Commands = Generator['Array | None', None, Any]
 
 
@@ -56,12 +59,10 @@ class Stage:
         The robot of the URDF (not calibrated).
     measurements
         Compares the estimates with the true state.
-    hidden
-        Hidden errors of the simulator: none, masses or real.
 
     Attributes
     ----------
-    positions, velocities
+    positions
         Of the joints as measured, (n,), in the order of ``model.joint_names``.
     time
         Simulated, since the beginning, s.
@@ -76,12 +77,10 @@ class Stage:
 
     """
 
-    def __init__(self, node: Node, model: RobotModel, measurements: Measurements,
-                 hidden: str) -> None:
+    def __init__(self, node: Node, model: RobotModel, measurements: Measurements) -> None:
         self.node, self.model, self.measurements = node, model, measurements
-        self.hidden = hidden
         self.shared: dict[str, Any] = {}
-        self.positions = self.velocities = model.posture()
+        self.positions = model.posture()
         self.stamp_ns, self.time = 0, 0.0
         self.commanded: Array | None = model.posture()
         self.activity = 'settles'
@@ -146,7 +145,7 @@ class Stage:
         self.measurements.pause()  # without the fall and the reset
         self.commanded = None
         yield from self.wait(1.0)
-        yield from self.trigger('simulator/reset')
+        yield from self.trigger(names.SIMULATOR_RESET)
         self.commanded = self.model.posture()
         yield from self.wait(1.5)
         self.measurements.start(self.stamp_ns)
@@ -221,6 +220,37 @@ class Stage:
             ChangeState.Request(transition=Transition(id=transition)))
         if not response.success:
             raise ChapterFailed(f'{node} refused a transition; the reason is in its log')
+
+    def activate(self, node: str) -> Commands:
+        """Configure and activate a lifecycle node; see :meth:`change_state`."""
+        yield from self.change_state(node, Transition.TRANSITION_CONFIGURE)
+        yield from self.change_state(node, Transition.TRANSITION_ACTIVATE)
+
+    def ramp_up(self, urdf: str = '') -> Commands:
+        """
+        Ramp feedforward torques up, with the masses of a URDF; by default the robot's.
+
+        Raises
+        ------
+        ChapterFailed
+            If `gravity_compensation` is not running, or refuses.
+
+        """
+        yield from self.ramp_down()
+        yield from self.set_parameters(_FEEDFORWARD, urdf=urdf)
+        yield from self.activate(_FEEDFORWARD)
+        yield from self.wait(_RAMP_UP)
+
+    def ramp_down(self) -> Commands:
+        """Ramp feedforward torques down, if there are any, and clean the node up."""
+        response = yield from self.call(
+            GetState, f'{_FEEDFORWARD}/get_state', GetState.Request())
+        state = response.current_state.id
+        if state == State.PRIMARY_STATE_ACTIVE:
+            yield from self.change_state(_FEEDFORWARD, Transition.TRANSITION_DEACTIVATE)
+            yield from self.wait(_RAMP_DOWN)
+        if state != State.PRIMARY_STATE_UNCONFIGURED:
+            yield from self.change_state(_FEEDFORWARD, Transition.TRANSITION_CLEANUP)
 
     def set_parameters(self, node: str, **values: Any) -> Commands:
         """Set parameters of another node."""

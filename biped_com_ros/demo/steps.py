@@ -19,8 +19,7 @@ from collections.abc import Generator
 
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.demo.chapter import Chapter, ChapterFailed, ChapterRun, Comparison
-from biped_com_ros.demo.feedforward import ramp_down, ramp_up
+from biped_com_ros.demo.chapter import and_then, Chapter, ChapterFailed, ChapterRun, Comparison
 from biped_com_ros.demo.stage import Commands, Stage
 from biped_com_ros.demo.walks import missing_gait, Walks
 
@@ -42,19 +41,13 @@ class Steps(Chapter):
     def run(self, stage: Stage) -> ChapterRun:
         """Step once, then walk, with feedforward: drives alone sag with every step."""
         stage.set_activity('stands; feedforward starts')
-        yield from ramp_up(stage, str(stage.shared.get('calibrated_urdf', '')))
-        try:
-            table = yield from self._steps(stage)
-        except ChapterFailed:
-            yield from self._end(stage)
-            raise
-        yield from self._end(stage)
-        return table
+        yield from stage.ramp_up(str(stage.shared.get('calibrated_urdf', '')))
+        return (yield from and_then(self._steps(stage), lambda: self._end(stage)))
 
     def _end(self, stage: Stage) -> Commands:
         """Ramp the torques down, and reset the robot to its initial stance."""
         stage.set_activity('is reset to its initial stance')
-        yield from ramp_down(stage)
+        yield from stage.ramp_down()
         yield from stage.reset_robot()
 
     def _steps(self, stage: Stage) -> ChapterRun:
@@ -72,8 +65,9 @@ class Steps(Chapter):
     def _walk(self, service: str, kind: str, pattern: str,
               steps: int) -> Generator[Array | None, None, tuple[str, str, str]]:
         """Let the robot walk; return a row of the table with the steps that it did."""
-        result = self._walks.require((
-            yield from self._walks.walk(service, pattern=pattern, steps=steps)))
+        result = yield from self._walks.walk(service, pattern=pattern, steps=steps)
+        if not result.has_ended:
+            raise ChapterFailed('the walk was aborted; the reason is in the log of gait_player')
         done = f'{result.steps} of {steps} {kind} step{"s" if steps > 1 else ""}'
         if result.steps < steps:
             self._undone.append(f'{done}, then the walk was stopped; the reason is in the log of '

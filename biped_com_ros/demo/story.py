@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from importlib import import_module
+from typing import Any
 
 from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.core.geometry.pose import Array
@@ -24,11 +25,14 @@ from biped_com_ros.demo import chapter_names, CHAPTERS
 from biped_com_ros.demo.chapter import Chapter, ChapterFailed, Comparison
 from biped_com_ros.demo.screen import Screen
 from biped_com_ros.demo.stage import Stage
-from biped_com_ros.demo.torso import control_torso
 from biped_com_ros.ros.node.callback_errors import log_exception
+from biped_com_ros.ros.topics import names
+from biped_com_ros.ros.topics.qos import STATE_OUTPUT
+from lifecycle_msgs.msg import Transition
+from std_msgs.msg import String
 
 
-def chosen_chapters(names: str) -> list[Chapter]:
+def chosen_chapters(chosen: str) -> list[Chapter]:
     """
     Return the chapters with these names, separated by commas; or 'all' but some, or 'none'.
 
@@ -39,7 +43,7 @@ def chosen_chapters(names: str) -> list[Chapter]:
 
     """
     chapters: list[Chapter] = []
-    for name in chapter_names(names):
+    for name in chapter_names(chosen):
         module, _, cls = CHAPTERS[name].partition(':')
         chapters.append(getattr(import_module(module), cls)())
     return chapters
@@ -113,10 +117,22 @@ class Story:
             yield None
 
     def _control_torso(self) -> Generator[Array | None, None, None]:
+        """
+        Activate `torso_controller`, until a calibration bends the torso itself.
+
+        Both at a time would pull the tendons to different lengths.
+        """
+        stage, progress = self.stage, list[Any]()
         try:
-            yield from control_torso(self.stage)
+            yield from stage.activate('torso_controller')
+            # Not the last message of the calibration that was a chapter: what comes from now on.
+            stage.subscribe(String, names.CALIBRATION_PROGRESS, progress.append, STATE_OUTPUT)
+            while not progress:
+                yield stage.commanded
+            yield from stage.change_state('torso_controller', Transition.TRANSITION_DEACTIVATE)
+            yield from stage.change_state('torso_controller', Transition.TRANSITION_CLEANUP)
         except ChapterFailed as error:
-            self.stage.node.get_logger().warning(f'the torso is not controlled: {error}')
+            stage.node.get_logger().warning(f'the torso is not controlled: {error}')
 
     def _run_chapter(
             self, chapter: Chapter) -> Generator[Array | None, None, Comparison | str]:

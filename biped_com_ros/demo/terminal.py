@@ -29,10 +29,9 @@ from pathlib import Path
 import re
 from typing import Any
 
+from biped_com_ros.core.constants import GRAVITY
+from biped_com_ros.core.geometry.pose import Array
 import numpy as np
-from numpy.typing import NDArray
-
-Array = NDArray[np.float64]
 
 GOOD, BAD, QUIET = 'green', 'bold red', 'dim'
 #: Larger errors are shown in red: m, and as a share of the weight.
@@ -93,7 +92,7 @@ class Period:
 @dataclass(kw_only=True)
 class Snapshot:
     """
-    Measurements to show.
+    Measurements to show; those that there are not have their defaults.
 
     Attributes
     ----------
@@ -112,8 +111,6 @@ class Snapshot:
     unmeasured
         Of both, what is by the URDF: the weight below the foot sensors, which they cannot measure
         while the robot stands, N.
-    gravity
-        m/s2.
     contacts
         Vertical force, N, and whether there is contact, by foot.
     rates
@@ -135,18 +132,17 @@ class Snapshot:
 
     """
 
-    time: float
-    activity: str
-    com_error: Array
-    com_error_largest: float
-    base_drift: float
-    weight: float
-    model_weight: float
-    gravity: float
-    contacts: Mapping[str, tuple[float, bool]]
-    rates: Mapping[str, float]
-    real_time_factor: float
-    health: tuple[int, str]
+    time: float = 0.0
+    activity: str = ''
+    com_error: Array = field(default_factory=lambda: np.full(3, math.nan))
+    com_error_largest: float = math.nan
+    base_drift: float = math.nan
+    weight: float = math.nan
+    model_weight: float = math.nan
+    contacts: Mapping[str, tuple[float, bool]] = field(default_factory=dict)
+    rates: Mapping[str, float] = field(default_factory=dict)
+    real_time_factor: float = math.nan
+    health: tuple[int, str] = (1, 'no diagnostics yet')
     waiting: Sequence[str] = ()
     exact_sensors: bool = False
     unmeasured: float = 0.0
@@ -361,7 +357,7 @@ def _coloured_weight(shot: Snapshot) -> str:
 
 
 def _kilograms(shot: Snapshot) -> float:
-    return (shot.weight - shot.model_weight) / shot.gravity
+    return (shot.weight - shot.model_weight) / GRAVITY
 
 
 def _millimetres(vector: Array) -> str:

@@ -23,15 +23,14 @@ from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.legs.robot_legs import legs_of
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.demo.chapter import ChapterFailed
 from biped_com_ros.demo.stage import Commands, Stage
+from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.qos import LATCHED
 from biped_com_ros.ros.topics.stamp import ns_of_msg
 from geometry_msgs.msg import PointStamped
 from std_msgs.msg import Float64, Int32, String
 
 _RESTING = ('standing', 'halted')
-_ABORTED = 'the walk was aborted; the reason is in the log of gait_player'
 
 
 def missing_gait(model: RobotModel) -> str:
@@ -87,11 +86,11 @@ class Walks:
     def __init__(self, stage: Stage) -> None:
         self._stage, self._state = stage, ''
         self._clear()
-        stage.subscribe(String, 'gait_player/state', self._on_state, LATCHED)
-        stage.subscribe(Int32, 'gait_player/steps_done', self._on_steps, LATCHED)
-        stage.subscribe(Float64, 'zmp_monitor/margin', self._on_margin)
-        stage.subscribe(PointStamped, 'gait_player/zmp_reference', self._on_reference)
-        stage.subscribe(PointStamped, 'zmp_monitor/zmp', self._on_zmp)
+        stage.subscribe(String, names.GAIT_STATE, self._on_state, LATCHED)
+        stage.subscribe(Int32, names.STEPS_DONE, self._on_steps, LATCHED)
+        stage.subscribe(Float64, names.MARGIN, self._on_margin)
+        stage.subscribe(PointStamped, names.ZMP_REFERENCE, self._on_reference)
+        stage.subscribe(PointStamped, names.ZMP, self._on_zmp)
 
     def wait(self) -> Commands:
         """Wait until a walk can begin."""
@@ -119,20 +118,6 @@ class Walks:
         rms = math.sqrt(self._squares / self._count) if self._count else math.nan
         return WalkResult(self._done, rms, self._least,
                           self._state == 'standing' and not stage.has_fallen)
-
-    def require(self, result: WalkResult) -> WalkResult:
-        """
-        Return a result.
-
-        Raises
-        ------
-        ChapterFailed
-            If the walk was aborted.
-
-        """
-        if not result.has_ended:
-            raise ChapterFailed(_ABORTED)
-        return result
 
     def _is_resting(self) -> bool:
         return self._state in _RESTING

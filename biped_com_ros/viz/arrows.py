@@ -19,7 +19,6 @@ from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.viz.palette import ARROW
-import numpy as np
 
 
 def arrow_scale(model: RobotModel, gravity: float = GRAVITY) -> float:
@@ -29,8 +28,7 @@ def arrow_scale(model: RobotModel, gravity: float = GRAVITY) -> float:
     The height is that of the highest centre of mass of a link above the lowest sole, in the
     posture ``stand``: the same whatever the robot looks like.
     """
-    known = 'stand' in model.config.postures
-    state = model.state(model.posture() if known else np.zeros(len(model.joint_names)))
+    state = model.state(model.usual_posture())
     soles = state.placements_in_base(model.soles)[:, 3, 2]
     links = state.in_world(Pose.identity()).link_coms_in_world[:, 2]
     height = float(links.max() - soles.min())

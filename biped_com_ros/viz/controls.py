@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 import re
 import reprlib
-from typing import Any
+from typing import Any, NamedTuple
 
 from biped_com_ros.core.errors import InputError, UnknownNameError
 from biped_com_ros.viz import widgets
@@ -31,17 +31,52 @@ CommandHandler = Callable[[str, Any], None]
 PUSH_DIRECTIONS = {
     'forward': (1.0, 0.0), 'back': (-1.0, 0.0), 'left': (0.0, 1.0), 'right': (0.0, -1.0)}
 
-#: Group of controls under which the reason is shown why a command is not available.
-_GROUPS = {'tare': 'sensors', 'push': 'push', 'torso': 'torso', 'step': 'walk',
-           'feedforward': 'feedforward', 'calibration/start': 'calibration',
-           'record': 'record'}
-#: Commands by the group that the parameter `controls` permits.
-GROUPS = {
-    'tare': ('tare', 'untare'), 'feedforward': ('feedforward',),
-    'simulator': ('push', 'push_at', 'hang', 'reset'), 'torso': ('torso', 'freeze'),
-    'walk': ('step', 'walk', 'stop', 'balance'), 'record': ('record',),
-    'calibration': tuple(f'calibration/{name}' for name in (
-        'start', 'reset', 'capture', 'skip', 'solve', 'publish'))}
+
+class PageCommand(NamedTuple):
+    """
+    What a control does.
+
+    Attributes
+    ----------
+    group
+        Of the parameter `controls`, which permits it.
+    note
+        Under which controls its results are shown.
+    node, service
+        Who executes it; without a service by topics.
+    is_switch
+        Whether the service turns something on and off.
+
+    """
+
+    group: str
+    note: str
+    node: str
+    service: str = ''
+    is_switch: bool = False
+
+
+COMMANDS = {
+    'tare': PageCommand('tare', 'sensors', 'wrench_aggregator', 'tare'),
+    'untare': PageCommand('tare', 'sensors', 'wrench_aggregator', 'untare'),
+    'feedforward': PageCommand('feedforward', 'feedforward', 'gravity_compensation'),
+    'push': PageCommand('simulator', 'push', 'simulator'),
+    'push_at': PageCommand('simulator', 'push', 'simulator'),
+    'hang': PageCommand('simulator', 'push', 'simulator', 'hang', is_switch=True),
+    'reset': PageCommand('simulator', 'push', 'simulator', 'reset'),
+    'torso': PageCommand('torso', 'torso', 'torso_controller'),
+    'freeze': PageCommand('torso', 'torso', 'torso_controller', 'freeze', is_switch=True),
+    'step': PageCommand('walk', 'walk', 'gait_player', 'single_step'),
+    'walk': PageCommand('walk', 'walk', 'gait_player', 'walk'),
+    'stop': PageCommand('walk', 'walk', 'gait_player', 'stop'),
+    'balance': PageCommand('walk', 'walk', 'gait_player', 'balance', is_switch=True),
+    'record': PageCommand('record', 'record', 'viewer'),
+    **{f'calibration/{name}': PageCommand('calibration', 'calibration', 'com_calibrator', name)
+       for name in ('start', 'reset', 'capture', 'skip', 'solve', 'publish')}}
+#: Groups that the parameter `controls` permits.
+GROUPS = tuple(dict.fromkeys(command.group for command in COMMANDS.values()))
+#: Command whose reason for not being available is shown, the first one of each note.
+_EXPLAINED = {command.note: name for name, command in reversed(COMMANDS.items())}
 #: Ranges of the sliders: force, share of the weight; angles, deg.
 _PUSH, _BEND = (0.02, 0.6), (-15.0, 15.0)
 #: Longest distance of a clicked point from the centre of mass of its link, m.
@@ -72,7 +107,7 @@ def permitted(controls: str) -> frozenset[str]:
             raise UnknownNameError('group of controls', name, ('all', 'none', *GROUPS),
                                    'parameter controls')
     groups = GROUPS if names == ['all'] else names
-    return frozenset(command for group in groups for command in GROUPS[group])
+    return frozenset(name for name, command in COMMANDS.items() if command.group in groups)
 
 
 def checked(command: str, value: Any) -> Any:
@@ -162,22 +197,20 @@ class Controls:
     def set_unavailable(self, reasons: Mapping[str, str]) -> None:
         """Disable the controls of these commands, and show the reasons."""
         for command, controls in self._controls.items():
-            is_disabled = bool(reasons.get(command))
             for control in controls:
-                if control.disabled != is_disabled:
-                    control.disabled = is_disabled
-        for command, group in _GROUPS.items():
+                control.disabled = bool(reasons.get(command))
+        for note, command in _EXPLAINED.items():
             reason = reasons.get(command, '')
             if self._reasons.get(command) != reason:
                 self._reasons[command] = reason
-                self.show_note(group, reason)
+                self.show_note(note, reason)
 
     def show_note(self, group: str, text: str, good: bool | None = None) -> None:
         """Show the result of a command under its group; an empty text hides the note."""
         handle = self._notes[group]
         handle.visible = bool(text)
         if text:
-            widgets.put(handle, widgets.note(text, good))
+            handle.content = widgets.note(text, good)
 
     def set_feedforward(self, is_on: bool) -> None:
         """Show whether gravity feedforward is on."""
@@ -188,18 +221,18 @@ class Controls:
         """Show the progress of the gait and of the calibration."""
         (gait, gait_age), (progress, progress_age) = map(view.latest, ('gait', 'calibration'))
         self._gait.visible = bool(gait)
-        widgets.put(self._gait, widgets.paragraph(f'gait_player: {gait}', gait_age))
+        self._gait.content = widgets.paragraph(f'gait_player: {gait}', gait_age)
         # While the robot walks, its state does not tell whether it will balance afterwards.
         if gait in ('balancing', 'standing'):
             self._balance.show(gait == 'balancing')
         captured = _CAPTURED.search(view.calibration)
         if captured:
             self._progress.value = 100.0 * int(captured[1]) / max(int(captured[2]), 1)
-        widgets.put(self._progress_text, widgets.paragraph(progress, progress_age))
+        self._progress_text.content = widgets.paragraph(progress, progress_age)
         before, after = view.error('uncalibrated'), view.error('com')
         self._before_after.visible = bool(np.isfinite(before))
         if np.isfinite(before):
-            widgets.put(self._before_after, widgets.before_after(before, after))
+            self._before_after.content = widgets.before_after(before, after)
 
     # -- set-up
 

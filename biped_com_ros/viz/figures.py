@@ -87,15 +87,15 @@ class Figures:
     def update_text(self, view: View) -> None:
         """Write the figures of a view."""
         model = self._model
-        widgets.put(self._headline, widgets.headline(view))
-        widgets.put(self._legend, widgets.legend(view))
+        self._headline.content = widgets.headline(view)
+        self._legend.content = widgets.legend(view)
         efforts, age = view.latest('efforts')
         index = model.joint_index(self._driven)
-        widgets.put(self._efforts, widgets.effort_bars(
+        self._efforts.content = widgets.effort_bars(
             self._driven, model.config.groups, None if efforts is None else efforts[index],
-            self._limits[index], view.feedforward, age))
+            self._limits[index], view.feedforward, age)
         if model.config.torso is not None:
-            widgets.put(self._tendons, widgets.tendons(view, _TENSION_SCALE))
+            self._tendons.content = widgets.tendons(view, _TENSION_SCALE)
 
     def _make_balance(self, feet: tuple[str, ...]) -> None:
         self._headline = self._gui.add_html('')

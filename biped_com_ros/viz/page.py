@@ -28,8 +28,7 @@ from biped_com_ros.viz import palette, widgets
 from biped_com_ros.viz.clicks import Click
 from biped_com_ros.viz.controls import CommandHandler, Controls
 from biped_com_ros.viz.figures import Figures
-from biped_com_ros.viz.framing import Framing
-from biped_com_ros.viz.scene import Scene
+from biped_com_ros.viz.scene import is_high, Scene
 from biped_com_ros.viz.server import open_server, url_of
 from biped_com_ros.viz.view import View
 import numpy as np
@@ -111,8 +110,8 @@ class Page:
             self._figures.sample(view, time)
             if time >= self._text_due:
                 self._text_due = time + _TEXT_PERIOD
-                widgets.put(self._brief, widgets.brief(view))
-                widgets.put(self._health, widgets.health(view.health))
+                self._brief.content = widgets.brief(view)
+                self._health.content = widgets.health(view.health)
                 self._figures.update_text(view)
                 self.controls.update(view)
                 self._update_clickable(self._scene)
@@ -179,3 +178,45 @@ class Page:
         self._apply_looks = look
         for control in (opacity, links, forces):
             control.on_update(look)
+
+
+class Framing:
+    """
+    Lets each browser look at the whole robot.
+
+    Parameters
+    ----------
+    server
+        Of viser.
+
+    """
+
+    def __init__(self, server: Any) -> None:
+        self._server = server
+        self._scene: Scene | None = None
+        #: Whether each browser's page was high, as on a phone, when its camera was set.
+        self._was_high: dict[int, bool] = {}
+        server.on_client_connect(self._connect)
+        server.on_client_disconnect(lambda client: self._was_high.pop(client.client_id, None))
+
+    def set_scene(self, scene: Scene) -> None:
+        """Look at a robot, from now on, also in browsers that were there before it."""
+        self._scene = scene
+        for client in self._server.get_clients().values():
+            self._frame(client)
+
+    def _connect(self, client: Any) -> None:
+        self._frame(client)
+        # The first size may be that before the layout. A page that changes its shape later tells
+        # its size as soon as its camera moves.
+        client.camera.on_update(lambda camera: self._frame_anew(client))
+
+    def _frame_anew(self, client: Any) -> None:
+        """Frame again what was framed for a page of the other shape."""
+        if self._was_high.get(client.client_id) == (not is_high(client.camera)):
+            self._frame(client)
+
+    def _frame(self, client: Any) -> None:
+        if self._scene is not None:
+            self._was_high[client.client_id] = is_high(client.camera)
+            self._scene.frame(client.camera)

@@ -19,7 +19,7 @@ Topics of the first robot stay relative: RViz runs in its namespace.
 
 from __future__ import annotations
 
-import copy
+from collections.abc import Callable
 from typing import Any
 
 from biped_com_ros.core.errors import ConfigurationError
@@ -41,18 +41,25 @@ def with_prefix(part: Any, prefix: str) -> Any:
         one.
 
     """
+    def change(group: dict[str, Any]) -> None:
+        for key in _FRAMES:
+            frame = group.get(key)
+            if isinstance(frame, str) and frame not in _NO_FRAME and not frame.startswith(prefix):
+                group[key] = prefix + frame
+        if 'TF Prefix' in group and prefix:
+            group['TF Prefix'] = _tf_prefix(prefix)
+    return _changed(part, change)
+
+
+def _changed(part: Any, change: Callable[[dict[str, Any]], None]) -> Any:
+    """Return a copy of a part of a configuration of which every group was changed."""
     if isinstance(part, list):
-        return [with_prefix(item, prefix) for item in part]
+        return [_changed(item, change) for item in part]
     if not isinstance(part, dict):
         return part
-    changed = {key: with_prefix(value, prefix) for key, value in part.items()}
-    for key in _FRAMES:
-        frame = changed.get(key)
-        if isinstance(frame, str) and frame not in _NO_FRAME and not frame.startswith(prefix):
-            changed[key] = prefix + frame
-    if 'TF Prefix' in changed and prefix:
-        changed['TF Prefix'] = _tf_prefix(prefix)
-    return changed
+    group = {key: _changed(value, change) for key, value in part.items()}
+    change(group)
+    return group
 
 
 def _tf_prefix(prefix: str) -> str:
@@ -65,15 +72,11 @@ def _tf_prefix(prefix: str) -> str:
 
 def in_namespace(part: Any, namespace: str) -> Any:
     """Return a part of a configuration with its relative topics in a namespace."""
-    if isinstance(part, list):
-        return [in_namespace(item, namespace) for item in part]
-    if not isinstance(part, dict):
-        return part
-    changed = {key: in_namespace(value, namespace) for key, value in part.items()}
-    topic = changed.get('Value')
-    if 'Reliability Policy' in changed and topic and not topic.startswith('/'):
-        changed['Value'] = f"/{namespace.strip('/')}/{topic}"
-    return changed
+    def change(group: dict[str, Any]) -> None:
+        topic = group.get('Value')
+        if 'Reliability Policy' in group and topic and not topic.startswith('/'):
+            group['Value'] = f"/{namespace.strip('/')}/{topic}"
+    return _changed(part, change)
 
 
 def adapted(document: Any, prefix: str, second_namespace: str, second_prefix: str) -> Any:
@@ -93,8 +96,8 @@ def adapted(document: Any, prefix: str, second_namespace: str, second_prefix: st
         raise ConfigurationError(
             f"frame prefixes '{prefix}' and '{second_prefix}': two robots in one tree of frames "
             'need different ones; give frame_prefix and second_frame_prefix')
-    displays = copy.deepcopy([display for display in document['Visualization Manager']['Displays']
-                              if display['Class'] not in _SHARED])
+    displays = [display for display in document['Visualization Manager']['Displays']
+                if display['Class'] not in _SHARED]
     changed['Visualization Manager']['Displays'].append({
         'Class': 'rviz_common/Group', 'Enabled': True, 'Name': second_namespace,
         'Displays': with_prefix(in_namespace(displays, second_namespace), second_prefix)})

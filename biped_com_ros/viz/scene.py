@@ -50,17 +50,12 @@ _POSITION, _LOOK_AT = (1.75, -1.05, 0.95), (0.0, 0.0, 0.48)
 _POSITION_HIGH, _LOOK_AT_HIGH = (2.9, -1.75, 0.71), (0.0, 0.0, -0.07)
 
 
-class SceneNode:
-    """An object in the scene, which is sent only when it changes."""
+class MovedNode:
+    """An object in the scene whose pose is sent only when it has moved."""
 
-    def __init__(self, drawn: Any, shown: bool = True) -> None:
-        self.drawn, self.shown = drawn, shown
+    def __init__(self, drawn: Any) -> None:
+        self.drawn = drawn
         self._wxyz, self._position = np.array(_IDENTITY_WXYZ), np.zeros(3)
-
-    def show(self, shown: bool) -> None:
-        """Show or hide it."""
-        if shown != self.shown:
-            self.shown = self.drawn.visible = shown
 
     @property
     def pose(self) -> Pose:
@@ -192,8 +187,7 @@ class Scene:
 
     def _stand(self) -> RobotState:
         model = self._model
-        known = 'stand' in model.config.postures
-        state = model.state(model.posture() if known else np.zeros(len(model.joint_names)))
+        state = model.state(model.usual_posture())
         return state.in_world(Pose(np.eye(3), np.array(
             (0.0, 0.0, -state.placements_in_base(model.soles)[:, 3, 2].min()))))
 
@@ -221,8 +215,8 @@ class Scene:
             shadow_opacity=0.22, plane_color=(247, 248, 250), plane_opacity=0.0)
 
     def _add_robot(self, joints: list[int]) -> None:
-        self._base = SceneNode(self._scene.add_frame('/robot', show_axes=False))
-        self._joint_nodes = [SceneNode(self._scene.add_frame(f'/robot/{joint}', show_axes=False))
+        self._base = MovedNode(self._scene.add_frame('/robot', show_axes=False))
+        self._joint_nodes = [MovedNode(self._scene.add_frame(f'/robot/{joint}', show_axes=False))
                              for joint in joints]
         self._meshes = [
             self._scene.add_mesh_simple(
@@ -239,31 +233,30 @@ class Scene:
         for kind, mark in palette.MARKS.items():
             shape, size = (disc, (mark.size * h, mark.size * h, 1.0)) if mark.on_ground else (
                 ball, mark.size * h)
-            self._marks[kind] = SceneNode(self._scene.add_mesh_simple(
+            self._marks[kind] = MovedNode(self._scene.add_mesh_simple(
                 f'/marks/{kind}', shape.vertices, shape.faces, color=mark.colour, scale=size,
-                cast_shadow=False, receive_shadow=False, visible=False), shown=False)
-        self._plumb = SceneNode(self._scene.add_line_segments(
-            '/marks/plumb', np.zeros((1, 2, 3)), palette.MARKS['com'].colour,
-            thickness=0.003 * h, visible=False), shown=False)
+                cast_shadow=False, receive_shadow=False, visible=False))
+        self._plumb = self._add_lines('plumb', palette.MARKS['com'].colour, 0.003)
         sizes = 0.012 * h * np.cbrt(self._model.link_masses / self._model.link_masses.max())
         count = len(self._model.link_names)
-        self._links = SceneNode(self._scene.add_batched_meshes_simple(
+        self._links = self._scene.add_batched_meshes_simple(
             '/marks/links', ball.vertices.astype(np.float32), ball.faces.astype(np.uint32),
             np.tile(_IDENTITY_WXYZ, (count, 1)), np.zeros((count, 3)), batched_scales=sizes,
             batched_colors=palette.LINK_COM, cast_shadow=False, receive_shadow=False,
-            visible=False), shown=False)
+            visible=False)
         self._link_positions = np.zeros((count, 3))
-        self.hand_arrows = SceneNode(self._scene.add_arrows(
+        self.hand_arrows = self._scene.add_arrows(
             '/marks/forces', np.zeros((1, 2, 3)), palette.FORCE, shaft_radius=0.007 * h,
-            head_radius=0.018 * h, head_length=0.04 * h, visible=False), shown=False)
+            head_radius=0.018 * h, head_length=0.04 * h, visible=False)
         self._area: Any = None
-        self._edge = SceneNode(self._scene.add_line_segments(
-            '/marks/polygon', np.zeros((1, 2, 3)), palette.GOOD, thickness=0.006 * h,
-            visible=False), shown=False)
-        self.com_region = SceneNode(self._scene.add_line_segments(
-            '/marks/com_region', np.zeros((1, 2, 3)), palette.MARKS['com'].colour,
-            thickness=0.004 * h, visible=False), shown=False)
+        self._edge = self._add_lines('polygon', palette.GOOD, 0.006)
+        self.com_region = self._add_lines('com_region', palette.MARKS['com'].colour, 0.004)
         self._corners, self._area_colour = np.empty((0, 3)), palette.QUIET
+
+    def _add_lines(self, name: str, colour: palette.Colour, thickness: float) -> Any:
+        return self._scene.add_line_segments(
+            f'/marks/{name}', np.zeros((1, 2, 3)), colour, thickness=thickness * self.height,
+            visible=False)
 
     # -- drawing
 
@@ -276,35 +269,34 @@ class Scene:
 
     def _draw_mark(self, kind: str, on_ground: bool, point: Array | None, view: View) -> None:
         node = self._marks[kind]
-        node.show(point is not None)
+        node.drawn.visible = point is not None
+        if kind == 'com':
+            self._plumb.visible = point is not None
         if point is None:
-            if kind == 'com':
-                self._plumb.show(False)
             return
         if on_ground:
             point = point + (0.0, 0.0, _GROUND)
         node.move(point)
         if kind == 'com':
             ground = view.polygon[:, 2].mean() if len(view.polygon) else 0.0
-            self._plumb.drawn.points = np.array(
+            self._plumb.points = np.array(
                 [[point, (point[0], point[1], ground)]], dtype=np.float32)
-            self._plumb.show(True)
 
     def _draw_links(self, positions: Array | None) -> None:
-        if positions is None or 'links' in self._hidden:
-            self._links.show(False)
-            return
-        self._links.show(True)
-        if np.abs(positions - self._link_positions).max() > _STILL:
+        if 'links' in self._hidden:
+            positions = None
+        self._links.visible = positions is not None
+        if positions is not None and np.abs(
+                positions - self._link_positions).max() > _STILL:
             self._link_positions = positions.copy()
-            self._links.drawn.batched_positions = positions.astype(np.float32)
+            self._links.batched_positions = positions.astype(np.float32)
 
     def _draw_forces(self, view: View, state: RobotState | None) -> None:
         arrows = [] if state is None or 'forces' in self._hidden else list(
             self._force_arrows(view, state))
-        self.hand_arrows.show(bool(arrows))
+        self.hand_arrows.visible = bool(arrows)
         if arrows:
-            self.hand_arrows.drawn.points = np.array(arrows, dtype=np.float32)
+            self.hand_arrows.points = np.array(arrows, dtype=np.float32)
 
     def _force_arrows(self, view: View, state: RobotState) -> Any:
         """Yield (start, end) of each foot's and each hand's force, in the world."""
@@ -332,7 +324,7 @@ class Scene:
                 yield state.base.apply(row[3]), state.base.rotation @ row[:3].T @ wrench[:3]
 
     def _draw_polygon(self, corners: Array, margin: float) -> None:
-        self._edge.show(len(corners) > 2)
+        self._edge.visible = len(corners) > 2
         if self._area is not None:
             self._area.visible = len(corners) > 2
         if len(corners) < 3:
@@ -343,13 +335,11 @@ class Scene:
         if not moved and colour == self._area_colour:
             return
         self._corners, self._area_colour = corners.copy(), colour
-        ring = corners + (0.0, 0.0, _GROUND)
-        self._edge.drawn.points = np.stack(
-            (ring, np.roll(ring, -1, axis=0)), axis=1).astype(np.float32)
-        self._edge.drawn.colors = np.array(colour, dtype=np.uint8)
+        self._edge.points = _outline(corners)
+        self._edge.colors = np.array(colour, dtype=np.uint8)
         fan = np.arange(1, len(corners) - 1)
         self._area = self._scene.add_mesh_simple(
-            '/marks/area', (ring - (0.0, 0.0, 0.5 * _GROUND)).astype(np.float32),
+            '/marks/area', (corners + (0.0, 0.0, 0.5 * _GROUND)).astype(np.float32),
             np.stack((np.zeros_like(fan), fan, fan + 1), axis=1).astype(np.uint32),
             color=colour, opacity=0.28, side='double', cast_shadow=False, receive_shadow=False)
 
@@ -358,11 +348,15 @@ class Scene:
         corners = view.com_region
         shown = len(corners) > 2 and not (corners.shape == view.polygon.shape
                                           and np.abs(corners - view.polygon).max() < 1e-3)
-        self.com_region.show(shown)
+        self.com_region.visible = shown
         if shown:
-            ring = corners + (0.0, 0.0, _GROUND)
-            self.com_region.drawn.points = np.stack(
-                (ring, np.roll(ring, -1, axis=0)), axis=1).astype(np.float32)
+            self.com_region.points = _outline(corners)
+
+
+def _outline(corners: Array) -> Array:
+    """Return the lines (k, 2, 3) around an area on the ground."""
+    ring = corners + (0.0, 0.0, _GROUND)
+    return np.stack((ring, np.roll(ring, -1, axis=0)), axis=1).astype(np.float32)
 
 
 def _click_on(surface: Surface, on_click: Callable[[Click], None]) -> Callable[[Any], None]:

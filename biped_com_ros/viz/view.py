@@ -32,37 +32,22 @@ HAND = 'hand:'
 
 
 @dataclass
-class FootView:
+class ContactView:
     """
-    A foot.
+    A foot, or a hand with a wrench sensor.
 
     Attributes
     ----------
     wrench
-        Of the ground on the robot, in the sole frame, force first, (6,), N, N m; NaN: unknown.
+        Of the environment on the robot, in the frame of the sole or the hand, force first, (6,),
+        N, N m; NaN: unknown.
     cop
-        Centre of pressure in the sole frame, (3,), m; NaN: unknown, or no contact.
+        Centre of pressure in the sole frame, (3,), m; NaN: unknown, no contact, or a hand.
 
     """
 
     wrench: Array = field(default_factory=lambda: np.full(6, math.nan))
     cop: Array = field(default_factory=lambda: np.full(3, math.nan))
-
-
-@dataclass
-class HandView:
-    """
-    A hand with a wrench sensor.
-
-    Attributes
-    ----------
-    wrench
-        Of the environment on the robot, in the frame of the hand, force first, (6,), N, N m; NaN:
-        unknown.
-
-    """
-
-    wrench: Array = field(default_factory=lambda: np.full(6, math.nan))
 
 
 @dataclass
@@ -132,8 +117,8 @@ class View:
     base: Pose = field(default_factory=Pose.identity)
     points: dict[str, Array] = field(default_factory=dict)
     link_coms: Array | None = None
-    feet: dict[str, FootView] = field(default_factory=dict)
-    hands: dict[str, HandView] = field(default_factory=dict)
+    feet: dict[str, ContactView] = field(default_factory=dict)
+    hands: dict[str, ContactView] = field(default_factory=dict)
     polygon: Array = field(default_factory=lambda: np.empty((0, 3)))
     com_region: Array = field(default_factory=lambda: np.empty((0, 3)))
     margin: float = math.nan
@@ -162,7 +147,7 @@ class View:
             return self.point(name), 0.0
         return getattr(self.part(part), name), 0.0
 
-    def part(self, name: str) -> FootView | HandView | View:
+    def part(self, name: str) -> ContactView | View:
         """Return a foot, a hand, or the view itself."""
         if name.startswith(HAND):
             return self.hands[name.removeprefix(HAND)]

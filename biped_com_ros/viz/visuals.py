@@ -32,6 +32,7 @@ from biped_com_ros.core.plain_xml import parse_xml
 from biped_com_ros.viz.palette import Colour
 from biped_com_ros.viz.shapes import mesh_file
 import numpy as np
+import pinocchio as pin
 
 _DEFAULT: Colour = (186, 190, 198)
 #: Radius of the sticks of a robot without visuals, m.
@@ -136,14 +137,7 @@ def _sticks(model: RobotModel) -> Iterator[Surface]:
         end = np.array(pin_model.jointPlacements[child].translation)
         length = float(np.linalg.norm(end))
         if length > 1e-6:
+            turn = pin.Quaternion.FromTwoVectors(np.array((0.0, 0.0, 1.0)), end)
             yield Surface(int(pin_model.parents[child]), _DEFAULT,
-                          cylinder(_STICK, length).moved(_along(end / length), 0.5 * end))
+                          cylinder(_STICK, length).moved(turn.matrix(), 0.5 * end))
         yield Surface(child, _DEFAULT, sphere(2.0 * _STICK))
-
-
-def _along(direction: Array) -> Array:
-    """Return a rotation (3, 3) whose z axis is `direction`, of length 1."""
-    other = np.eye(3)[int(np.abs(direction).argmin())]
-    x = np.cross(other, direction)
-    x /= np.linalg.norm(x)
-    return np.stack((x, np.cross(direction, x), direction), axis=1)

@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 import math
-from typing import Any
 
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.viz import palette
@@ -85,12 +84,6 @@ def box(content: str) -> str:
     return f'<div style="{_TEXT}">{content}</div>'
 
 
-def put(handle: Any, content: str) -> None:
-    """Send HTML to the page if it has changed."""
-    if handle.content != content:
-        handle.content = content
-
-
 def paragraph(text: str, age: float = 0.0) -> str:
     """Return plain text, grey with its age, s, if it is stale."""
     return box(f'<span style="overflow-wrap:anywhere">{aged(escape(text), age)}</span>')
@@ -121,10 +114,6 @@ def aged(content: str, age: float) -> str:
 def ago(age: float) -> str:
     """Return an age, s, in words."""
     return f'{age:.0f} s ago' if age < 100.0 else f'{age / 60.0:.0f} min ago'
-
-
-def _oldest(*ages: float) -> float:
-    return max(ages, default=0.0)
 
 
 def _narrow(value: float, digits: int) -> str:
@@ -204,7 +193,7 @@ def headline(view: View) -> str:
     total = sum(force for force, _ in known) if known else math.nan
     phase, phase_age = view.latest('phase')
     rows = [('stands on', aged(escape(_stance(phase)), phase_age)),
-            *_weight(view, total, _oldest(*(age for _, age in known)))]
+            *_weight(view, total, max((age for _, age in known), default=0.0))]
     rows += [(f'{escape(name)} foot', number(force, 'N', age=age))
              for name, (force, age) in forces.items()]
     if view.time_to_edge < _SOON:

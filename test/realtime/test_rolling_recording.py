@@ -125,7 +125,8 @@ def test_of_latched_texts_only_descriptions_may_be_long(begin, tmp_path):
     description = robot.rig.peer.create_publisher(String, 'description', LATCHED)
     description.publish(String(data='y' * 100_000))
     robot.rig.until(lambda: robot.publish(0.02) or any(
-        len(kept.raw) > 100_000 for kept in robot.rolling.latched), what='the description')
+        len(kept.raw) > 100_000 for kept in robot.rolling.latched.values()),
+        what='the description')
     texts = {name.rpartition('/')[2]: message.data for name, _, message in read(
         robot.rolling.snapshot().write(str(tmp_path))) if hasattr(message, 'data')}
     assert texts == {'phase': 'double', 'description': 'y' * 100_000}

@@ -27,7 +27,7 @@ import pytest
 def snapshot(activity, waiting=()):
     return Snapshot(
         time=1.0, activity=activity, com_error=np.zeros(3), com_error_largest=0.0, base_drift=0.0,
-        weight=10.0, model_weight=10.0, gravity=9.81, contacts={}, rates={}, real_time_factor=1.0,
+        weight=10.0, model_weight=10.0, contacts={}, rates={}, real_time_factor=1.0,
         health=(0, 'well'), waiting=waiting)
 
 

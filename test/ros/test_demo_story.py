@@ -98,7 +98,7 @@ def rig():
 
 @pytest.fixture
 def stage(rig, model):
-    return Stage(rig.node, model, ReplacedMeasurements(), 'none')
+    return Stage(rig.node, model, ReplacedMeasurements())
 
 
 def play(stage, rig, commands, until, steps=20000):

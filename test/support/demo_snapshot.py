@@ -25,7 +25,6 @@ def snapshot(**changes):
         'time': 12.34, 'activity': 'sways to the left',
         'com_error': np.array([3e-3, -4e-3, 12e-3]),
         'com_error_largest': 0.0141, 'base_drift': 0.033, 'weight': 36.0, 'model_weight': 35.316,
-        'gravity': 9.81,
         'contacts': {'left': (20.5, True), 'right': (0.4, False)},
         'rates': {'joint_states': 500.0, 'com': 0.0}, 'real_time_factor': 0.98,
         'health': (0, 'all 12 checks well')}

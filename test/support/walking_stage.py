@@ -32,7 +32,8 @@ class WalkingStage:
     has_fallen = False
     set_parameters = Stage.set_parameters
     get_parameter = Stage.get_parameter
-    change_state = Stage.change_state
+    change_state, activate = Stage.change_state, Stage.activate
+    ramp_up, ramp_down = Stage.ramp_up, Stage.ramp_down
     shared = {'calibrated_urdf': 'better.urdf'}
     _moves = {Transition.TRANSITION_CONFIGURE: 'inactive',
               Transition.TRANSITION_ACTIVATE: 'active',

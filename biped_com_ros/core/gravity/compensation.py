@@ -342,7 +342,7 @@ class GravityCompensator:
             if name not in names:
                 raise UnknownNameError(
                     'support', name, (AUTO, FIXED, ALL, *names), self.model.config.name)
-        return self.gravity_model.shares_of(chosen).tolist()
+        return [(name in chosen) / len(set(chosen)) for name in names]
 
     def _shares(self, load: GravityLoad, stamp_ns: int) -> list[float]:
         if self._given_shares is not None:

@@ -81,12 +81,8 @@ class EffortGuard:
     """
 
     def __init__(self, limits: Array, settings: SafetySettings | None = None) -> None:
-        self._limits, zeros = limits, np.zeros(len(limits))
-        self.efforts, self._target, self._scaled_target, self._gains = (
-            zeros.copy() for _ in range(4))
-        self._no_gains = zeros
-        #: The goal that the gains have reached; None while they ramp.
-        self._reached: Array | None = None
+        self._limits = limits
+        self.efforts, self._target, self._scaled_target, self._gains = np.zeros((4, len(limits)))
         self.enabled = np.ones(len(limits), dtype=bool)
         self.active = False
         self._target_age = math.inf  # s
@@ -97,7 +93,6 @@ class EffortGuard:
         limits = np.where(np.isfinite(self._limits), self._limits, settings.default_limit)
         self.settings = settings
         self.bounds, self._rates = settings.clamp * limits, settings.max_rate * limits
-        self._lower = -self.bounds
         self._limit_rate_and_clamp(self.efforts, self.efforts, 0.0)
 
     def start(self) -> None:
@@ -126,7 +121,7 @@ class EffortGuard:
             return
         self._limit_rate_and_clamp(commanded, commanded, 0.0)
         self._target[...] = self.efforts
-        self._gains, self._reached, self._target_age = self._enabled.copy(), None, 0.0
+        self._gains, self._target_age = self._enabled.copy(), 0.0
 
     @property
     def enabled(self) -> BoolArray:
@@ -145,20 +140,30 @@ class EffortGuard:
     @property
     def idle(self) -> bool:
         """Whether nothing is commanded and nothing will be before the next start."""
-        return not self.active and not self.efforts.any()
+        return not self.active and self.is_at_zero
 
     @property
     def state(self) -> str:
         """One of IDLE, WAITING, STARTING, ACTIVE, HOLDING and RAMPING."""
         if self.active and self._target_age == 0.0:
             return ACTIVE if bool((self._gains >= self._enabled).all()) else STARTING
-        if not self.efforts.any():
+        if self.is_at_zero:
             return WAITING if self.active else IDLE
         return HOLDING if self._holds else RAMPING
 
     @property
     def _holds(self) -> bool:
         return self.active and 0.0 < self._target_age <= self.settings.hold_time
+
+    @property
+    def is_at_zero(self) -> bool:
+        """Whether the efforts of the last update are zero."""
+        return not self.efforts.any()
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether efforts are held or ramp to zero without a stop."""
+        return self.active and self.state in (HOLDING, RAMPING)
 
     @property
     def is_near_zero(self) -> bool:
@@ -208,20 +213,19 @@ class EffortGuard:
 
     def _ramp_gains(self, dt: float, elapsed: float) -> None:
         """Move the share of the target that each joint gets; no change while holding."""
-        goal = self._enabled if self.active and self._target_age == 0.0 else self._no_gains
-        if goal is self._reached or self._holds:
+        if self._holds:
             return
+        goal = self._enabled if self.active and self._target_age == 0.0 else 0.0
         up, down = dt / self.settings.start_time, elapsed / self.settings.stop_time
         self._gains = _clip(goal, self._gains - down, self._gains + up)
-        self._reached = goal if np.array_equal(self._gains, goal) else None
 
     def _limit_rate_and_clamp(self, target: Array, previous: Array, dt: float) -> None:
         """Set the efforts; nothing else does. First the rate limit, then, always, the clamp."""
         change = self._rates * dt
         limited = _clip(target, previous - change, previous + change)
-        self.efforts = _clip(limited, self._lower, self.bounds)
+        self.efforts = _clip(limited, -self.bounds, self.bounds)
 
 
-def _clip(values: Array, low: Array, high: Array) -> Array:
+def _clip(values: Array | float, low: Array, high: Array) -> Array:
     """Return the same as numpy.clip, in a third of its time."""
     return np.minimum(np.maximum(values, low), high)

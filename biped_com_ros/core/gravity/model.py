@@ -37,14 +37,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from biped_com_ros.core.constants import GRAVITY
-from biped_com_ros.core.errors import InputError, UnknownNameError
+from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array, cross, Vector
-from biped_com_ros.core.geometry.wrench import about_origin, sum_wrenches
+from biped_com_ros.core.geometry.wrench import about_origin
 from biped_com_ros.core.gravity.attitude import MountedImu
 from biped_com_ros.core.gravity.contacts import find_contacts
 from biped_com_ros.core.gravity.minimum_norm import minimum_norm_wrenches
 from biped_com_ros.core.model.efforts import effort_limits
-from biped_com_ros.core.model.frames import FrameSet
 from biped_com_ros.core.model.kinematics import Kinematics
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.payload.carried import CarriedPayload
@@ -122,24 +121,6 @@ class GravityModel:
         """Recompute the weight after masses of the model or of the payload have changed."""
         payload = 0.0 if self.payload is None else self.payload.mass
         self.weight = (self.model.mass + payload) * self._gravity
-
-    @staticmethod
-    def up_in_base(state: RobotState, imu: FrameSet, R_world_imu: Array) -> Array:
-        """
-        Return the unit vector against gravity in the base, (3,), from an IMU's orientation.
-
-        Parameters
-        ----------
-        state
-            The robot's kinematics; the IMU may be on any link.
-        imu
-            The IMU's frame, alone.
-        R_world_imu
-            Its orientation (3, 3), z up; the heading does not matter.
-
-        """
-        R_imu_base = state.placements_in_base(imu)[0, :3]
-        return R_world_imu[2].dot(R_imu_base)
 
     def load(self, state: RobotState, up_in_base: Array) -> GravityLoad:
         """
@@ -226,16 +207,6 @@ class GravityModel:
         """
         # A product with ones takes half the time of a sum.
         return self._ones.dot(wrenches.dot(joint_twists) * self.joint_moves_contact)
-
-    def shares_of(self, names: Iterable[str]) -> Array:
-        """Return equal shares (K,) of the named contacts."""
-        index = {contact.name: i for i, contact in enumerate(self.contacts)}
-        shares = np.zeros(len(self.contacts))
-        for name in names:
-            if name not in index:
-                raise UnknownNameError('contact', name, index, self.model.config.name)
-            shares[index[name]] = 1.0
-        return np.divide(shares, max(float(shares.sum()), 1.0))
 
     def _moves(self, joints: Iterable[int]) -> Array:
         """Return whether each moving joint (column) moves each of `joints` (row): 1, else 0."""
@@ -401,13 +372,6 @@ class ContactSolution:
             about_origin(wrench, (*contact.centre, 0.0)) for wrench, contact in zip(
                 self.wrenches_at_centres.tolist(), self.load.gravity_model.contacts)
         ]).reshape(-1, 6)
-
-    @property
-    def residual(self) -> Array:
-        """Wrench missing to equilibrium about the base's origin, (6,), N and N m."""
-        total = sum_wrenches(
-            self.wrenches_at_centres.tolist(), self.load.placement_values)
-        return np.array((*self.load.force, *self.load.moment)) - total
 
 
 #: Chooses the wrenches of contacts with shares, K numbers, none negative, sum 1; raises

@@ -16,8 +16,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array
@@ -37,19 +37,8 @@ class Outcome(Enum):
     REPLACED = 'replaced'
 
 
-@dataclass(frozen=True)
-class Tolerance:
-    """
-    Largest errors of a joint.
-
-    Attributes
-    ----------
-    joint
-        Its name.
-    position, velocity
-        Rad or m, and per second; zero: the default; negative: any error.
-
-    """
+class Tolerance(NamedTuple):
+    """Largest errors of a joint, rad or m, and per second; zero: the default; negative: any."""
 
     joint: str
     position: float
@@ -85,7 +74,7 @@ def tolerances(joints: Sequence[str], position: float,
             raise InputError(f"a tolerance is of '{tolerance.joint}', which the trajectory does "
                              'not name')
         column = list(joints).index(tolerance.joint)
-        for row, value in enumerate((tolerance.position, tolerance.velocity)):
+        for row, value in enumerate(tolerance[1:]):
             if not np.isfinite(value):
                 raise InputError(f"a tolerance of '{tolerance.joint}' is not finite")
             if value:

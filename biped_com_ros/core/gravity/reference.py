@@ -21,6 +21,7 @@ trajectory before.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from biped_com_ros.core.errors import InputError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Array
@@ -207,16 +208,14 @@ class PositionReference:
         begin = min(start, now)
         times = trajectory.times + (start - begin)
         if begin + times[0] <= now:
-            return JointTrajectory(
-                joints=trajectory.joints, times=times, positions=trajectory.positions,
-                velocities=trajectory.velocities, accelerations=trajectory.accelerations)
+            return replace(trajectory, times=times)
         positions, velocities = (values[index] for values in self.at(now))
 
         def prepend(first: Array, values: Array | None) -> Array | None:
             return None if values is None else np.vstack((first, values))
-        return JointTrajectory(
-            joints=trajectory.joints, times=np.concatenate(((now - begin,), times)),
-            positions=np.vstack((positions, trajectory.positions)),
+        return replace(
+            trajectory, times=np.concatenate(((now - begin,), times)), positions=np.vstack(
+                (positions, trajectory.positions)),
             velocities=prepend(velocities, trajectory.velocities),
             accelerations=prepend(np.zeros(len(index)), trajectory.accelerations))
 

@@ -40,7 +40,6 @@ from biped_com_ros.core.constants import nanoseconds, NEVER_NS, SECOND_NS, SET_B
 from biped_com_ros.core.errors import BipedComError, InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.gravity.compensation import GravityCompensator
-from biped_com_ros.core.gravity.effort_guard import HOLDING, RAMPING
 
 #: Number of periods after which joint states are late, and limits of that time, s.
 _LATE_PERIODS, _LEAST_LATE, _MOST_LATE = 2.5, 0.03, 0.5
@@ -68,6 +67,8 @@ class EffortSupervisor:
 
     Attributes
     ----------
+    guard
+        Of the compensator; its state is that of the efforts.
     required
         Names of the inputs, besides the joint states, that have to be up to date.
     input_timeout
@@ -82,7 +83,7 @@ class EffortSupervisor:
 
     def __init__(self, compensator: GravityCompensator,
                  describe_input: Callable[[str], str]) -> None:
-        self._compensator, self._guard = compensator, compensator.guard
+        self._compensator, self.guard = compensator, compensator.guard
         self._describe_input = describe_input
         self._stamps_ns: dict[str, int] = {}
         self._period = _FIRST_PERIOD
@@ -100,7 +101,7 @@ class EffortSupervisor:
         """Command efforts from now (s) on."""
         self._stepped_at = self._received_at = now
         self.problem, self._recent_problem = 'waiting for inputs', ''
-        self._guard.start()
+        self.guard.start()
 
     def continue_from(self, commanded: Array, now: float) -> None:
         """
@@ -109,43 +110,11 @@ class EffortSupervisor:
         They are held for `hold_time` from now (s) on, unless new ones can be computed.
         """
         self._stepped_at = now
-        self._guard.continue_from(commanded)
+        self.guard.continue_from(commanded)
 
     def stop(self) -> None:
         """Ramp to zero; steps are needed until the state is IDLE."""
-        self._guard.stop()
-
-    # -- state
-
-    @property
-    def state(self) -> str:
-        """One of IDLE, WAITING, STARTING, ACTIVE, HOLDING and RAMPING of `effort_guard`."""
-        return self._guard.state
-
-    @property
-    def is_active(self) -> bool:
-        """Whether it was started and not stopped since."""
-        return self._guard.active
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing is commanded and nothing will be before the next start."""
-        return self._guard.idle
-
-    @property
-    def is_at_zero(self) -> bool:
-        """Whether the efforts of the last step are zero."""
-        return not self._guard.efforts.any()
-
-    @property
-    def is_near_zero(self) -> bool:
-        """Whether the rate limit permits a step from the last efforts to zero."""
-        return self._guard.is_near_zero
-
-    @property
-    def is_interrupted(self) -> bool:
-        """Whether efforts are held or ramp to zero without a stop."""
-        return self._guard.active and self._guard.state in (HOLDING, RAMPING)
+        self.guard.stop()
 
     def take_problem(self) -> str:
         """Return :attr:`problem`, or else the last one since this was called before."""
@@ -188,7 +157,7 @@ class EffortSupervisor:
             The efforts to command, (n,), N m or N; None while idle.
 
         """
-        if self._guard.idle:
+        if self.guard.idle:
             return None
         if now < self._stepped_at - _SET_BACK:
             self._restart(now)
@@ -203,11 +172,11 @@ class EffortSupervisor:
         except Exception as error:  # noqa: B902 - whatever fails, the efforts have to ramp down
             self._note(f'computing the efforts failed: {type(error).__name__}: {error}; '
                        'please report it')
-        if inhibited and is_applied and self._guard.active:
+        if inhibited and is_applied and self.guard.active:
             self._stepped_at = now
-            return self._guard.efforts
+            return self.guard.efforts
         efforts = self._step(None if inhibited else self.target, now)
-        if not self.problem and not self._guard.has_target:
+        if not self.problem and not self.guard.has_target:
             self.target = None
             self._note('the computed efforts are not finite: check the inputs, and the masses in '
                        'the URDF')
@@ -231,7 +200,7 @@ class EffortSupervisor:
             are not late.
 
         """
-        if self._guard.idle:
+        if self.guard.idle:
             return None
         if now < self._stepped_at - _SET_BACK:
             self._restart(now)
@@ -243,13 +212,13 @@ class EffortSupervisor:
             f'{1e3 * self.joint_state_timeout:.0f} ms): check the rate of the driver and the load '
             'of the computer'))
         self.target = None
-        if is_applied and self._guard.active:
+        if is_applied and self.guard.active:
             self._stepped_at = now
-            return self._guard.efforts
+            return self.guard.efforts
         return self._step(None, now)
 
     def _step(self, target: Array | None, now: float) -> Array:
-        efforts = self._guard.update(target, now - self._stepped_at)
+        efforts = self.guard.update(target, now - self._stepped_at)
         self._stepped_at = max(self._stepped_at, now)
         return efforts
 

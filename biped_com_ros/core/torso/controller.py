@@ -27,10 +27,9 @@ bend and tension.
 Lengths give the bend as far as tendons are taut and do not stretch, see :class:`LengthErrors`:
 IMUs are judged by what slack and elasticity allow.
 
-An update consists of steps, each of which can be made as soon as its inputs are known:
+An update consists of steps, each with inputs of its own:
 :meth:`~TendonController.set_tendons`, :meth:`~TendonController.plan`,
-:meth:`~TendonController.distribute`, :meth:`~TendonController.set_orientation`, and at the end
-:meth:`~TendonController.command`.
+:meth:`~TendonController.set_orientation`, and at the end :meth:`~TendonController.command`.
 
 Bends are complex numbers, forward + i left, see :mod:`.arc`.
 """
@@ -222,7 +221,6 @@ class TendonController:
         self.slack.options = self.slack_prevention.options = options
         self.length_limits = self._length_limits()
         self._taut_tension = max(limits.lowest, options.slack_tension)
-        self._distributed_level: float | None = None
 
     def reset(self, shape: Array | None = None) -> None:
         """Rest at a shape (4,), straight by default, without corrections."""
@@ -236,7 +234,6 @@ class TendonController:
         self._is_saturated, self._estimation_time = False, ESTIMATION_PERIOD
         self.slack_prevention.reset()
         self.slack.reset()
-        self._planned_ahead = 0.0
         self._bend_by_lengths: complex | None = None
         self._measured_tensions: Sequence[float] | None = None
         #: Bend by lengths and tensions of the last command, for the slow estimates.
@@ -247,7 +244,7 @@ class TendonController:
         self.rates = AT_REST
         self._is_imu_missing = False
         self._feedforward(no_load, 0.0)
-        self.distribute()
+        self._distribute()
 
     @property
     def target(self) -> Array:
@@ -339,30 +336,22 @@ class TendonController:
         """
         Advance the reference by `dt` seconds and find the moment that holds it.
 
-        May be called before :meth:`set_orientation` and :meth:`command`, but the reference gets
-        ahead of the last command by `MAX_UPDATE_STEP` at most. `load` and `inertia` are those of
-        a :class:`Measurement`.
+        `load` and `inertia` are those of a :class:`Measurement`; more than `MAX_UPDATE_STEP`
+        counts as that.
         """
-        if not self._planned_ahead:
-            self._estimation_time += min(dt, MAX_UPDATE_STEP)
-            if self._estimation_time >= ESTIMATION_PERIOD and self._last_tendons is not None:
-                self._estimate(load, inertia, *self._last_tendons)
-        dt = min(dt, MAX_UPDATE_STEP - self._planned_ahead)
-        if dt <= 0.0:
-            return
-        self._planned_ahead += dt
+        dt = min(dt, MAX_UPDATE_STEP)
+        self._estimation_time += dt
+        if self._estimation_time >= ESTIMATION_PERIOD and self._last_tendons is not None:
+            self._estimate(load, inertia, *self._last_tendons)
         if self.slack.broken:
             self.hold()
         self.reference.update(self._target, dt)
         self._update_level(dt)
         self._feedforward(load, inertia)
 
-    def distribute(self) -> None:
-        """Distribute the planned pull to the tendons, if that is not done yet."""
+    def _distribute(self) -> None:
+        """Distribute the planned pull to the tendons."""
         level = self.slack_prevention.level
-        if self._distributed_level is not None and level <= self._distributed_level:
-            return
-        self._distributed_level = level
         found = self.distributor.distribute(self._pull, self._level + level, level)
         self._tensions, self._is_feasible = found.tensions, found.is_feasible
         if self._is_imu_missing:
@@ -408,8 +397,7 @@ class TendonController:
             If lengths would not be finite.
 
         """
-        self._planned_ahead = 0.0
-        self.distribute()
+        self._distribute()
         lengths = self._lengths(self._feedback(min(dt, MAX_UPDATE_STEP)))
         bend = self._bend_by_lengths
         self._last_tendons = (
@@ -518,7 +506,6 @@ class TendonController:
         moment = (self.statics.stiffness.bending * position - bending
                   + inertia * acceleration - self._disturbance)
         self._pull, self._load = moment / self.backbone.lever(arc), load
-        self._distributed_level = None
 
     def _lengths(self, correction: complex) -> list[float]:
         """Return the lengths for reference and correction, clamped to all limits."""

@@ -12,16 +12,13 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Runs the steps of the torso's controller as its measurements arrive.
+Runs the torso's controller as its measurements arrive.
 
-Each measurement of the upper IMU opens a control cycle. In each cycle the shape is published once
-and, while the controller is active, tendon lengths are commanded once. If the lower IMU and the
-tendons have measurements with the same stamps, the work is divided between the messages: the
-first one of a cycle plans the reference, the second of the two IMUs gives the shape, and the last
-of all three commands lengths. A sensor that misses a cycle is waited for until the next
-measurement of the upper IMU, and then no more until it is in step again, see
-:class:`.MessageGroups`. Sensors with other stamps are not waited for: everything is done with the
-upper IMU, with the latest measurements that are not stale.
+Each measurement of the upper IMU is a control cycle: the shape is published once and, while the
+controller is active, tendon lengths are commanded once, with the latest measurements of the lower
+IMU and of the tendons that are not stale. What is older than the upper IMU's measurement is
+advanced to its time by the gyroscopes, so that neither the order of the messages nor other stamps
+make a difference.
 """
 
 from __future__ import annotations
@@ -39,73 +36,6 @@ from biped_com_ros.core.torso.controller import TendonController, TorsoCommand
 from biped_com_ros.core.torso.orientation import TipReading, TorsoOrientation, UPRIGHT
 from biped_com_ros.core.torso.statics import Weight
 import numpy as np
-
-MIN_IN_STEP = 20
-"""Number of consecutive groups that a sensor has to be part of before it is waited for."""
-
-
-class MessageGroups:
-    """
-    Groups that a leading sensor opens, and the other sensors whose messages complete them.
-
-    Sensors that are read by one driver have identical stamps for each sample, while their messages
-    arrive one after the other in any order. Other sensors have stamps and rates of their own.
-
-    A sensor is *in step* if it had a message with the stamp of each of the last
-    :data:`MIN_IN_STEP` groups before the next group was opened. Only sensors in step are waited
-    for. One that misses a group is out of step again: a sensor that stops, is late or has a lower
-    rate delays one group, and at most one in :data:`MIN_IN_STEP`.
-
-    Parameters
-    ----------
-    count
-        Number of other sensors; they are identified by their index.
-
-    Attributes
-    ----------
-    ns
-        Stamp of the group that was opened last.
-    missing
-        Sensors in step whose message of this group is missing, as a bit mask.
-
-    """
-
-    def __init__(self, count: int) -> None:
-        self._count, self.ns = count, 0
-        self._latest = [-1] * count
-        self.reset()
-
-    def reset(self) -> None:
-        """Count no sensor as in step, and wait for none."""
-        self._in_step_count, self.missing = [0] * self._count, 0
-
-    def start_group(self, ns: int) -> int:
-        """Open the group with stamp `ns`; return the sensors to wait for as a bit mask."""
-        before, counts, missing = self.ns, self._in_step_count, 0
-        for i, latest in enumerate(self._latest):
-            if latest == ns:
-                counts[i] += 1
-            elif latest == before:
-                counts[i] += 1
-                missing |= (counts[i] >= MIN_IN_STEP) << i
-            else:
-                counts[i] = 0
-        self.ns, self.missing = ns, missing
-        return missing
-
-    def add(self, sensor: int, ns: int) -> bool:
-        """Add the stamp of a sensor's message; return whether the open group waited for it."""
-        self._latest[sensor] = ns
-        # A later stamp means that the message of the open group will not come any more.
-        if not self.missing >> sensor & 1 or ns < self.ns:
-            return False
-        self.missing -= 1 << sensor
-        return True
-
-    def is_in_step(self, sensor: int) -> bool:
-        """Return whether a sensor is waited for."""
-        return self._in_step_count[sensor] >= MIN_IN_STEP
-
 
 CLOCK_RESET_NS = SECOND_NS
 """A time this far before the last update means that the clock was set back, ns."""
@@ -147,9 +77,6 @@ class StepTimer:
         return elapsed
 
 
-LOWER, TENDONS = 0, 1
-"""The sensors that may complete a cycle, see :class:`.MessageGroups`."""
-
 ShapeOutput = Callable[[int, Arc, tuple[complex, float]], None]
 """Called with stamp, ns, backbone and rates of its bend and torsion, rad/s."""
 
@@ -166,7 +93,7 @@ class ControlCycle:
     body, controller
         The torso with its IMUs and its controller.
     on_shape
-        Called in each cycle as soon as the shape is known.
+        Called in each cycle, before the lengths are computed.
     on_end
         Called at the end of each cycle.
     gravity
@@ -198,17 +125,16 @@ class ControlCycle:
         self.set_timeout(imu_timeout)
         self.is_active, self.problem = False, ''
         self.command: TorsoCommand | None = None
-        self._groups, self._checked_ns = MessageGroups(2), 0
-        self._timer, self._plan_timer = StepTimer(), StepTimer()
-        self._base, self._base_ns = body.imus.read_base(UPRIGHT), NEVER_NS
+        self._timer = StepTimer()
+        self._lower_values, self._lower_ns = UPRIGHT, NEVER_NS
         self._upper_values, self._upper_ns = UPRIGHT, NEVER_NS
+        self._base = body.imus.read_base(UPRIGHT)
+        self._tip: TipReading | None = None
         self._lengths: Sequence[float] = ()
         self._tensions: Sequence[float] | None = None
         self._tendons_ns = NEVER_NS
         self.load, self.inertia = Weight(body.mass, (0j, 0.0), self.gravity_in_base), 0.0
-        # Of the open cycle.
-        self._ns, self._dt, self._has_shape = 0, 0.0, False
-        self._tip: TipReading | None = None
+        self._ns = 0  # of the last cycle
 
     # -- settings
 
@@ -232,34 +158,25 @@ class ControlCycle:
         return self._timer.last_ns
 
     @property
-    def is_waiting(self) -> bool:
-        """Whether the open cycle waits for a measurement."""
-        return self._groups.missing > 0
-
-    @property
     def tensions(self) -> Sequence[float] | None:
         """Measured tensions, N; None if unknown or stale."""
         return self._tensions if self._are_tendons_fresh else None
 
     def activate(self, now_ns: int) -> None:
         """Command lengths from now on, starting from the present shape."""
-        self._ns, self._tip = now_ns, self._fresh_tip(now_ns)
+        self._read(now_ns)
         self.controller.reset(self._arc(self._orientation()).shape)
-        self._groups.reset()
         self.is_active = True
 
     def deactivate(self) -> None:
         """Command no more lengths."""
         self.is_active, self.command = False, None
-        self._groups.reset()
 
     # -- measurements
 
     def add_lower(self, ns: int, values: Array) -> None:
         """Add quaternion and angular velocity (7,) of the lower IMU, see :class:`.ImuPair`."""
-        self._base, self._base_ns = self._imus.read_base(values), ns
-        self.load.gravity_in_base = self.gravity_in_base
-        self._add(LOWER, ns)
+        self._lower_values, self._lower_ns = values, ns
 
     def add_tendons(self, ns: int, lengths: Sequence[float],
                     tensions: Sequence[float] | None) -> None:
@@ -267,107 +184,59 @@ class ControlCycle:
         before, self._tendons_ns = self._tendons_ns, ns
         self._lengths, self._tensions = lengths, tensions
         self.controller.set_tendons(1e-9 * (ns - before), lengths, tensions)
-        self._add(TENDONS, ns)
 
     def add_upper(self, ns: int, values: Array) -> None:
-        """Add quaternion and angular velocity (7,) of the upper IMU: open a cycle."""
+        """Add quaternion and angular velocity (7,) of the upper IMU, and make a cycle."""
         self._upper_values, self._upper_ns = values, ns
-        if self._groups.missing:
-            self._continue(0)  # its other messages will not come any more
-        self._open(ns, self._imus.read_tip(values))
+        self._run(ns)
 
     def check(self, now_ns: int) -> bool:
         """
-        Continue without measurements that are late; to be called periodically.
+        Make a cycle if the upper IMU's measurement is late; to be called periodically.
 
         Returns
         -------
         bool
-            Whether measurements are late.
+            Whether that IMU has no data.
 
         """
-        groups, late = self._groups, self._timer.time_since(now_ns)
-        is_stale = late > 1e-9 * self._timeout_ns
-        if groups.missing and (is_stale or self._checked_ns == groups.ns):
-            self._continue(0)
-        self._checked_ns = groups.ns
-        if is_stale:
-            self._open(now_ns, None)
-        elif self._tip is None and late > 0.9 * self._fallback_period:
-            self._open(now_ns, self._fresh_tip(now_ns))
-        return self._tip is None or groups.missing > 0
+        late = self._timer.time_since(now_ns)
+        if late > 1e-9 * self._timeout_ns or (
+                self._tip is None and late > 0.9 * self._fallback_period):
+            self._run(now_ns)
+        return self._tip is None
 
-    # -- steps of a cycle
+    # -- a cycle
 
-    def _add(self, sensor: int, ns: int) -> None:
-        """Continue the cycle that waits for this measurement, or plan the next one."""
-        groups, controller = self._groups, self.controller
-        if groups.add(sensor, ns):
-            if groups.missing >> LOWER & 1:
-                controller.distribute()
-            self._continue(groups.missing)
-        elif self.is_active and not groups.missing and groups.is_in_step(sensor):
-            if ns != self._plan_timer.last_ns:
-                self._plan(ns)
-                if groups.is_in_step(LOWER + TENDONS - sensor):
-                    return  # the tensions are distributed with the message of that one
-            controller.distribute()
-
-    def _open(self, ns: int, tip: TipReading | None) -> None:
-        """Open a cycle and make all steps that are possible."""
+    def _run(self, ns: int) -> None:
+        """Make all steps of a cycle."""
         dt = self._timer.advance(ns)
         if not dt:
             return
-        self._ns, self._dt, self._tip, self._has_shape = ns, dt, tip, False
-        if not self.is_active:
-            self._publish_shape()
-            return
-        if tip is None:
-            self._groups.reset()
-            missing = 0
-        else:
-            missing = self._groups.start_group(ns)
-        if ns != self._plan_timer.last_ns:
-            self._plan(ns)
-        elif missing >> LOWER & 1:
-            self.controller.distribute()
-        self._continue(missing)
-
-    def _continue(self, missing: int) -> None:
-        """Make the steps of the open cycle that are possible without the missing sensors."""
-        self._groups.missing = missing
-        if not (self._has_shape or missing >> LOWER & 1):
-            self._set_shape()
-        if not missing:
-            self._command()
-
-    def _plan(self, ns: int) -> None:
-        dt = self._plan_timer.advance(ns)
-        if dt:
-            self.controller.plan(dt, self.load, self.inertia)
-
-    def _set_shape(self) -> None:
-        controller = self.controller
-        self._has_shape = True
+        self._read(ns)
         if not self._are_tendons_fresh:
-            controller.set_tendons(0.0)
+            self.controller.set_tendons(0.0)
+        if self.is_active:
+            self._command(dt)
+        else:
+            self._publish_shape(dt)
+
+    def _command(self, dt: float) -> None:
+        controller = self.controller
+        controller.plan(dt, self.load, self.inertia)
         controller.set_orientation(self._orientation())
         self._on_shape(self._ns, controller.arc, controller.rates)
-
-    def _command(self) -> None:
         try:
-            command = self.controller.command(self._dt, 1e-9 * (self._ns - self._tendons_ns))
+            command = controller.command(dt, 1e-9 * (self._ns - self._tendons_ns))
         except InputError as error:
             self.problem = f'{error}; no lengths sent'
             return
         self.command, self.problem = command, '; '.join(command.problems)
         self._on_end(self._ns, command.arc, command)
 
-    def _publish_shape(self) -> None:
+    def _publish_shape(self, dt: float) -> None:
         """Publish the measured shape while the controller is inactive."""
-        if not self._are_tendons_fresh:
-            self.controller.set_tendons(0.0)
-        self.controller.estimate_yaw_offset(self._dt, self._orientation())
+        self.controller.estimate_yaw_offset(dt, self._orientation())
         orientation = self._orientation()
         arc = self._arc(orientation)
         self._on_shape(self._ns, arc, orientation.rates(arc))
@@ -375,20 +244,26 @@ class ControlCycle:
 
     # -- latest measurements
 
+    def _read(self, ns: int) -> None:
+        """Read the IMUs at a time, ns; the tip's orientation needs both."""
+        self._ns = ns
+        self._base = self._imus.read_base(self._lower_values, 1e-9 * (ns - self._lower_ns))
+        self.load.gravity_in_base = self.gravity_in_base
+        is_tip_fresh = self._is_fresh(self._upper_ns)
+        self._tip = self._imus.read_tip(self._upper_values) if is_tip_fresh else None
+
+    def _is_fresh(self, ns: int) -> bool:
+        return ns >= self._ns - self._timeout_ns
+
     @property
     def _are_tendons_fresh(self) -> bool:
-        return self._tendons_ns >= self._ns - self._timeout_ns
-
-    def _fresh_tip(self, now_ns: int) -> TipReading | None:
-        if now_ns - self._upper_ns > self._timeout_ns:
-            return None
-        return self._imus.read_tip(self._upper_values)
+        return self._is_fresh(self._tendons_ns)
 
     def _orientation(self) -> TorsoOrientation:
         """Return the orientation by the IMUs that are not stale."""
-        is_fresh = self._base_ns >= self._ns - self._timeout_ns
         return self._imus.combine(
-            self._base, self._tip if is_fresh else None, self.controller.yaw_offset.value)
+            self._base, self._tip if self._is_fresh(self._lower_ns) else None,
+            self.controller.yaw_offset.value)
 
     def _arc(self, orientation: TorsoOrientation) -> Arc:
         """Return the backbone: bend by IMUs unless ruled out, else by lengths, else straight."""

@@ -27,6 +27,9 @@ import numpy as np
 UPRIGHT = np.array((0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0))
 """Quaternion and angular velocity of an IMU at rest whose axes are those of the world."""
 
+MAX_ADVANCE = 0.3
+"""Angle from which an orientation is not advanced by its gyroscope: it is stale or wrong, rad."""
+
 
 class TorsoOrientation(NamedTuple):
     """
@@ -117,9 +120,26 @@ class ImuPair:
         return self.combine(
             self.read_base(lower), None if upper is None else self.read_tip(upper), relative_yaw)
 
-    def read_base(self, lower: Array) -> BaseReading:
-        """Return the measurement of the lower IMU; its values (7,) as for :meth:`read`."""
+    def read_base(self, lower: Array, age: float = 0.0) -> BaseReading:
+        """
+        Return the measurement of the lower IMU, advanced by its gyroscope.
+
+        Parameters
+        ----------
+        lower
+            Values (7,) as for :meth:`read`.
+        age
+            Time by which to advance the orientation, s; not by more than :data:`MAX_ADVANCE`.
+
+        """
         x, y, z, w, gyro_x, gyro_y, gyro_z = self._lower_to_base.dot(lower).tolist()
+        if 0.0 < abs(age) * math.hypot(gyro_x, gyro_y, gyro_z) < MAX_ADVANCE:
+            # To first order: a quaternion's derivative is half its product with the rates.
+            h = 0.5 * age
+            x, y, z, w = (x + h * (w * gyro_x + y * gyro_z - z * gyro_y),
+                          y + h * (w * gyro_y + z * gyro_x - x * gyro_z),
+                          z + h * (w * gyro_z + x * gyro_y - y * gyro_x),
+                          w - h * (x * gyro_x + y * gyro_y + z * gyro_z))
         conj_a, b = complex(w, -z), complex(x, y)
         square_a, square_b = w * w + z * z, x * x + y * y
         scale = 1.0 / (square_a + square_b)

@@ -28,10 +28,10 @@ from biped_com_ros.core.wrench.tare import AXES
 from biped_com_ros.nodes.com_calibrator.parameters import (
     ComCalibratorParameters, motor_constants)
 from biped_com_ros.ros.node.robot_node import RobotNode
+from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.inputs import (
     ImuInput, JointStateInput, StampedArrayInput, WrenchInput)
 from biped_com_ros.ros.topics.qos import LATCHED
-from biped_com_ros.ros.topics.state_inputs import COVARIANCE_TOPIC
 from biped_com_ros.ros.topics.whole_messages import subscribe
 import numpy as np
 from std_msgs.msg import Float64MultiArray
@@ -75,7 +75,7 @@ class CalibratorInputs:
         if virtual_sensors(model):
             self._size = 6 * len(model.config.feet)
             StampedArrayInput(
-                node, COVARIANCE_TOPIC, self._size ** 2, self._on_covariance,
+                node, names.WRENCH_COVARIANCE, self._size ** 2, self._on_covariance,
                 largest=largest_credible_load(model.mass) ** 2, required=False, **options)
         imu = model.config.imu
         self._imu = ImuInput(node, imu.topic, imu.frame, self._on_imu,

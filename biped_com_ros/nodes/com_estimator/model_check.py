@@ -29,10 +29,9 @@ from biped_com_ros.core.wrench.weight_check import UPRIGHT, WeightCheck
 from biped_com_ros.nodes.com_estimator.parameters import ComEstimatorParameters
 from biped_com_ros.ros.node.diagnostics import OK, Report, WARN
 from biped_com_ros.ros.node.robot_node import RobotNode
+from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.inputs import WrenchInput
 import numpy as np
-
-TOPIC = 'wrench_aggregator/resting_wrench'
 
 _TIMEOUT = 2.5
 """A result is reported for this long after the last mean; they come once per second, s."""
@@ -68,7 +67,7 @@ class ModelCheck:
         self._com: Report = OK, '', {}
         self._latest = latest
         self._input = WrenchInput(
-            node, TOPIC, node.params.footprint_frame, self._on_rest, required=False,
+            node, names.RESTING_WRENCH, node.params.footprint_frame, self._on_rest, required=False,
             **node.input_options(node.params.sensor_timeout) | {'diagnostics': None})
         node.diagnostics.add('weight', lambda: self._current(self._weight))
         node.diagnostics.add('centre of mass', lambda: self._current(self._com))

@@ -50,11 +50,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-import math
 import sys
 from typing import Any
 
-from biped_com_ros.core.constants import GRAVITY, nanoseconds
+from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import printable
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel
@@ -69,11 +68,11 @@ from biped_com_ros.ros.node.common_parameters import RobotChoice
 from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.parameters import declare_parameters, read_only
 from biped_com_ros.ros.node.robot_source import RobotSource
+from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.inputs import JointStateInput
 from biped_com_ros.ros.topics.outputs import float_array_publisher
 from biped_com_ros.ros.topics.qos import LATCHED
 from biped_com_ros.ros.topics.whole_messages import subscribe
-import numpy as np
 from rclpy.node import Node
 from std_msgs.msg import String
 
@@ -114,12 +113,12 @@ class Demo(Node):
         self._health, self._published = Health(self, _EXPECTED), ''
         self._page = ''
         self._story_out = self.create_publisher(String, '~/story', LATCHED)
-        self._shown = _empty_snapshot(['the robot description'])
+        self._shown = Snapshot(waiting=['the robot description'])
         # The last table with results: after the last chapter there may be none.
         self._pictured = self._shown, self._shown
         self._screen: Screen = make_screen(self.params.display, _title(self.params))
         self.finished = False
-        subscribe(self, String, 'viewer/url', self._on_url, LATCHED)
+        subscribe(self, String, names.PAGE_URL, self._on_url, LATCHED)
         self._source = RobotSource(self, self.params, self._on_robot)
         self.create_timer(self.params.period, self._show, clock=steady_clock())
 
@@ -132,10 +131,10 @@ class Demo(Node):
     def _on_robot(self, model: RobotModel) -> None:
         self._actuated = model.joint_index(model.actuated_joint_names)
         self._out = float_array_publisher(
-            self, 'position_controller/commands', len(self._actuated),
+            self, names.POSITION_COMMANDS, len(self._actuated),
             labels=model.actuated_joint_names)
         measurements = Measurements(self, model, self.params.hidden in _EXACT_SENSORS)
-        self.stage = Stage(self, model, measurements, self.params.hidden)
+        self.stage = Stage(self, model, measurements)
         self.story = Story(self._chapters, self.stage, self._screen)
         self._commands: Iterator[Array | None] | None = None
         self._begin_time, self._next_ns = 0.0, 0
@@ -144,7 +143,7 @@ class Demo(Node):
 
     # -- the story
 
-    def _on_joints(self, stamp_ns: int, positions: Array, velocities: Array, _: Array) -> None:
+    def _on_joints(self, stamp_ns: int, positions: Array, *_: Array) -> None:
         stage = self.stage
         period_ns = nanoseconds(1.0 / self.params.command_rate)
         # A next stamp that is further away is of a clock that was set back since.
@@ -152,7 +151,7 @@ class Demo(Node):
             return
         stage.measurements.now_ns = stamp_ns
         stage.advance_to(stamp_ns)
-        stage.positions, stage.velocities = positions.copy(), velocities.copy()
+        stage.positions = positions.copy()
         if self._commands is None:
             if self._missing():
                 return
@@ -234,14 +233,6 @@ def _title(params: DemoParameters) -> str:
             'real': ', whose real masses and sensors differ from its URDF (hidden:=real)'}.get(
         params.hidden, f', whose real masses differ from its URDF (hidden:={params.hidden})')
     return f'biped_com_ros demo: {params.robot}{real}. Press Ctrl-C to end it.'
-
-
-def _empty_snapshot(missing: Sequence[str]) -> Snapshot:
-    nan = math.nan
-    return Snapshot(
-        time=0.0, activity='', com_error=np.full(3, nan), com_error_largest=nan, base_drift=nan,
-        weight=nan, model_weight=nan, gravity=GRAVITY, contacts={}, rates={}, real_time_factor=nan,
-        health=(1, 'no diagnostics yet'), waiting=missing)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

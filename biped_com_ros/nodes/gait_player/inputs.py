@@ -27,6 +27,7 @@ from biped_com_ros.core.model.robot_state import RobotState
 from biped_com_ros.core.state.base import BaseSettings
 from biped_com_ros.core.state.estimator import StateEstimator
 from biped_com_ros.nodes.gait_player.parameters import GaitPlayerParameters
+from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.inputs import ImuInput, Input, PointInput, Vector3Input, WrenchInput
 import numpy as np
 from rclpy.node import Node
@@ -56,7 +57,7 @@ class WalkInputs:
         self._since_ns = self._clock.now().nanoseconds
         self._restriction = model.config.force_z_restriction
         options: dict[str, Any] = {'required': False, 'max_age': params.max_stamp_age}
-        self.com = PointInput(node, 'com_estimator/com', '', _keep, **options)
+        self.com = PointInput(node, names.COM, '', _keep, **options)
         self._zmp = PointInput(
             node, f'{params.monitor or "zmp_monitor"}/zmp', '', _keep, **options)
         self._inputs: list[Input] = [self.com, self._zmp]
@@ -71,12 +72,12 @@ class WalkInputs:
                 tilt=model.config.instruments.tilt(imu.frame), **options)
             self._inputs.append(self._imu)
         self._wrenches = [WrenchInput(
-            node, f'wrench_aggregator/{foot}/wrench', '', _keep,
+            node, names.wrench_of(foot), '', _keep,
             largest=largest_credible_load(model.mass), **options)
             for foot in model.config.feet] if params.feedback and not self._restriction else []
         self._inputs.extend(self._wrenches)
         if params.use_fused_com:
-            self._bias = Vector3Input(node, 'com_estimator/com_bias', '', _keep, **options)
+            self._bias = Vector3Input(node, names.COM_BIAS, '', _keep, **options)
             self._inputs.append(self._bias)
 
     def destroy(self) -> None:

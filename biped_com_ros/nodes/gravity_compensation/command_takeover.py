@@ -14,19 +14,39 @@
 """
 Which node may command a controller: one at a time, starting from the efforts of a killed one.
 
-A node that was killed is still discovered for up to 20 s, and its controller still applies its
-last command. Both are known from its :class:`CommandRecord`, on the same computer.
+A controller keeps applying the last command of a node that was killed, and that node is still
+discovered for up to 20 s. The next one has to begin there. What was commanded last, and by whom,
+is in a :class:`CommandRecord`: a file in the system's shared memory (a few hundred bytes; nothing
+is written to a disk), whose lock the kernel releases however its holder ends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+import contextlib
+import hashlib
+import mmap
+import os
+from pathlib import Path
+import stat
+import tempfile
+from typing import Any
 
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.nodes.gravity_compensation.command_record import CommandRecord
 from biped_com_ros.nodes.gravity_compensation.controller_watch import DISCOVERY_TIME
 from biped_com_ros.ros.node.clock import steady_time
+import numpy as np
 from rclpy.node import Node
+
+try:
+    import fcntl
+except ImportError:  # not POSIX: nothing is kept
+    fcntl = None  # type: ignore[assignment]
+
+_SHARED_MEMORY = Path('/dev/shm')
+#: Largest number of subscribers in the record.
+_MOST_SUBSCRIBERS = 16
+_GID = 16  # bytes
 
 
 class CommandTakeover:
@@ -48,6 +68,8 @@ class CommandTakeover:
     ----------
     record
         Where commands are noted; its `efforts` are written with each command.
+    is_pending
+        Whether a predecessor was killed, and it is not known yet who applies its commands.
 
     """
 
@@ -57,7 +79,7 @@ class CommandTakeover:
             f'{node.context.get_domain_id()} {topic}', joints)
         self._ended: set[bytes] = set()  # publishers of processes that were killed
         self._noted: set[bytes] | None = None
-        self._is_pending, self._pending_since = False, 0.0
+        self.is_pending, self._pending_since = False, 0.0
 
     def start(self) -> None:
         """Request to command from now on."""
@@ -70,14 +92,9 @@ class CommandTakeover:
     def end(self) -> None:
         """Let others command."""
         self.record.release()
-        self._is_pending = False
+        self.is_pending = False
 
     destroy = end
-
-    @property
-    def is_pending(self) -> bool:
-        """Whether a predecessor was killed, and it is not known yet who applies its commands."""
-        return self._is_pending
 
     def conflict(self) -> str:
         """Return the problem if another node commands, or may do so; '' if not."""
@@ -110,13 +127,13 @@ class CommandTakeover:
             the controllers are others now, which apply nothing.
 
         """
-        if not self._is_pending:
+        if not self.is_pending:
             return None
         if self.record.subscribers <= subscribers:
-            self._is_pending = False
+            self.is_pending = False
             return self.record.efforts.copy()
         if subscribers and steady_time() > self._pending_since + DISCOVERY_TIME:
-            self._is_pending = False
+            self.is_pending = False
             self.record.clear()
         return None
 
@@ -136,11 +153,160 @@ class CommandTakeover:
         if record.publisher:
             self._ended.add(record.publisher)
             record.publisher = b''
-        self._is_pending = bool(record.efforts.any() and record.subscribers)
-        if not self._is_pending:
+        self.is_pending = bool(record.efforts.any() and record.subscribers)
+        if not self.is_pending:
             record.clear()
         return True
 
     def _publishers(self) -> set[bytes]:
         found = self._node.get_publishers_info_by_topic(self._topic)
         return {bytes(info.endpoint_gid) for info in found} - self._ended
+
+
+class CommandRecord:
+    """
+    The last commands on a topic.
+
+    Where no such file can be made, it behaves as if there had been no command before.
+
+    Parameters
+    ----------
+    key
+        Domain and full name of the topic.
+    joints
+        Of the commands, in their order: a record of others is not used.
+    directory
+        For the file; default: the system's shared memory.
+
+    Attributes
+    ----------
+    path
+        The file.
+    is_held
+        Whether this one holds the lock: no other process of this computer commands.
+    problem
+        Why nothing is kept; '' if it is.
+
+    """
+
+    def __init__(self, key: str, joints: Sequence[str], directory: Path | None = None) -> None:
+        name = hashlib.sha256(key.encode()).hexdigest()[:24]
+        self.path = _directory(directory) / f'biped_com_ros_{_user()}_{name}'
+        self._signature = np.frombuffer(
+            hashlib.sha256('\n'.join(joints).encode()).digest(), dtype='u1')
+        self._layout = np.dtype([
+            ('signature', 'u1', 32), ('publisher', 'u1', _GID), ('count', 'u8'),
+            ('subscribers', 'u1', (_MOST_SUBSCRIBERS, _GID)), ('efforts', 'f8', len(joints))])
+        self._descriptor: int | None = None
+        self._data: Any = np.zeros(1, self._layout)[0]
+        self.efforts: Array = self._data['efforts']
+        self.is_held, self.problem = False, ''
+
+    def acquire(self) -> bool:
+        """Take the lock if nobody else holds it; return whether this one does."""
+        if self.is_held:
+            return True
+        try:
+            descriptor = _locked(self.path)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            self.problem = f"'{self.path}' cannot be used: {error.strerror or error}"
+            descriptor = None
+        self.is_held = True
+        if descriptor is not None:
+            self._map(descriptor)
+        return True
+
+    def release(self) -> None:
+        """Give the lock up; the record stays for a successor if efforts are commanded."""
+        if self._descriptor is not None:
+            if not self.efforts.any():
+                with contextlib.suppress(OSError):
+                    self.path.unlink()
+            os.close(self._descriptor)
+        self._descriptor, self.is_held = None, False
+        self._use(np.zeros(1, self._layout)[0])
+
+    def clear(self) -> None:
+        """Record that no efforts are applied any more."""
+        self.efforts[...] = 0.0
+
+    @property
+    def publisher(self) -> bytes:
+        """Id of the publisher of the commands; empty if it is not known."""
+        gid = self._data['publisher'].tobytes()
+        return gid if any(gid) else b''
+
+    @publisher.setter
+    def publisher(self, gid: bytes) -> None:
+        self._data['publisher'] = _bytes_of(gid)
+
+    @property
+    def subscribers(self) -> frozenset[bytes]:
+        """Ids of the subscribers that apply the commands."""
+        count = min(int(self._data['count']), _MOST_SUBSCRIBERS)
+        return frozenset(row.tobytes() for row in self._data['subscribers'][:count])
+
+    @subscribers.setter
+    def subscribers(self, gids: Iterable[bytes]) -> None:
+        rows = sorted(gids)[:_MOST_SUBSCRIBERS]
+        self._data['count'] = 0  # never more than there are, whenever this process is killed
+        for i, gid in enumerate(rows):
+            self._data['subscribers'][i] = _bytes_of(gid)
+        self._data['count'] = len(rows)
+
+    def _map(self, descriptor: int) -> None:
+        """Use the file; one of another size, or of other joints, begins with zeros."""
+        size, self._descriptor = self._layout.itemsize, descriptor
+        if os.fstat(descriptor).st_size != size:
+            os.ftruncate(descriptor, 0)
+            os.ftruncate(descriptor, size)
+        self._use(np.frombuffer(mmap.mmap(descriptor, size), self._layout)[0])
+        if not (np.array_equal(self._data['signature'], self._signature)
+                and np.isfinite(self.efforts).all()):
+            self._data['publisher'], self._data['count'], self.efforts[...] = 0, 0, 0.0
+            self._data['signature'] = self._signature
+
+    def _use(self, data: Any) -> None:
+        self._data, self.efforts = data, data['efforts']
+
+
+def _directory(given: Path | None) -> Path:
+    return given or (
+        _SHARED_MEMORY if _SHARED_MEMORY.is_dir() else Path(tempfile.gettempdir()))
+
+
+def _user() -> int:
+    return os.getuid() if hasattr(os, 'getuid') else 0
+
+
+def _bytes_of(gid: bytes) -> Any:
+    return np.frombuffer(gid[:_GID].ljust(_GID, b'\0'), dtype='u1')
+
+
+def _locked(path: Path) -> int:
+    """Open the file and lock it; raise BlockingIOError while another process has it."""
+    if fcntl is None:
+        raise OSError('file locking (fcntl) is not available on this system')
+    while True:
+        # Others may write into this directory: no links, and only files of this user.
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        try:
+            state = os.fstat(descriptor)
+            if not stat.S_ISREG(state.st_mode) or state.st_uid != _user():
+                raise OSError('it is not a file of this user')
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_at(path, state):
+                return descriptor
+        except OSError:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)  # its holder has removed it meanwhile
+
+
+def _is_at(path: Path, state: os.stat_result) -> bool:
+    try:
+        return os.stat(path).st_ino == state.st_ino
+    except FileNotFoundError:
+        return False

@@ -136,6 +136,8 @@ class ControllerWatch:
         was there before this node may be recognised as a controller late, even in a last ramp.
     subscribers
         Who subscribes to the commands.
+    applying
+        Ids of the subscriptions of controllers, or of all where no controller is known.
     must_restart
         Whether a controller has come or was activated, so that it applies no effort yet and
         commands have to begin at zero; reset it then.
@@ -151,7 +153,7 @@ class ControllerWatch:
         self._timer = node.create_timer(_RECOGNITION_PERIOD, self._on_timer)
         self._started_at = self._checked_at = steady_time()
         self.subscribers = CommandSubscribers(node, topic, is_near_zero)
-        self._applying: set[bytes] = set()
+        self.applying: set[bytes] = set()
         self.must_restart = False
         self.problem = self.unknown = ''
         self._states = ControllerStates(node, self._on_state)
@@ -169,22 +171,13 @@ class ControllerWatch:
         """Whether a controller applies the last command until another one comes."""
         return not self.must_restart and any(map(_applies, self._controllers.values()))
 
-    @property
-    def applying(self) -> set[bytes]:
-        """Ids of the subscriptions of controllers, or of all where no controller is known."""
-        return self._applying
-
-    def start(self) -> None:
-        """Compare again."""
-        self._check(again=True)
-
     def begin(self, subscriptions: set[bytes] | None = None) -> None:
         """Let those with these subscriptions, by default all, apply commands from now on."""
         self.subscribers.begin(subscriptions)
         self.must_restart = False
 
-    def on_matched(self, _: object) -> None:
-        """Compare again, since a subscriber of the commands came or went."""
+    def compare(self, _: object = None) -> None:
+        """Compare again, such as when a subscriber of the commands came or went."""
         self._check(again=True)
 
     def destroy(self) -> None:
@@ -258,8 +251,8 @@ class ControllerWatch:
         applying: set[bytes] = set().union(*(
             controller.subscriptions for controller in self._controllers.values()
             if controller.joints)) or self.subscribers.ids
-        if applying != self._applying:
-            self._applying = applying
+        if applying != self.applying:
+            self.applying = applying
         problems = [self._problem_of(controller) for controller in self._controllers.values()]
         self.problem = next(filter(None, problems), '')
         self.unknown = next((_not_known(controller) for controller in self._controllers.values()

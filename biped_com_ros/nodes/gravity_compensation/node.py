@@ -35,19 +35,20 @@ from biped_com_ros.core.constants import nanoseconds, SECOND_NS
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.geometry.wrench import largest_credible_load
-from biped_com_ros.core.gravity.arbitration import CommandArbiter, RESTARTING
 from biped_com_ros.core.gravity.compensation import AUTO, GravityCompensator
 from biped_com_ros.core.gravity.supervisor import EffortSupervisor, JOINT_STATES
 from biped_com_ros.core.model.config import RobotConfig
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.nodes.gravity_compensation.arbitration import CommandArbiter, RESTARTING
 from biped_com_ros.nodes.gravity_compensation.command_takeover import CommandTakeover
 from biped_com_ros.nodes.gravity_compensation.controller_watch import (
     ControllerWatch, JointOrder, JointSet)
 from biped_com_ros.nodes.gravity_compensation.outputs import (
-    CommandOutput, EffortOutput, SupportOutput)
+    COMMAND_TOPIC, CommandOutput, ControllerOutput, EffortOutput, SupportOutput)
 from biped_com_ros.nodes.gravity_compensation.parameters import (
     GravityCompensationParameters, make_compensator)
-from biped_com_ros.nodes.gravity_compensation.trajectory import TrajectoryOutput
+from biped_com_ros.nodes.gravity_compensation.trajectory import (
+    TRAJECTORY_TOPIC, TrajectoryOutput)
 from biped_com_ros.ros.fast.message_reader import RefusedMessage
 from biped_com_ros.ros.node.callback_errors import Throttle
 from biped_com_ros.ros.node.clock import steady_time
@@ -55,13 +56,14 @@ from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
 from biped_com_ros.ros.node.executor import guard_callbacks, run
 from biped_com_ros.ros.node.lifecycle import ManagedNode
 from biped_com_ros.ros.node.timers import watchdog
+from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.inputs import (
     ArrayInput, ImuInput, Input, JointStateInput, StampedArrayInput, WrenchInput)
 from biped_com_ros.ros.topics.payload_input import PayloadInput
 from biped_com_ros.ros.topics.stamp import is_time_simulated, now_ns
-from biped_com_ros.ros.topics.state_inputs import COVARIANCE_TOPIC
 from biped_com_ros.viz.arrows import arrow_scale
 import numpy as np
+from rclpy.event_handler import PublisherEventCallbacks
 
 #: Period of steps while joint states are late, s.
 _WATCH_PERIOD = 0.01
@@ -106,7 +108,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
 
     def start(self) -> None:
         """Begin the soft start."""
-        self._controller.start()
+        self._controller.compare()
         self._commands.start()
         guard_callbacks(self)
         self.takeover.start()
@@ -126,7 +128,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
 
     def busy(self) -> str:
         """Efforts that still ramp down keep the node from being cleaned up."""
-        is_idle = self.compensator is None or self.supervisor.is_idle
+        is_idle = self.compensator is None or self.supervisor.guard.idle
         return '' if is_idle else 'efforts are still ramping down'
 
     def dismantle(self) -> None:
@@ -145,19 +147,18 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
             params.marker_rate, arrow_scale(model, params.compensation.gravity)))
         joints = tuple(params.command_joints) or model.actuated_joint_names
         is_trajectory = params.trajectory_rate > 0.0
-        self._commands: CommandOutput | TrajectoryOutput = self.keep(
-            TrajectoryOutput(
-                self, model, params, joints, lambda: not self.supervisor.is_at_zero)
-            if is_trajectory else CommandOutput(self, model, joints))
+        topic = self.resolve_topic_name(TRAJECTORY_TOPIC if is_trajectory else COMMAND_TOPIC)
         self._controller = self.keep(ControllerWatch(
-            self, self._commands.topic, params.controller, joints,
-            JointSet() if is_trajectory else JointOrder(),
-            lambda: self.supervisor.is_near_zero))
-        self._commands.on_matched = self._controller.on_matched
-        self.takeover = self.keep(CommandTakeover(
-            self, self._commands.topic, joints, self._commands.remedy))
+            self, topic, params.controller, joints, JointSet() if is_trajectory else JointOrder(),
+            lambda: self.supervisor.guard.is_near_zero))
+        events = PublisherEventCallbacks(matched=self._controller.compare)
+        self._commands: ControllerOutput = self.keep(
+            TrajectoryOutput(self, model, params, joints,
+                             lambda: not self.supervisor.guard.is_at_zero, events)
+            if is_trajectory else CommandOutput(self, model, joints, events))
+        self.takeover = self.keep(CommandTakeover(self, topic, joints, self._commands.remedy))
         self.arbiter = CommandArbiter(
-            self.supervisor, self._controller, self.takeover, self._commands)
+            compensator.guard, self._controller, self.takeover, self._commands)
 
     def _make_inputs(self, compensator: GravityCompensator) -> None:
         params, model, options = self.params, compensator.model, self.input_options()
@@ -179,7 +180,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         self._plans_refused = 0
         if is_auto and list(model.config.feet) == contacts:
             self._plan = self.keep(ArrayInput(
-                self, 'gait_player/shares', len(contacts), self._on_plan, timeout=0.5,
+                self, names.PLANNED_SHARES, len(contacts), self._on_plan, timeout=0.5,
                 required=False))
         self._subscribe_to_deviations(contacts, options)
         self._inputs[JOINT_STATES] = self.keep(JointStateInput(
@@ -193,7 +194,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         if (self.params.compensation.support == AUTO and not self.params.wrench_topics
                 and list(feet) == contacts and self._is_virtual.any()):
             self.keep(StampedArrayInput(
-                self, COVARIANCE_TOPIC, (6 * len(feet)) ** 2, self._on_covariance,
+                self, names.WRENCH_COVARIANCE, (6 * len(feet)) ** 2, self._on_covariance,
                 largest=largest_credible_load(self.model.mass) ** 2, required=False, **options))
 
     def _wrench_topics(self, contacts: Sequence[str]) -> list[str]:
@@ -204,7 +205,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
                 f"parameter 'wrench_topics': {topics} must be {len(contacts)} topics, one per "
                 f'contact ({", ".join(contacts)}); or empty')
         if topics or config.wrench_sensors or config.has_foot_wrenches:
-            return topics or [f'wrench_aggregator/{name}/wrench' for name in contacts]
+            return topics or [names.wrench_of(name) for name in contacts]
         if self.params.compensation.support == AUTO:
             raise ConfigurationError(
                 f"robot '{config.name}' has no wrench sensors, so support cannot be 'auto': "
@@ -260,7 +261,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
             self.compensator.plan_shares(shares, stamp_ns + _PLAN_LIFETIME_NS)
 
     def _on_joints(self, stamp_ns: int, positions: Array, velocities: Array, _: Array) -> None:
-        if self.compensator is None or self.supervisor.is_idle:
+        if self.compensator is None or self.supervisor.guard.idle:
             return
         # /clock ticks less often than joint states arrive; their stamps are of the same time.
         now = stamp_ns / SECOND_NS if self._is_simulated else steady_time()
@@ -332,8 +333,8 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         """Publish what the supervisor gave; nothing else publishes efforts."""
         takeover, supervisor, commands = self.takeover, self.supervisor, self._commands
         if commands.begins():
-            self._controller.start()  # before the event that a subscriber has come is handled
-            self._controller.must_restart |= not supervisor.is_at_zero
+            self._controller.compare()  # before the event that a subscriber has come is handled
+            self._controller.must_restart |= not supervisor.guard.is_at_zero
         if self._controller.must_restart and not takeover.is_pending:
             takeover.record.clear()
         refusal = self.arbiter.refusal()
@@ -343,7 +344,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
             commands.publish(stamp_ns, efforts, takeover.record.efforts, *measured)
             takeover.note_subscribers(self._controller.applying)
         self._effort_output.publish(stamp_ns, efforts)
-        if not refusal and supervisor.is_idle:
+        if not refusal and supervisor.guard.idle:
             takeover.end()
         # Each reason by itself, whatever numbers are in it: one must not hide another.
         if (reaction := self._reaction()) and self._may_log(
@@ -355,13 +356,13 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
 
     def _reaction(self) -> str:
         """Return what is done about a problem; '' if there is none, or nothing is commanded."""
-        if not self.supervisor.problem or self.supervisor.is_at_zero:
+        if not self.supervisor.problem or self.supervisor.guard.is_at_zero:
             return ''
         if self.arbiter.is_blocked:
             return 'no command is sent, and the controller keeps the last one'
         hold_time = self.params.compensation.safety.hold_time
         return (f'holding the last efforts for {hold_time:g} s, then ramping to zero'
-                if self.supervisor.is_interrupted else '')
+                if self.supervisor.guard.is_interrupted else '')
 
     # -- diagnostics
 
@@ -376,10 +377,10 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         if compensator is None:
             return OK, 'not configured', {}
         supervisor, guard, mode = self.supervisor, compensator.guard, compensator.mode
-        state = supervisor.state
+        state = supervisor.guard.state
         values = {'state': state, 'support': mode, 'controller': self._controller.state,
                   'largest effort [N m or N]': float(np.abs(guard.efforts).max())}
-        if not supervisor.is_active:
+        if not supervisor.guard.active:
             return OK, f'inactive, {state}', values
         # All of them: one that comes and goes must not hide one that stays.
         problems = dict.fromkeys(filter(None, (

@@ -15,8 +15,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from biped_com_ros.core.constants import SET_BACK_NS
 from biped_com_ros.core.geometry.pose import Array
@@ -32,6 +31,8 @@ import numpy as np
 from rclpy.event_handler import PublisherEventCallbacks
 from rclpy.node import Node
 from std_msgs.msg import String
+
+COMMAND_TOPIC = '~/commands'
 
 
 class EffortOutput:
@@ -57,14 +58,7 @@ class EffortOutput:
         if 0 <= self._last_ns - stamp_ns < SET_BACK_NS:
             return
         self._last_ns = stamp_ns
-        if self._effort.has_subscribers:
-            self._effort.fields['effort'][...] = efforts.take(self._index)
-            self._effort.publish(stamp_ns)
-
-    @property
-    def has_subscribers(self) -> bool:
-        """Whether anything subscribes."""
-        return self._effort.has_subscribers
+        self._effort.publish_value(efforts.take(self._index), stamp_ns)
 
     def destroy(self) -> None:
         """Destroy the publisher."""
@@ -86,29 +80,17 @@ class ControllerOutput:
         Of the messages.
     joints
         As above.
-    on_matched
-        Called when a subscriber comes or goes, with the status of the event.
+    remedy
+        What other publishers of the topic do, and what to do about it.
 
     """
 
     publisher: TemplatePublisher
+    remedy: str
 
     def __init__(self, model: RobotModel, joints: Sequence[str]) -> None:
         self.joints, self._index = tuple(joints), model.joint_index(joints)
         self._joint_count, self._had_subscribers = len(model.joint_names), False
-        self.on_matched: Callable[[Any], None] | None = None
-
-    @property
-    def topic(self) -> str:
-        """Full name of the topic."""
-        return self.publisher.topic
-
-    def _events(self) -> PublisherEventCallbacks:
-        return PublisherEventCallbacks(matched=self._on_matched)
-
-    def _on_matched(self, status: Any) -> None:
-        if self.on_matched is not None:
-            self.on_matched(status)
 
     def begins(self) -> bool:
         """
@@ -188,16 +170,18 @@ class CommandOutput(ControllerOutput):
     ----------
     node, model, joints
         The rclpy node, the robot, the joints in the order of the message.
+    events
+        What to call when a subscriber comes or goes.
 
     """
 
-    #: What to do about other publishers of the topic.
     remedy = 'the controller alternates between their efforts; stop all but one'
 
-    def __init__(self, node: Node, model: RobotModel, joints: Sequence[str]) -> None:
+    def __init__(self, node: Node, model: RobotModel, joints: Sequence[str],
+                 events: PublisherEventCallbacks) -> None:
         super().__init__(model, joints)
         self.publisher = float_array_publisher(
-            node, '~/commands', len(joints), joints, event_callbacks=self._events())
+            node, COMMAND_TOPIC, len(joints), joints, event_callbacks=events)
 
     def publish(self, stamp_ns: int, efforts: Array, record: Array, *measured: Array) -> None:
         """Publish; see `ControllerOutput`."""
@@ -246,9 +230,7 @@ class SupportOutput:
             self._mode.publish(String(data=compensator.mode))
         # Which instants have markers does not depend on subscribers.
         is_marked = self._pace.is_due(stamp_ns) and self._markers.has_subscribers
-        if self._shares.has_subscribers:
-            self._shares.fields['data'][...] = 0.0 if support is None else support.shares
-            self._shares.publish()
+        self._shares.publish_value(0.0 if support is None else support.shares)
         subscribed = [output.has_subscribers for output in self._wrenches]
         if not (is_marked or any(subscribed)):
             return

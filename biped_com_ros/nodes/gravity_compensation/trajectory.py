@@ -31,10 +31,10 @@ from biped_com_ros.core.gravity.joint_trajectory import joint_trajectory, JointT
 from biped_com_ros.core.gravity.reference import Motion, PositionReference, prevent_overshoot
 from biped_com_ros.core.model.robot import position_limits, RobotModel, velocity_limits
 from biped_com_ros.core.signals.synchronizer import StampThrottle
-from biped_com_ros.nodes.gravity_compensation.commanded_positions import CommandedPositions
-from biped_com_ros.nodes.gravity_compensation.other_goals import OtherGoals
 from biped_com_ros.nodes.gravity_compensation.outputs import ControllerOutput
 from biped_com_ros.nodes.gravity_compensation.parameters import GravityCompensationParameters
+from biped_com_ros.nodes.gravity_compensation.trajectory_controller import (
+    CommandedPositions, OtherGoals)
 from biped_com_ros.nodes.gravity_compensation.trajectory_goals import TrajectoryGoals
 from biped_com_ros.ros.node.callback_errors import Throttle
 from biped_com_ros.ros.topics.outputs import TemplatePublisher
@@ -42,11 +42,13 @@ from biped_com_ros.ros.topics.qos import COMMAND_INPUT, overridable
 from biped_com_ros.ros.topics.stamp import ns_of_msg
 from biped_com_ros.ros.topics.whole_messages import LONGEST_TRAJECTORY, subscribe
 import numpy as np
+from rclpy.event_handler import PublisherEventCallbacks
 from rclpy.node import Node
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory as JointTrajectoryMsg, JointTrajectoryPoint
 
+TRAJECTORY_TOPIC = '~/joint_trajectory'
 #: Time that the points of a message cover, and time between them, s.
 _REACH, _STEP = 0.1, 0.02
 #: Time after the last of these points in which the joints come to rest if no message follows, s.
@@ -74,11 +76,14 @@ class TrajectoryOutput(ControllerOutput):
         In the order of the messages.
     is_commanding
         Returns whether efforts are commanded.
+    events
+        What to call when a subscriber comes or goes.
 
     """
 
     def __init__(self, node: Node, model: RobotModel, params: GravityCompensationParameters,
-                 joints: Sequence[str], is_commanding: Callable[[], bool]) -> None:
+                 joints: Sequence[str], is_commanding: Callable[[], bool],
+                 events: PublisherEventCallbacks) -> None:
         super().__init__(model, joints)
         self._node, self._params, rate = node, params, params.trajectory_rate
         self._pace, self._ahead = StampThrottle(rate), _times_ahead(rate)
@@ -89,15 +94,16 @@ class TrajectoryOutput(ControllerOutput):
         self._now_ns, self._refusal = 0, _INACTIVE
         self._throttle, self._last_error = Throttle(), ''
         self._has_efforts = False
-        self._make_publisher()
+        self._make_publisher(events)
         self.remedy = ('the controller follows whichever message was last; let them publish to '
                        f"'{node.get_fully_qualified_name()}/reference_trajectory'")
         self._subscriptions: list[Subscription] = []
         self._goals = TrajectoryGoals(node, params, self.joints, self.follow)
-        self._other_goals = OtherGoals(node, self.topic, is_commanding, self._after_other_goal)
-        self._commanded = CommandedPositions(node, self.topic, self.joints)
+        topic = self.publisher.topic
+        self._other_goals = OtherGoals(node, topic, is_commanding, self._after_other_goal)
+        self._commanded = CommandedPositions(node, topic, self.joints)
 
-    def _make_publisher(self) -> None:
+    def _make_publisher(self, events: PublisherEventCallbacks) -> None:
         zeros = [0.0] * len(self.joints)
         self._times = np.append(self._ahead, self._ahead[-1] + _BRAKE_TIME)
         times = self._times.tolist()
@@ -107,9 +113,8 @@ class TrajectoryOutput(ControllerOutput):
             seconds, point.time_from_start.nanosec = divmod(nanoseconds(time), SECOND_NS)
             point.time_from_start.sec = seconds
         self.publisher = TemplatePublisher(
-            self._node, '~/joint_trajectory', JointTrajectoryMsg(
-                joint_names=list(self.joints), points=points), _FIELDS,
-            event_callbacks=self._events())
+            self._node, TRAJECTORY_TOPIC, JointTrajectoryMsg(
+                joint_names=list(self.joints), points=points), _FIELDS, event_callbacks=events)
 
     def awaited(self) -> str:
         """Return what is needed before commands begin, and comes soon; '' if nothing."""
@@ -137,10 +142,10 @@ class TrajectoryOutput(ControllerOutput):
         if not self._subscriptions:
             self._subscriptions = [
                 self._subscribe(JointState, '~/reference', self._on_positions),
-                self._subscribe(JointTrajectoryMsg, '~/reference_trajectory',
-                                self._on_trajectory)]
+                self._subscribe(JointTrajectoryMsg, '~/reference_trajectory', self.follow)]
 
-    def _subscribe(self, kind: type, topic: str, callback: Callable[[Any], None]) -> Subscription:
+    def _subscribe(self, kind: type, topic: str,
+                   callback: Callable[[Any], object]) -> Subscription:
         def on_message(message: Any) -> None:
             try:
                 callback(message)
@@ -206,9 +211,6 @@ class TrajectoryOutput(ControllerOutput):
             raise InputError(_INACTIVE)
         if not self._reference.is_set:
             raise InputError(self._refusal)
-
-    def _on_trajectory(self, message: JointTrajectoryMsg) -> None:
-        self.follow(message)
 
     def _on_positions(self, message: JointState) -> None:
         self._require_open()

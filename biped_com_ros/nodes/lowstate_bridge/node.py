@@ -38,9 +38,9 @@ from typing import Any
 
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.unitree.stream import LowStateStream
-from biped_com_ros.nodes.lowstate_bridge.input import low_state_type, LowStateInput
 from biped_com_ros.nodes.lowstate_bridge.parameters import LowstateBridgeParameters
-from biped_com_ros.nodes.lowstate_bridge.player import LowStatePlayer
+from biped_com_ros.nodes.lowstate_bridge.sources import (
+    low_state_type, LowStateInput, LowStatePlayer)
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
 from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.robot_node import RobotNode

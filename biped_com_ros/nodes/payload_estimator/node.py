@@ -51,6 +51,7 @@ from biped_com_ros.ros.node.diagnostics import OK, Report, WARN
 from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.input_watch import waiting_for
 from biped_com_ros.ros.node.robot_node import RobotNode
+from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.frames import frame_prefix, with_prefix
 from biped_com_ros.ros.topics.input_base import inputs_of
 from biped_com_ros.ros.topics.inputs import ImuInput, JointStateInput, WrenchInput
@@ -121,7 +122,7 @@ class PayloadEstimation(RobotNode[PayloadEstimatorParameters]):
         self._hands = tuple(name for name in frames if name not in self._feet)
         for name, frame in frames.items():
             self.wrench_means[name] = RecentMean(6)
-            WrenchInput(self, f'wrench_aggregator/{name}/wrench', frame,
+            WrenchInput(self, names.wrench_of(name), frame,
                         partial(self._on_wrench, name), required=False,
                         largest=largest_credible_load(model.mass), **options)
         self.watch_inputs({'joint states': self.joints, 'acceleration': self.imu})

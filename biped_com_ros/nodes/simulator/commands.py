@@ -21,6 +21,7 @@ from typing import Any
 from biped_com_ros.core.errors import BipedComError, InputError
 from biped_com_ros.ros.node.callback_errors import Throttle
 from biped_com_ros.ros.node.diagnostics import OK, Report, WARN
+from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.inputs import ArrayInput
 from biped_com_ros.ros.topics.qos import COMMAND_INPUT
 from biped_com_ros.ros.topics.whole_messages import LONGEST_TRAJECTORY, subscribe
@@ -60,7 +61,7 @@ class CommandInputs:
         self.refused, self.last_error = 0, ''
         count = len(setpoints.names)
         self.arrays = [
-            self._array('position_controller/commands', count, setpoints.set_positions),
+            self._array(names.POSITION_COMMANDS, count, setpoints.set_positions),
             self._array('effort_controller/commands', count, setpoints.set_efforts)]
         if setpoints.tendon_count:
             self.arrays.append(self._array(

@@ -20,10 +20,6 @@ to the tendon drives. Motions are limited in speed and angular acceleration; com
 the limits of bend and tension. A target is a bend, its direction and an elongation, or the
 position of a joystick.
 
-If the lower IMU and the tendon states have the stamps of the torso's IMU, the work of a control
-cycle is divided between their messages. With other stamps everything is done with the message of
-the torso's IMU.
-
 A lifecycle node: activated, it starts from the present shape; inactive, it sends no lengths, so
 that the drives hold their last ones. With ``autostart`` it activates itself. Gains, limits,
 co-contraction and rates can be set at run time; values that contradict each other are refused.
@@ -193,8 +189,10 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
         self._others, self._positions = model.joint_index(others), model.usual_posture()
         tendons = [f'tendon_{i}' for i in range(body.backbone.count)]
         length = body.backbone.length
-        self._lower = ImuInput(self, lower.topic, lower.frame, self._on_lower,
-                               tilt=config.instruments.tilt(lower.frame), **options)
+        self._lower = ImuInput(
+            self, lower.topic, lower.frame,
+            lambda stamp_ns, *_: self.cycle.add_lower(stamp_ns, self._lower.values[:7]),
+            tilt=config.instruments.tilt(lower.frame), **options)
         self.joint_states = JointStateInput(
             self, others, self._on_joint_states, required=False, period=POSTURE_PERIOD,
             limits=tuple(model.credible_positions[i] for i in self._others),
@@ -205,9 +203,10 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
         self._hands = [
             WrenchInput(self, topic, hand.frame, self._on_hand, required=False, **options)
             for topic, hand in zip(params.hand_topics, config.hands.values())]
-        self._upper = ImuInput(self, upper.topic, upper.frame, self._on_upper,
-                               tilt=config.instruments.tilt(upper.frame), **options)
-        self._lower_values, self._upper_values = self._lower.values[:7], self._upper.values[:7]
+        self._upper = ImuInput(
+            self, upper.topic, upper.frame,
+            lambda stamp_ns, *_: self.cycle.add_upper(stamp_ns, self._upper.values[:7]),
+            tilt=config.instruments.tilt(upper.frame), **options)
         self._inputs: tuple[Input, ...] = (
             self._lower, self._tendons, *self._hands, self._upper)
         for source in (*self._inputs, self.joint_states):
@@ -254,12 +253,6 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
         return 'holding; targets are ignored' if on else 'targets are accepted'
 
     # -- measurements
-
-    def _on_lower(self, stamp_ns: int, *_: Array) -> None:
-        self.cycle.add_lower(stamp_ns, self._lower_values)
-
-    def _on_upper(self, stamp_ns: int, *_: Array) -> None:
-        self.cycle.add_upper(stamp_ns, self._upper_values)
 
     def _on_tendons(self, stamp_ns: int, lengths: Array, _: Array, tensions: Array) -> None:
         self.cycle.add_tendons(

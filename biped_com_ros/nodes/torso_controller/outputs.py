@@ -16,7 +16,6 @@
 from __future__ import annotations
 
 from cmath import polar
-import struct
 
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.signals.synchronizer import StampThrottle
@@ -69,9 +68,6 @@ class TorsoOutputs:
         self._transform = TransformOutput(
             node, [(self._frame, tip_frame)]) if tip_frame else None
         self._tf_pace, self._marker_pace = StampThrottle(tf_rate), StampThrottle(marker_rate)
-        # Write into the bytes of a message, in a tenth of the time of an assignment to an array.
-        self._write_tendons = struct.Struct(f'{len(names)}d').pack_into
-        self._write_joints = struct.Struct(f'{len(body.joint_names)}d').pack_into
 
     def set_rates(self, tf_rate: float, marker_rate: float) -> None:
         """Use other rates, Hz."""
@@ -85,9 +81,8 @@ class TorsoOutputs:
 
     def publish_command(self, stamp_ns: int, command: TorsoCommand) -> None:
         """Publish the lengths for the drives, the expected tensions and the reference."""
-        lengths = self._lengths
-        self._write_tendons(lengths.fields['data'], 0, *command.commanded)
-        lengths.publish()
+        self._lengths.fields['data'][...] = command.commanded
+        self._lengths.publish()
         self._tensions.publish_value(command.expected)
         _publish_bend(self._reference, stamp_ns, command.reference_arc)
 
@@ -95,8 +90,8 @@ class TorsoOutputs:
         """Publish shape, virtual joints, transform and markers, for rates in rad/s."""
         joints, positions = self._joints, self._body.positions(arc)
         fields = joints.fields
-        self._write_joints(fields['position'], 0, *positions)
-        self._write_joints(fields['velocity'], 0, *self._body.velocities(arc, rates, positions))
+        fields['position'][...] = positions
+        fields['velocity'][...] = self._body.velocities(arc, rates, positions)
         joints.publish(stamp_ns)
         _publish_bend(self._shape, stamp_ns, arc)
         if self._transform is not None and self._tf_pace.is_due(stamp_ns):
@@ -144,6 +139,4 @@ class TorsoOutputs:
 
 
 def _publish_bend(output: TemplatePublisher, stamp_ns: int, arc: Arc) -> None:
-    if output.has_subscribers:
-        output.fields['vector'][...] = (*polar(arc.bend), arc.elongation)
-        output.publish(stamp_ns)
+    output.publish_value((*polar(arc.bend), arc.elongation), stamp_ns)

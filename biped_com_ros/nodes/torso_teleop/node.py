@@ -27,6 +27,7 @@ import contextlib
 from dataclasses import dataclass
 import math
 import os
+import re
 import select
 import sys
 from typing import Any
@@ -38,6 +39,7 @@ from biped_com_ros.core.torso.joystick import tour
 from biped_com_ros.ros.node.clock import steady_clock, steady_time
 from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.parameters import declare_parameters, read_only
+from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.inputs import PointInput
 from biped_com_ros.ros.topics.qos import LATCHED, STATE_OUTPUT
 from biped_com_ros.ros.topics.whole_messages import subscribe
@@ -54,7 +56,7 @@ ARROWS = {b'\x1b[A': (1.0, 0.0), b'\x1b[B': (-1.0, 0.0), b'\x1b[D': (0.0, 1.0),
 SUSPEND = b'\x1a'
 """Ctrl-Z, as a terminal sends it."""
 
-_FREEZE = 'torso_controller/freeze'
+_FREEZE = names.TORSO_FREEZE
 _COM_PERIOD = 0.1  # s between centres of mass that are shown
 _LONGEST_WAIT = 5.0  # s for the service that freezes: later it would come unexpected
 
@@ -115,10 +117,10 @@ class TorsoTeleop(Node):
         self._request: tuple[bool, float] | None = None  # freeze or unfreeze, until when
         if self._keys:  # the tour prints nothing
             subscribe(
-                self, Vector3Stamped, 'torso_controller/shape', self._on_shape, STATE_OUTPUT)
-            PointInput(self, 'com_estimator/com', '', self._on_com, max_age=0.0,
+                self, Vector3Stamped, names.TORSO_SHAPE, self._on_shape, STATE_OUTPUT)
+            PointInput(self, names.COM, '', self._on_com, max_age=0.0,
                        period=_COM_PERIOD)
-            subscribe(self, String, 'viewer/url', self._on_url, LATCHED)
+            subscribe(self, String, names.PAGE_URL, self._on_url, LATCHED)
         # Keys are read in real time; the tour follows simulated time.
         self.create_timer(1.0 / self._params.rate, self._tick,
                           clock=steady_clock() if self._keys else self.get_clock())
@@ -231,12 +233,7 @@ class _Keyboard:
 
 def split_keys(pressed: bytes) -> list[bytes]:
     """Split the bytes read from a terminal into keys; arrows have three bytes."""
-    keys = []
-    while pressed:
-        size = 3 if pressed[:3] in ARROWS else 1
-        keys.append(pressed[:size])
-        pressed = pressed[size:]
-    return keys
+    return re.findall(rb'(?s)\x1b\[[A-D]|.', pressed)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -19,14 +19,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.frames import frame_prefix
 from biped_com_ros.ros.topics.stamp import now_ns, stamp_to_msg
-from biped_com_ros.viz.controls import checked, permitted, PUSH_DIRECTIONS
+from biped_com_ros.viz.controls import checked, COMMANDS, permitted, PUSH_DIRECTIONS
 from geometry_msgs.msg import Vector3Stamped, WrenchStamped
 from lifecycle_msgs.msg import State, Transition
 from lifecycle_msgs.srv import ChangeState, GetState
@@ -34,33 +35,6 @@ import numpy as np
 from rclpy.node import Node
 from std_srvs.srv import SetBool, Trigger
 
-
-class _Service(NamedTuple):
-    """A service that a command calls, and the group of controls that shows the response."""
-
-    kind: Any
-    name: str
-    group: str
-
-
-_SERVICES: dict[str, _Service] = {command: _Service(*service) for command, service in {
-    'tare': (Trigger, 'wrench_aggregator/tare', 'sensors'),
-    'untare': (Trigger, 'wrench_aggregator/untare', 'sensors'),
-    'reset': (Trigger, 'simulator/reset', 'push'),
-    'hang': (SetBool, 'simulator/hang', 'push'),
-    'freeze': (SetBool, 'torso_controller/freeze', 'torso'),
-    'step': (Trigger, 'gait_player/single_step', 'walk'),
-    'walk': (Trigger, 'gait_player/walk', 'walk'),
-    'stop': (Trigger, 'gait_player/stop', 'walk'),
-    'balance': (SetBool, 'gait_player/balance', 'walk'),
-    **{f'calibration/{name}': (Trigger, f'com_calibrator/{name}', 'calibration')
-       for name in ('start', 'reset', 'capture', 'skip', 'solve', 'publish')}}.items()}
-
-#: Node that executes a command.
-_NODES = {
-    'push': 'simulator', 'push_at': 'simulator', 'torso': 'torso_controller',
-    'feedforward': 'gravity_compensation', 'record': 'viewer',
-    **{command: service.name.partition('/')[0] for command, service in _SERVICES.items()}}
 
 ShowNote = Callable[[str, str, 'bool | None'], None]
 
@@ -92,12 +66,14 @@ class PageActions:
         self._permitted = permitted(controls)
         self._node, self._model, self._show_note = node, model, show_note
         self.feedforward_is_on: bool | None = None
-        self._clients = {command: node.create_client(service.kind, service.name)
-                         for command, service in _SERVICES.items()}
+        self._clients = {
+            name: node.create_client(SetBool if command.is_switch else Trigger,
+                                     f'{command.node}/{command.service}')
+            for name, command in COMMANDS.items() if command.service}
         self._change = node.create_client(ChangeState, 'gravity_compensation/change_state')
         self._get = node.create_client(GetState, 'gravity_compensation/get_state')
-        self._push = node.create_publisher(WrenchStamped, 'simulator/push', 10)
-        self._target = node.create_publisher(Vector3Stamped, 'torso_controller/target', 10)
+        self._push = node.create_publisher(WrenchStamped, names.PUSH, 10)
+        self._target = node.create_publisher(Vector3Stamped, names.TORSO_TARGET, 10)
         self._heaviest_link = model.link_names[int(np.argmax(model.link_masses))]
         self._state_request: Any = None
         self._state = State.PRIMARY_STATE_UNKNOWN
@@ -129,7 +105,7 @@ class PageActions:
         except InputError as error:
             self._node.get_logger().warning(str(error))
             return
-        if command in _SERVICES:
+        if command in self._clients:
             self._call(command, value)
         elif command == 'push':
             direction, share = value
@@ -148,12 +124,12 @@ class PageActions:
         ready['push'] = ready['push_at'] = ready['reset']
         ready['torso'] = ready['freeze']
         ready['feedforward'] = self._can_switch_feedforward()
-        reasons = {name: f'{_NODES[name]} is not running' for name, is_ready in ready.items()
-                   if not is_ready}
+        reasons = {name: f'{COMMANDS[name].node} is not running'
+                   for name, is_ready in ready.items() if not is_ready}
         if self._model.config.torso is None:
             reasons['torso'] = reasons['freeze'] = (
                 f'{self._model.config.name} has no tendon-driven torso')
-        return reasons | {name: 'turned off by parameter controls' for name in _NODES
+        return reasons | {name: 'turned off by parameter controls' for name in COMMANDS
                           if name not in self._permitted}
 
     def update_feedforward(self) -> None:
@@ -169,12 +145,13 @@ class PageActions:
     # -- services
 
     def _call(self, command: str, value: Any) -> None:
-        (kind, _, group), client = _SERVICES[command], self._clients[command]
+        group, client = COMMANDS[command].note, self._clients[command]
         if not client.service_is_ready():
-            self._show_note(group, f'{_NODES[command]} is not running', False)
+            self._show_note(group, f'{COMMANDS[command].node} is not running', False)
             return
         self._show_note(group, f'calling {client.srv_name}', None)
-        request = SetBool.Request(data=value) if kind is SetBool else Trigger.Request()
+        is_switch = COMMANDS[command].is_switch
+        request = SetBool.Request(data=value) if is_switch else Trigger.Request()
         client.call_async(request).add_done_callback(partial(self._on_response, group))
 
     def _on_response(self, group: str, future: Any) -> None:

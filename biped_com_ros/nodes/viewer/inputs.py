@@ -17,6 +17,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -30,13 +31,14 @@ from biped_com_ros.core.wrench.weight_check import weight_below_sensors
 from biped_com_ros.nodes.viewer.polled_node import latest, PolledNode
 from biped_com_ros.ros.node.diagnostics import is_in_namespace, node_of
 from biped_com_ros.ros.node.robot_source import CALIBRATED_TOPIC
+from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.frames import frame_prefix
 from biped_com_ros.ros.topics.inputs import (
-    JointStateInput, OdometryInput, PointInput, VectorInput, WrenchInput)
+    Input, JointStateInput, OdometryInput, PointInput, VectorInput, WrenchInput)
 from biped_com_ros.ros.topics.qos import LATCHED, STATE_OUTPUT
 from biped_com_ros.ros.topics.state_inputs import hand_wrench_topics
 from biped_com_ros.ros.topics.tf import pose_from_transform
-from biped_com_ros.viz.view import FootView, HAND, HandView, HealthLine, POINT, View
+from biped_com_ros.viz.view import ContactView, HAND, HealthLine, POINT, View
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import PolygonStamped, PoseArray, Vector3Stamped
 import numpy as np
@@ -49,8 +51,8 @@ _KEPT = 40  # true CoMs kept until the estimate of the same stamp has arrived
 #: Lines of diagnostics that are kept, and characters of their names and texts.
 _MOST_LINES, _LONGEST_NAME, _LONGEST_TEXT = 500, 200, 1000
 #: Kind of point: topic.
-_POINTS = {'zmp': 'zmp_monitor/zmp', 'zmp_model': 'zmp_monitor/zmp_model',
-           'dcm': 'zmp_monitor/dcm'}
+_POINTS = {'zmp': names.ZMP, 'zmp_model': names.ZMP_MODEL,
+           'dcm': names.DCM}
 #: Text that is published when it changes: node that publishes it.
 _TEXTS_OF = {'phase': 'zmp_monitor', 'level': 'zmp_monitor', 'gait': 'gait_player',
              'calibration': 'com_calibrator'}
@@ -59,9 +61,11 @@ _EXPECTED, _STARTING = ('com_estimator', 'zmp_monitor'), 10.0
 STALE = 3
 """Level of diagnostics of a node that no longer reports."""
 
-_NUMBERS = {'margin': 'zmp_monitor/margin', 'dcm_margin': 'zmp_monitor/dcm_margin',
-            'time_to_edge': 'zmp_monitor/time_to_edge'}
-_POLYGONS = {'polygon': 'zmp_monitor/support_polygon', 'com_region': 'zmp_monitor/com_region'}
+_NUMBERS = {'margin': names.MARGIN, 'dcm_margin': names.DCM_MARGIN,
+            'time_to_edge': names.TIME_TO_EDGE}
+_POLYGONS = {'polygon': names.SUPPORT_POLYGON, 'com_region': names.COM_REGION}
+_LATCHED_TEXTS = {'phase': names.SUPPORT_PHASE, 'gait': names.GAIT_STATE,
+                  'calibration': names.CALIBRATION_PROGRESS}
 
 
 class PageInputs:
@@ -86,8 +90,8 @@ class PageInputs:
     """
 
     def __init__(self, polled: PolledNode, model: RobotModel) -> None:
-        self.view = View(feet={foot: FootView() for foot in model.config.feet},
-                         hands={hand: HandView() for hand in Hands.measured(model.config)})
+        self.view = View(feet={foot: ContactView() for foot in model.config.feet},
+                         hands={hand: ContactView() for hand in Hands.measured(model.config)})
         self._polled, self._model = polled, model
         self._links, self._frame_prefix = frozenset(model.frame_names), frame_prefix(polled.node)
         self._truths: OrderedDict[int, Array] = OrderedDict()
@@ -99,11 +103,10 @@ class PageInputs:
         self._health: dict[str, tuple[HealthLine, float]] = {}
         self._texts: dict[str, tuple[str, float]] = {}
         self._joints_since: float | None = None
-        namespace = polled.node.get_namespace().strip('/')
-        self._expected = [
-            f'{namespace}/{name}'.lstrip('/') for name in (
-                *(('wrench_aggregator',) if model.config.has_foot_wrenches else ()), *_EXPECTED)]
-        self._stability_name = f'{namespace}/zmp_monitor: stability'.lstrip('/')
+        #: Of the names of this robot's nodes.
+        self._prefix = f"{polled.node.get_namespace().strip('/')}/".lstrip('/')
+        self._expected = (
+            *(('wrench_aggregator',) if model.config.has_foot_wrenches else ()), *_EXPECTED)
         self._weigh(model)
         self.calibrated: RobotModel | None = None
         self._subscribe_to_robot()
@@ -120,17 +123,17 @@ class PageInputs:
         self._match_truth()
         self._assume_base()
         self._update_calibrated_com()
-        self.view.health = self._current_health(now)
-        self._update_texts(now)
-        self.view.stale = {key: (value, now - at) for key, (value, at) in self._last.items()}
-        return self.view
-
-    def _update_texts(self, now: float) -> None:
-        """Show latched texts only while their node reports: they outlast it."""
-        reported_at: dict[str, float] = {}
+        reported_at: dict[str, float] = {}  # by node, without the namespace
         for line, at in self._health.values():
             name = node_of(line.name)
             reported_at[name] = max(at, reported_at.get(name, at))
+        self.view.health = self._current_health(now, reported_at)
+        self._update_texts(now, reported_at)
+        self.view.stale = {key: (value, now - at) for key, (value, at) in self._last.items()}
+        return self.view
+
+    def _update_texts(self, now: float, reported_at: dict[str, float]) -> None:
+        """Show latched texts only while their node reports: they outlast it."""
         for name, (text, received_at) in self._texts.items():
             at = max(received_at, reported_at.get(_TEXTS_OF[name], received_at))
             is_stale = now - at > _HEALTH_TIMEOUT
@@ -139,22 +142,19 @@ class PageInputs:
             if is_stale and text:
                 self._last['', name] = text, at
 
-    def _current_health(self, now: float) -> list[HealthLine]:
+    def _current_health(self, now: float, reported_at: dict[str, float]) -> list[HealthLine]:
         """Return the lines of nodes that report, and one for each that does not."""
-        received_at: dict[str, float] = {}
-        for line, at in self._health.values():
-            node_name = line.name.partition(':')[0]
-            received_at[node_name] = max(at, received_at.get(node_name, at))
         is_due = self._joints_since is not None and now - self._joints_since > _STARTING
-        silent = {name: at for name, at in received_at.items() if now - at > _HEALTH_TIMEOUT}
+        silent = {name: now - at for name, at in reported_at.items()
+                  if now - at > _HEALTH_TIMEOUT}
         return [
-            *(HealthLine(STALE, name, f'no diagnostics for {now - at:.0f} s: the node has ended, '
-                         'or hangs') for name, at in silent.items()),
-            *(HealthLine(STALE, name, 'no diagnostics yet: the node is not running; start it with '
-                         'bringup.launch.py')
-              for name in self._expected if is_due and name not in received_at),
+            *(HealthLine(STALE, self._prefix + name, f'no diagnostics for {age:.0f} s: the node '
+                         'has ended, or hangs') for name, age in silent.items()),
+            *(HealthLine(STALE, self._prefix + name, 'no diagnostics yet: the node is not '
+                         'running; start it with bringup.launch.py')
+              for name in self._expected if is_due and name not in reported_at),
             *(line for line, at in self._health.values()
-              if now - at < _HEALTH_TIMEOUT and line.name.partition(':')[0] not in silent)]
+              if now - at < _HEALTH_TIMEOUT and node_of(line.name) not in silent)]
 
     # -- subscriptions
 
@@ -178,56 +178,60 @@ class PageInputs:
 
     def _subscribe_to_estimates(self) -> None:
         node = self._polled.node
-        PointInput(node, 'com_estimator/com', '', self._on_com, max_age=0.0)
-        OdometryInput(node, 'com_estimator/com_fused', self._on_fused, max_age=0.0)
-        PointInput(node, 'simulator/truth/com', '', self._on_truth, max_age=0.0)
+        PointInput(node, names.COM, '', self._on_com, max_age=0.0)
+        PointInput(node, names.TRUE_COM, '', self._on_truth, max_age=0.0)
+        OdometryInput(node, names.COM_FUSED, partial(self._keep, POINT, 'fused'), max_age=0.0)
         for kind, topic in _POINTS.items():
-            PointInput(node, topic, '', partial(self._on_point, kind), max_age=0.0, qos=latest())
+            self._show(PointInput, topic, POINT, kind)
         count = len(self._model.link_names)
-        VectorInput(node, PoseArray, 'com_estimator/link_coms',
+        VectorInput(node, PoseArray, names.LINK_COMS,
                     [f'poses.{i}.position.{axis}' for i in range(count) for axis in 'xyz'],
                     self._on_links, max_age=0.0, qos=latest())
         for name, topic in _NUMBERS.items():
-            def on_number(message: Float64, name: str = name) -> None:
-                self._set('', **{name: message.data})
-            self._polled.subscribe(Float64, topic, on_number, latest())
+            self._subscribe(Float64, topic, name, lambda message: message.data)
         for name, topic in _POLYGONS.items():
-            self._polled.subscribe(
-                PolygonStamped, topic, partial(self._on_polygon, name), latest())
+            self._subscribe(PolygonStamped, topic, name, lambda message: np.array(
+                [(p.x, p.y, p.z) for p in message.polygon.points]).reshape(-1, 3))
 
     def _subscribe_to_contacts(self) -> None:
         for name in self.view.feet:
-            base = f'wrench_aggregator/{name}'
-            WrenchInput(self._polled.node, f'{base}/wrench', '', partial(self._on_wrench, name),
-                        force_z=name in self._model.config.feet_with_force_z, max_age=0.0,
-                        qos=latest())
-            PointInput(self._polled.node, f'{base}/cop', '', partial(self._on_cop, name),
-                       max_age=0.0, qos=latest())
-
+            self._show(WrenchInput, names.wrench_of(name), name, 'wrench',
+                       force_z=name in self._model.config.feet_with_force_z)
+            self._show(PointInput, names.centre_of_pressure_of(name), name, 'cop')
         for name, topic in hand_wrench_topics(self._model, ()).items():
-            WrenchInput(self._polled.node, topic, '', partial(self._on_wrench, HAND + name),
-                        max_age=0.0, qos=latest())
+            self._show(WrenchInput, topic, HAND + name, 'wrench')
 
     def _subscribe_to_torso(self) -> None:
-        subscribe = self._polled.subscribe
-        subscribe(JointState, 'gravity_compensation/effort', self._on_feedforward, latest())
+        self._subscribe(JointState, names.FEEDFORWARD, 'feedforward',
+                        lambda message: dict(zip(message.name, message.effort)))
         if self._model.config.torso is None:
             return
-        subscribe(JointState, 'tendon_states', self._on_tendons, latest())
-        subscribe(Float64MultiArray, 'torso_controller/tensions', self._on_tensions, latest())
-        subscribe(Vector3Stamped, 'torso_controller/shape', self._on_shape, latest())
+        self._polled.subscribe(JointState, 'tendon_states', self._on_tendons, latest())
+        self._subscribe(Float64MultiArray, names.TORSO_TENSIONS, 'expected_tensions',
+                        lambda message: np.array(message.data))
+        self._subscribe(Vector3Stamped, names.TORSO_SHAPE, 'torso', lambda message: np.array(
+            (message.vector.x, message.vector.y, message.vector.z)))
 
     def _subscribe_to_status(self) -> None:
         subscribe = self._polled.subscribe
         subscribe(DiagnosticArray, '/diagnostics', self.add_diagnostics, latest(
             STATE_OUTPUT, 30))
-        subscribe(DiagnosticArray, 'zmp_monitor/event', self._on_event, LATCHED)
-        subscribe(String, 'zmp_monitor/support_phase', partial(self._on_text, 'phase'), LATCHED)
-        subscribe(String, 'com_calibrator/progress', partial(self._on_text, 'calibration'),
-                  LATCHED)
-        subscribe(String, 'gait_player/state', partial(self._on_text, 'gait'), LATCHED)
+        subscribe(DiagnosticArray, names.STABILITY_EVENT, self._on_event, LATCHED)
+        for name, topic in _LATCHED_TEXTS.items():
+            subscribe(String, topic, partial(self._on_text, name), LATCHED)
         subscribe(String, CALIBRATED_TOPIC, self._on_description, latest(LATCHED, 5),
                   longest=LARGEST_TEXT)
+
+    def _show(self, kind: Callable[..., Input], topic: str, part: str, name: str,
+              **options: Any) -> None:
+        """Show the values of a point or a wrench in any frame."""
+        kind(self._polled.node, topic, '', partial(self._keep, part, name), max_age=0.0,
+             qos=latest(), **options)
+
+    def _subscribe(self, kind: type, topic: str, name: str, value: Callable[[Any], Any]) -> None:
+        """Show a value of whole messages."""
+        self._polled.subscribe(
+            kind, topic, lambda message: self._set('', **{name: value(message)}), latest())
 
     def _set(self, part: str, **values: Any) -> None:
         """Set attributes of a foot, or of the view (''), until they expire."""
@@ -316,10 +320,7 @@ class PageInputs:
 
     def _on_com(self, stamp_ns: int, point: Array) -> None:
         self._com_stamp = stamp_ns
-        self._on_point('com', stamp_ns, point)
-
-    def _on_fused(self, stamp_ns: int, position: Array, *_: Array) -> None:
-        self._on_point('fused', stamp_ns, position)
+        self._keep(POINT, 'com', stamp_ns, point)
 
     def _on_truth(self, stamp_ns: int, point: Array) -> None:
         self._truths[stamp_ns] = point.copy()
@@ -333,26 +334,13 @@ class PageInputs:
             last = next(reversed(self._truths.values()))
             self.view.points['truth'] = self._truths.get(self._com_stamp, last)
 
-    def _on_point(self, kind: str, stamp_ns: int, point: Array) -> None:
-        self._set(POINT, **{kind: point.copy()})
+    def _keep(self, part: str, name: str, stamp_ns: int, values: Array, *_: Array) -> None:
+        self._set(part, **{name: values.copy()})
 
     def _on_links(self, stamp_ns: int, values: Array) -> None:
         self._set('', link_coms=values.reshape(-1, 3).copy())
 
-    def _on_polygon(self, name: str, message: PolygonStamped) -> None:
-        self._set('', **{name: np.array(
-            [(p.x, p.y, p.z) for p in message.polygon.points]).reshape(-1, 3)})
-
-    def _on_wrench(self, part: str, stamp_ns: int, wrench: Array) -> None:
-        self._set(part, wrench=wrench.copy())
-
-    def _on_cop(self, name: str, stamp_ns: int, point: Array) -> None:
-        self._set(name, cop=point.copy())
-
     # -- torso and efforts
-
-    def _on_feedforward(self, message: JointState) -> None:
-        self._set('', feedforward=dict(zip(message.name, message.effort)))
 
     def _on_tendons(self, message: JointState) -> None:
         order = np.argsort(message.name)
@@ -360,12 +348,6 @@ class PageInputs:
             np.array(values)[order] if len(values) == len(order) else np.empty(0)
             for values in (message.position, message.effort))
         self._set('', tendon_lengths=lengths, tensions=tensions)
-
-    def _on_tensions(self, message: Float64MultiArray) -> None:
-        self._set('', expected_tensions=np.array(message.data))
-
-    def _on_shape(self, message: Vector3Stamped) -> None:
-        self._set('', torso=np.array((message.vector.x, message.vector.y, message.vector.z)))
 
     # -- status
 
@@ -377,7 +359,7 @@ class PageInputs:
                               status.message[:_LONGEST_TEXT])
             self._health.pop(line.name, None)
             self._health[line.name] = line, self._now
-            if line.name == self._stability_name:
+            if line.name == f'{self._prefix}zmp_monitor: stability':
                 self._use_level(status, 'level')
         while len(self._health) > _MOST_LINES:
             del self._health[next(iter(self._health))]

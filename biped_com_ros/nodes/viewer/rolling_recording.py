@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 import tempfile
 import time
@@ -29,6 +28,7 @@ from biped_com_ros.core.model.config import RobotConfig
 from biped_com_ros.core.plain_xml import LARGEST_TEXT
 from biped_com_ros.ros.fast.codec import LONGEST_MESSAGE
 from biped_com_ros.ros.node.robot_source import CALIBRATED_TOPIC
+from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.qos import LATCHED, SENSOR_INPUT
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import (
@@ -41,8 +41,7 @@ from std_msgs.msg import Bool, Float64, String
 _FULL_NAME = '{}/msg/{}'
 
 
-@dataclass(frozen=True)
-class RecordedTopic:
+class RecordedTopic(NamedTuple):
     """
     A topic of a recording.
 
@@ -72,22 +71,22 @@ def recorded_topics(config: RobotConfig) -> dict[str, RecordedTopic]:
     """Return what is recorded of a robot: its sensors, and what the nodes estimate from them."""
     topics = {
         'joint_states': JointState, 'odom': Odometry, '/diagnostics': DiagnosticArray,
-        'com_estimator/com': PointStamped, 'com_estimator/com_fused': Odometry,
-        'com_estimator/link_coms': PoseArray, 'simulator/truth/com': PointStamped,
-        'zmp_monitor/zmp': PointStamped, 'zmp_monitor/zmp_model': PointStamped,
-        'zmp_monitor/dcm': PointStamped, 'zmp_monitor/margin': Float64,
-        'zmp_monitor/dcm_margin': Float64, 'zmp_monitor/support_polygon': PolygonStamped,
-        'gravity_compensation/effort': JointState}
+        names.COM: PointStamped, names.COM_FUSED: Odometry,
+        names.LINK_COMS: PoseArray, names.TRUE_COM: PointStamped,
+        names.ZMP: PointStamped, names.ZMP_MODEL: PointStamped,
+        names.DCM: PointStamped, names.MARGIN: Float64,
+        names.DCM_MARGIN: Float64, names.SUPPORT_POLYGON: PolygonStamped,
+        names.FEEDFORWARD: JointState}
     topics |= {imu.topic: Imu for imu in config.imus.values()}
     topics |= {sensor.topic: WrenchStamped for sensor in config.wrench_sensors.values()}
-    topics |= {f'wrench_aggregator/{foot}/wrench': WrenchStamped for foot in config.feet}
+    topics |= {names.wrench_of(foot): WrenchStamped for foot in config.feet}
     if config.torso is not None:
-        topics |= {'tendon_states': JointState, 'torso_controller/shape': Vector3Stamped}
+        topics |= {'tendon_states': JointState, names.TORSO_SHAPE: Vector3Stamped}
     descriptions = {name: RecordedTopic(String, True, LARGEST_TEXT)
                     for name in ('robot_description', CALIBRATED_TOPIC)}
-    latched = {'zmp_monitor/support_phase': String, 'gait_player/state': String,
-               'com_calibrator/progress': String,
-               **{f'wrench_aggregator/{foot}/contact': Bool for foot in config.feet}}
+    latched = {names.SUPPORT_PHASE: String, names.GAIT_STATE: String,
+               names.CALIBRATION_PROGRESS: String,
+               **{names.contact_of(foot): Bool for foot in config.feet}}
     return {**{name: RecordedTopic(kind) for name, kind in topics.items() if name},
             **{name: RecordedTopic(kind, True) for name, kind in latched.items()}, **descriptions}
 
@@ -109,6 +108,8 @@ class RollingRecording:
 
     Attributes
     ----------
+    latched
+        The last message of each latched topic.
     size
         Bytes of the messages that are kept, without those of latched topics.
 
@@ -119,14 +120,9 @@ class RollingRecording:
         self._node, self._topics = node, dict(topics)
         self._span_ns, self._most_bytes = round(seconds * SECOND_NS), most_bytes
         self._kept: deque[_Kept] = deque()
-        self._latched: dict[str, _Kept] = {}
+        self.latched: dict[str, _Kept] = {}
         self._subscriptions: list[Any] = []
         self.size = 0
-
-    @property
-    def latched(self) -> list[_Kept]:
-        """Return the last messages of latched topics."""
-        return list(self._latched.values())
 
     @property
     def is_running(self) -> bool:
@@ -149,12 +145,12 @@ class RollingRecording:
         while self._subscriptions:
             self._node.destroy_subscription(self._subscriptions.pop())
         self._kept.clear()
-        self._latched.clear()
+        self.latched.clear()
         self.size = 0
 
     def _keep(self, message: _Kept, is_latched: bool) -> None:
         if is_latched:
-            self._latched[message.topic] = message
+            self.latched[message.topic] = message
             return
         self._kept.append(message)
         self.size += len(message.raw)
@@ -170,7 +166,7 @@ class RollingRecording:
         begin = self._kept[0].received_ns
         # Messages latched before the begin are written with its time.
         latched = [message._replace(received_ns=max(message.received_ns, begin))
-                   for message in self.latched]
+                   for message in self.latched.values()]
         resolve = self._node.resolve_topic_name
         return Recording(
             {name: (resolve(name), topic.kind) for name, topic in self._topics.items()},

@@ -39,6 +39,7 @@ from biped_com_ros.core.wrench.contact import ContactThresholds
 from biped_com_ros.ros.node.clock import steady_time
 from biped_com_ros.ros.node.common_parameters import (
     ContactTopicParameters, EstimatorParameters, FootWrenchParameters)
+from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.inputs import (
     BoolInput, ImuInput, Input, JointStateInput, OdometryInput, StampedArrayInput, WrenchInput)
 from biped_com_ros.ros.topics.qos import COMMAND_INPUT
@@ -48,9 +49,6 @@ from rclpy.node import Node
 
 #: Least thresholds of contact for wrenches from joint torques, as shares of body weight, and s.
 _VIRTUAL_ENGAGE, _VIRTUAL_RELEASE, _VIRTUAL_DWELL = 0.10, 0.06, 0.006
-#: Covariances of the wrenches of virtual feet, and of the forces on virtual hands.
-COVARIANCE_TOPIC = 'wrench_aggregator/wrench_covariance'
-HAND_COVARIANCE_TOPIC = 'wrench_aggregator/hand_covariance'
 #: Called with each located state.
 Callback = Callable[[LocatedState], None]
 
@@ -180,15 +178,15 @@ class StateInputs:
         largest = largest_credible_load(self._model.mass) ** 2
         self.inputs['contact probabilities'] = JointStateInput(
             self._node, feet, self._on_probabilities,
-            'wrench_aggregator/contact_probabilities', **options)
+            names.CONTACT_PROBABILITIES, **options)
         self.inputs['covariance of the wrenches'] = StampedArrayInput(
-            self._node, COVARIANCE_TOPIC, (6 * len(feet)) ** 2, self._on_covariance,
+            self._node, names.WRENCH_COVARIANCE, (6 * len(feet)) ** 2, self._on_covariance,
             largest=largest, **options)
 
     def _subscribe_to_hand_covariance(self, count: int) -> None:
         """Subscribe to the covariance that `wrench_aggregator` publishes of virtual hands."""
         self.inputs["covariance of the hands' forces"] = StampedArrayInput(
-            self._node, HAND_COVARIANCE_TOPIC, (3 * count) ** 2, self._on_hand_covariance,
+            self._node, names.HAND_COVARIANCE, (3 * count) ** 2, self._on_hand_covariance,
             largest=largest_credible_load(self._model.mass) ** 2,
             **{**self._options, 'required': False})
 
@@ -324,7 +322,7 @@ class ContactInputs:
             for foot, topic in enumerate(topics)]
         if not topics and model.config.has_foot_wrenches:
             self.inputs.append(JointStateInput(
-                node, feet, self._on_contacts, 'wrench_aggregator/contacts', qos=COMMAND_INPUT,
+                node, feet, self._on_contacts, names.CONTACTS, qos=COMMAND_INPUT,
                 **options))
 
     def use(self, params: ContactTopicParameters) -> None:
@@ -372,7 +370,7 @@ def _wrench_topics(model: RobotModel, params: FootWrenchParameters) -> Sequence[
     if not params.wrench_topics:
         if not model.config.has_foot_wrenches:
             return ()
-        return [f'wrench_aggregator/{foot}/wrench' for foot in feet]
+        return [names.wrench_of(foot) for foot in feet]
     _check_one_per_foot('wrench_topics', params.wrench_topics, tuple(feet))
     return params.wrench_topics
 
@@ -401,7 +399,7 @@ def hand_wrench_topics(model: RobotModel, topics: Sequence[str]) -> dict[str, st
             f"parameter 'hand_wrench_topics' has {len(topics)} topics; robot '{config.name}' has "
             f'{len(hands)} hands with wrench_sensors or source: virtual ({", ".join(hands)})')
     return dict(zip(hands, topics or [
-        f'wrench_aggregator/{config.hand_label(hand)}/wrench' for hand in hands]))
+        names.wrench_of(config.hand_label(hand)) for hand in hands]))
 
 
 def _virtual_feet(model: RobotModel) -> tuple[bool, ...]:

@@ -15,7 +15,7 @@
 
 from __future__ import annotations
 
-from biped_com_ros.nodes.gravity_compensation.command_record import CommandRecord
+from biped_com_ros.nodes.gravity_compensation.command_takeover import CommandRecord
 import numpy as np
 import pytest
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from biped_com_ros.viz.framing import Framing
+from biped_com_ros.viz.page import Framing
 from biped_com_ros.viz.scene import Scene
 import numpy as np
 import pytest

@@ -24,7 +24,7 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.viz import palette, widgets
 from biped_com_ros.viz.charts import Chart, RENEWED, round_range, Strips
 from biped_com_ros.viz.figures import Figures
-from biped_com_ros.viz.view import FootView, HealthLine, View
+from biped_com_ros.viz.view import ContactView, HealthLine, View
 import numpy as np
 import pytest
 
@@ -73,7 +73,7 @@ def test_the_legend_shows_the_errors():
 
 def forces_on_feet(left=20.0, right=15.5):
     """Return feet with vertical forces."""
-    return {side: FootView(np.array((0.0, 0.0, force, 0.0, 0.0, 0.0)))
+    return {side: ContactView(np.array((0.0, 0.0, force, 0.0, 0.0, 0.0)))
             for side, force in (('left', left), ('right', right))}
 
 
@@ -183,10 +183,10 @@ def test_what_is_stale_is_grey_and_has_its_age():
     forces = np.array((0.0, 0.0, 20.0, 0.0, 0.0, 0.0))
     lengths, torso = np.full(4, 0.1), np.array((0.1, 0.0, 0.0))
     fresh = View(
-        feet={'left': FootView(forces)}, margin=0.042, phase='double',
+        feet={'left': ContactView(forces)}, margin=0.042, phase='double',
         points={'com': np.array((0.01, 0.02, 0.4))}, weight=35.3, tendon_lengths=lengths,
         torso=torso)
-    stale = View(feet={'left': FootView()}, weight=35.3, stale={
+    stale = View(feet={'left': ContactView()}, weight=35.3, stale={
         ('left', 'wrench'): (forces, 3.0), ('', 'margin'): (0.042, 4.0),
         ('', 'phase'): ('double', 125.0), ('', 'positions'): (np.zeros(3), 7.0),
         ('point', 'com'): (fresh.points['com'], 5.0), ('', 'tendon_lengths'): (lengths, 6.0),
@@ -218,7 +218,7 @@ def test_the_terms_of_the_page_are_explained():
 
 def test_the_page_is_readable_light_and_dark():
     """Words have the page's colour, and nothing that is there for contrast a fixed one."""
-    view = View(feet={'left': FootView()}, tendon_lengths=np.ones(4), margin=0.01)
+    view = View(feet={'left': ContactView()}, tendon_lengths=np.ones(4), margin=0.01)
     for html in (widgets.headline(view), widgets.tendons(view, 60.0), widgets.legend(view),
                  widgets.effort_bars(['knee'], {}, np.ones(1), np.ones(1), {'knee': 0.5})):
         assert not re.search(r'(?<!-)color:#', html)
@@ -345,7 +345,7 @@ def test_huge_values_neither_overflow_nor_widen_the_page(value):
     point = np.array((value, -value, value))
     view = View(points={'com': point, 'truth': np.zeros(3), 'zmp': point}, margin=value,
                 tensions=np.full(4, value), tendon_lengths=np.full(4, value),
-                feet={'left': FootView(wrench=np.full(6, value))})
+                feet={'left': ContactView(wrench=np.full(6, value))})
     with np.errstate(all='ignore'):
         texts = [widgets.legend(view), widgets.headline(view), widgets.tendons(view, 60.0),
                  widgets.before_after(value, 1e-9),

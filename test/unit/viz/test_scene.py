@@ -20,7 +20,7 @@ import math
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.viz.scene import Scene
-from biped_com_ros.viz.view import HandView, View
+from biped_com_ros.viz.view import ContactView, View
 import numpy as np
 import pytest
 
@@ -40,15 +40,15 @@ def scene():
 def test_the_region_of_the_com_is_drawn_where_it_is_not_the_support(scene):
     view = View(polygon=SQUARE, com_region=SQUARE.copy(), margin=0.05)
     scene.draw(view, None)
-    assert not scene.com_region.drawn.visible
+    assert not scene.com_region.visible
     view.com_region = SQUARE + (0.2, -0.1, 0.0)
     scene.draw(view, None)
-    assert scene.com_region.drawn.visible
-    starts = scene.com_region.drawn.points[:, 0]
+    assert scene.com_region.visible
+    starts = scene.com_region.points[:, 0]
     np.testing.assert_allclose(starts[:, :2], view.com_region[:, :2], atol=1e-6)
     view.com_region = np.empty((0, 3))
     scene.draw(view, None)
-    assert not scene.com_region.drawn.visible
+    assert not scene.com_region.visible
 
 
 def test_the_force_on_a_hand_is_an_arrow_from_it_along_the_world(scene):
@@ -58,13 +58,13 @@ def test_the_force_on_a_hand_is_an_arrow_from_it_along_the_world(scene):
     row = state.placements_in_base(hand)[0]
     force = np.array((0.0, 60.0, 120.0))
     in_hand = row[:3] @ turn.rotation.T @ force
-    view = View(hands={'left': HandView(), 'right': HandView(np.array((*in_hand, 0, 0, 0)))})
+    view = View(hands={'left': ContactView(), 'right': ContactView(np.array((*in_hand, 0, 0, 0)))})
     scene.draw(view, state)
-    assert scene.hand_arrows.drawn.visible
-    (tail, head), = scene.hand_arrows.drawn.points
+    assert scene.hand_arrows.visible
+    (tail, head), = scene.hand_arrows.points
     np.testing.assert_allclose(tail, turn.apply(row[3]), atol=1e-5)
     along = (head - tail) / np.linalg.norm(head - tail)
     np.testing.assert_allclose(along, force / np.linalg.norm(force), atol=1e-5)
     view.hands['right'].wrench[:] = math.nan
     scene.draw(view, state)
-    assert not scene.hand_arrows.drawn.visible
+    assert not scene.hand_arrows.visible

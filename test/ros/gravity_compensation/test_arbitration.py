@@ -16,8 +16,9 @@
 import itertools
 from types import SimpleNamespace
 
-from biped_com_ros.core.gravity.arbitration import CommandArbiter, PENDING, RESTARTING
 from biped_com_ros.core.gravity.effort_guard import ACTIVE, STARTING
+from biped_com_ros.nodes.gravity_compensation.arbitration import (
+    CommandArbiter, PENDING, RESTARTING)
 import pytest
 
 OTHER, GOAL = "another node of this computer commands 'c'", "a goal of 'c' is running"
@@ -29,7 +30,7 @@ class ArbitrationScene:
     """An arbiter, and all that it depends on: efforts act on a controller that is known."""
 
     def __init__(self, is_at_zero=True):
-        self.efforts = SimpleNamespace(state=STARTING, is_active=True, is_at_zero=is_at_zero)
+        self.efforts = SimpleNamespace(state=STARTING, active=True, is_at_zero=is_at_zero)
         self.controller = SimpleNamespace(
             must_restart=False, problem='', unknown='', applies_commands=True, begun=0,
             begin=self._begin)
@@ -73,7 +74,7 @@ def test_what_is_not_known_yet_delays_the_begin_and_interrupts_nothing():
     scene.controller.unknown = UNKNOWN
     assert scene.step() == ('', '')
     # The last ramp ends at zero, and its last message must arrive.
-    scene.efforts.is_at_zero, scene.efforts.is_active, scene.awaited = True, False, ''
+    scene.efforts.is_at_zero, scene.efforts.active, scene.awaited = True, False, ''
     assert scene.step() == ('', '')
 
 
@@ -136,7 +137,7 @@ def test_whatever_refuses_a_message_also_inhibits_the_next_efforts():
     for at_zero, active, restart, pending, wrong, unknown, other, awaited, full in (
             itertools.product(flags, repeat=9)):
         scene = ArbitrationScene(at_zero)
-        scene.efforts.is_active = active
+        scene.efforts.active = active
         scene.controller.must_restart, scene.predecessor.is_pending = restart, pending
         scene.controller.problem, scene.controller.unknown = WRONG * wrong, UNKNOWN * unknown
         scene.other, scene.awaited = OTHER * other, AWAITED * awaited

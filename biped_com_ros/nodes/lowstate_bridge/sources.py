@@ -11,23 +11,87 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Plays the LowState messages of a recording as if the robot were there."""
+"""
+Where LowState comes from: a subscription, or a recording that is played like a robot.
+
+The type of the message is in a package of the vendor's that may be missing.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+import importlib
 from pathlib import Path
+from typing import Any
 
 from biped_com_ros.core.constants import SECOND_NS
+from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.unitree.recording import read_low_states
 from biped_com_ros.core.unitree.stream import LowStateStream, RefusedLowState
+from biped_com_ros.ros.fast.message_reader import MessageReader, ReadSpec, RefusedMessage
 from biped_com_ros.ros.node.clock import steady_clock
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
+from biped_com_ros.ros.topics.input_base import Input
 from biped_com_ros.ros.topics.stamp import now_ns
 from rclpy.node import Node
 
 #: s between batches of messages that are due; a message is late by at most this.
 _PERIOD = 0.001
+
+
+def low_state_type(package: str) -> type:
+    """
+    Return the class of the message LowState, which rclpy needs to subscribe.
+
+    Raises
+    ------
+    ConfigurationError
+        If its package is not there.
+
+    """
+    try:
+        kind: type = importlib.import_module(f'{package}.msg').LowState
+    except (ImportError, AttributeError):
+        raise ConfigurationError(
+            f"the package '{package}' with the message LowState is not installed: build "
+            'unitree_ros2 (github.com/unitreerobotics/unitree_ros2) and source its workspace, or '
+            'play a recording with -p recording:=/path/to/bag') from None
+    return kind
+
+
+class LowStateReader(MessageReader):
+    """Passes messages to a `LowStateStream`, the only option of its specification."""
+
+    def __init__(self, spec: ReadSpec) -> None:
+        super().__init__(spec)
+        self._stream: LowStateStream = spec.options[0]
+
+    def _read(self, raw: bytes) -> int | None:
+        try:
+            return self._stream.update(raw, self._now())
+        except RefusedLowState as error:
+            raise RefusedMessage(error.reason, str(error)) from None
+
+
+class LowStateInput(Input):
+    """
+    LowState; calls back with the stamp in ns when `stream` has taken a message.
+
+    Parameters
+    ----------
+    node, topic, callback, options
+        As for other inputs.
+    message_type
+        Of `low_state_type`.
+    stream
+        Takes the messages.
+
+    """
+
+    def __init__(self, node: Node, topic: str, message_type: type, stream: LowStateStream,
+                 callback: Callable[[int], None], **options: Any) -> None:
+        super().__init__(
+            node, message_type, topic, callback, LowStateReader, (stream,), **options)
 
 
 class LowStatePlayer:

@@ -37,65 +37,14 @@ have been those that balance gravity once; then it is the other node that has to
 
 from __future__ import annotations
 
-from typing import Protocol
-
-from biped_com_ros.core.gravity.effort_guard import ACTIVE
+from biped_com_ros.core.gravity.effort_guard import ACTIVE, EffortGuard
+from biped_com_ros.nodes.gravity_compensation.command_takeover import CommandTakeover
+from biped_com_ros.nodes.gravity_compensation.controller_watch import ControllerWatch
+from biped_com_ros.nodes.gravity_compensation.outputs import ControllerOutput
 
 RESTARTING = 'the controller was restarted: starting again from zero'
 PENDING = ('the previous instance of this node was killed: waiting for the controller that still '
            'applies its last efforts')
-
-
-class Efforts(Protocol):
-    """What is commanded: `EffortSupervisor`."""
-
-    @property
-    def state(self) -> str:
-        """One of the states of `effort_guard`."""
-
-    @property
-    def is_active(self) -> bool:
-        """Whether efforts are to be commanded."""
-
-    @property
-    def is_at_zero(self) -> bool:
-        """Whether the efforts of the last step are zero."""
-
-
-class Controller(Protocol):
-    """What is known of the controller that gets the commands."""
-
-    must_restart: bool
-    problem: str
-    unknown: str
-
-    @property
-    def applies_commands(self) -> bool:
-        """Whether it applies the last command until another one comes."""
-
-    def begin(self) -> None:
-        """Let it apply commands from now on: they are zero."""
-
-
-class Predecessor(Protocol):
-    """A node that commanded before, or does so now."""
-
-    @property
-    def is_pending(self) -> bool:
-        """Whether one was killed, and it is not known yet who applies its efforts."""
-
-    def conflict(self) -> str:
-        """Return the problem if another node commands; '' if not."""
-
-
-class MotionOutput(Protocol):
-    """The motion that is sent with the efforts, if any."""
-
-    def awaited(self) -> str:
-        """Return what is needed before commands begin; '' if nothing."""
-
-    def conflict(self) -> str:
-        """Return which motion interferes; '' if none."""
 
 
 class CommandArbiter:
@@ -104,7 +53,7 @@ class CommandArbiter:
 
     Parameters
     ----------
-    efforts, controller, predecessor, motion
+    guard, controller, predecessor, motion
         What the decision depends on; read at each call.
 
     Attributes
@@ -115,9 +64,9 @@ class CommandArbiter:
 
     """
 
-    def __init__(self, efforts: Efforts, controller: Controller, predecessor: Predecessor,
-                 motion: MotionOutput) -> None:
-        self._efforts, self._controller = efforts, controller
+    def __init__(self, guard: EffortGuard, controller: ControllerWatch,
+                 predecessor: CommandTakeover, motion: ControllerOutput) -> None:
+        self._guard, self._controller = guard, controller
         self._predecessor, self._motion = predecessor, motion
         self._were_full, self.conflict = False, ''
 
@@ -132,7 +81,7 @@ class CommandArbiter:
     def update_conflict(self) -> None:
         """Look for others again, unless the efforts are full, or have been."""
         if not self._were_full:
-            self._were_full = self._efforts.state == ACTIVE
+            self._were_full = self._guard.state == ACTIVE
             self.conflict = self.find_conflict()
         elif self.conflict:
             self.conflict = ''
@@ -140,14 +89,14 @@ class CommandArbiter:
     def inhibition(self) -> str:
         """Return why no effort may be commanded; '' if it may. Zero lets a controller begin."""
         controller = self._controller
-        if controller.must_restart and self._efforts.is_at_zero:
+        if controller.must_restart and self._guard.is_at_zero:
             controller.begin()
         return self._controller_problem() or self.conflict or self._waiting()
 
     def refusal(self) -> str:
         """Return why no message may be sent; '' if it may."""
         return (self._controller_problem()
-                or (self.conflict if self._efforts.is_at_zero else '') or self._waiting())
+                or (self.conflict if self._guard.is_at_zero else '') or self._waiting())
 
     @property
     def is_applied(self) -> bool:
@@ -162,8 +111,8 @@ class CommandArbiter:
 
     def _controller_problem(self) -> str:
         """Return why the controller must not get commands, or not begin to; '' if it may."""
-        efforts, controller = self._efforts, self._controller
-        begins = efforts.is_active and efforts.is_at_zero
+        guard, controller = self._guard, self._controller
+        begins = guard.active and guard.is_at_zero
         return controller.problem or (controller.unknown if begins else '')
 
     def _waiting(self) -> str:
@@ -172,4 +121,4 @@ class CommandArbiter:
             return RESTARTING
         if self._predecessor.is_pending:
             return PENDING
-        return self._motion.awaited() if self._efforts.is_at_zero else ''
+        return self._motion.awaited() if self._guard.is_at_zero else ''

@@ -12,32 +12,44 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Where a trajectory controller commands its joints at present.
+A trajectory controller as others use it: what it commands at present, and the goals that it has.
 
 joint_trajectory_controller publishes its reference on ``~/controller_state`` in every update in
 which it is active (``publish_state`` in joint_trajectory_controller.cpp of ros2_controllers).
 A trajectory that starts there moves nothing. From the measured positions, which are below the
 reference by the deflection under gravity, joints would sink by that deflection once more.
+
+It follows the trajectory that arrived last, from its topic or its action. When a message replaces
+the trajectory of a goal, the goal stays active, and is reported as succeeded at the end of the new
+trajectory although its own was never executed (``topic_callback`` and ``update``). Therefore it is
+cancelled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from action_msgs.msg import GoalInfo, GoalStatus, GoalStatusArray
+from action_msgs.srv import CancelGoal
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.ros.node.clock import steady_time
 from biped_com_ros.ros.topics.qos import SENSOR_INPUT
 import numpy as np
 from rclpy.node import Node
+from rclpy.qos import qos_profile_action_status_default
 from rclpy.serialization import deserialize_message
 from rclpy.subscription import Subscription
 
-_COMMANDS, _STATE = '/joint_trajectory', '/controller_state'
+_COMMANDS, _STATE, _ACTION = (
+    '/joint_trajectory', '/controller_state', '/follow_joint_trajectory')
 #: An older message may be of a controller that was deactivated since, s.
 _LONGEST_AGE = 0.5
 #: Longest wait for it, s.
 _LONGEST_WAIT = 1.0
+_RUNNING = (GoalStatus.STATUS_ACCEPTED, GoalStatus.STATUS_EXECUTING)
+#: Time that a cancelled goal stays in diagnostics, s.
+_REPORT_TIME = 5.0
 
 
 class CommandedPositions:
@@ -124,3 +136,78 @@ def _state_type() -> Any:
     except ImportError:
         return None
     return JointTrajectoryControllerState
+
+
+class OtherGoals:
+    """
+    Watches a controller's action server, and cancels the goals of other clients.
+
+    Parameters
+    ----------
+    node
+        The rclpy node.
+    topic
+        Full name of the topic; the action of a topic ``c/joint_trajectory`` is
+        ``c/follow_joint_trajectory``.
+    is_commanding
+        Returns whether this node commands efforts, so that goals of others have to end. Else they
+        are left alone: this node may be inactive.
+    on_cancelled
+        Called when goals were found and are cancelled.
+
+    """
+
+    def __init__(self, node: Node, topic: str, is_commanding: Callable[[], bool],
+                 on_cancelled: Callable[[], None]) -> None:
+        self._node, self._is_commanding, self._on_cancelled = node, is_commanding, on_cancelled
+        self._action = topic.removesuffix(_COMMANDS) + _ACTION
+        self._cancelled_at = -_REPORT_TIME
+        self._goals: dict[bytes, GoalInfo] = {}
+        self._subscription, self._client = None, None
+        is_own = self._action == self._own('follow_joint_trajectory')
+        if topic.endswith(_COMMANDS) and not is_own:
+            self._subscription = node.create_subscription(
+                GoalStatusArray, f'{self._action}/_action/status', self._on_status,
+                qos_profile_action_status_default)
+            self._client = node.create_client(CancelGoal, f'{self._action}/_action/cancel_goal')
+
+    @property
+    def problem(self) -> str:
+        """Describe the goal that the controller follows now; '' if there is none."""
+        return f"a goal of '{self._action}' is running{self._remedy}" if self._goals else ''
+
+    @property
+    def recent(self) -> str:
+        """Describe what was cancelled in the last seconds; '' if nothing."""
+        is_recent = steady_time() - self._cancelled_at <= _REPORT_TIME
+        return f"a goal of '{self._action}' was cancelled{self._remedy}" if is_recent else ''
+
+    @property
+    def _remedy(self) -> str:
+        return (': the trajectories of this node would replace its own; send goals to '
+                f"'{self._own('follow_joint_trajectory')}' instead")
+
+    def _own(self, name: str) -> str:
+        return f'{self._node.get_fully_qualified_name()}/{name}'
+
+    def cancel(self) -> None:
+        """Cancel the goals that are running, if this node commands efforts."""
+        if not self._goals or not self._is_commanding():
+            return
+        client: Any = self._client
+        for goal in self._goals.values():
+            client.call_async(CancelGoal.Request(goal_info=GoalInfo(goal_id=goal.goal_id)))
+        self._cancelled_at, self._goals = steady_time(), {}
+        self._node.get_logger().error(self.recent)
+        self._on_cancelled()
+
+    def destroy(self) -> None:
+        """Destroy subscription and client."""
+        if self._subscription is not None and self._client is not None:
+            self._node.destroy_subscription(self._subscription)
+            self._node.destroy_client(self._client)
+
+    def _on_status(self, message: GoalStatusArray) -> None:
+        self._goals = {bytes(status.goal_info.goal_id.uuid): status.goal_info
+                       for status in message.status_list if status.status in _RUNNING}
+        self.cancel()
