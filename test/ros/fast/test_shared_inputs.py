@@ -108,9 +108,9 @@ def company():
 @pytest.fixture
 def read(monkeypatch):
     """Return a list of all messages that were read."""
-    read, gather = [], codec.Plan.gather
-    monkeypatch.setattr(codec.Plan, 'gather', lambda plan, raw, out: (
-        read.append(raw), gather(plan, raw, out)))
+    read, plan_for = [], codec.Decoder.plan_for
+    monkeypatch.setattr(codec.Decoder, 'plan_for', lambda decoder, raw: (
+        read.append(raw) or plan_for(decoder, raw)))
     return read
 
 
