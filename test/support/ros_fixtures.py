@@ -77,6 +77,7 @@ def closing():
 
 
 @pytest.fixture(params=[False, True], ids=['bytes', 'plain'])
-def plain(request):
-    """Tell whether to do without the templates of bytes."""
+def plain(request, monkeypatch):
+    """Tell whether inputs and outputs that are made now leave messages to rclpy."""
+    monkeypatch.setenv('BIPED_COM_PLAIN', str(int(request.param)))
     return request.param

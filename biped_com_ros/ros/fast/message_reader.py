@@ -75,8 +75,6 @@ class ReadSpec:
         Stamps further than this from the clock are refused; 0 accepts any.
     reset_after_ns
         A stamp that goes back by more than this means that the clock was reset.
-    plain
-        Whether to use rclpy's own conversion; None: by `BIPED_COM_PLAIN`.
     simulated
         Whether the clock is simulated.
     period_ns
@@ -94,7 +92,6 @@ class ReadSpec:
     options: tuple[Any, ...] = ()
     max_age_ns: int = 0
     reset_after_ns: int = SECOND_NS
-    plain: bool | None = None
     simulated: bool = False
     period_ns: int = 0
     largest: float = 1e9
@@ -134,7 +131,7 @@ class MessageReader:
         self.inputs: tuple[Any, ...] = ()
         self.arguments: tuple[Any, ...] = ()
         self.count = 0
-        self._decoder = codec.Decoder(spec.message_type, self._select, spec.plain)
+        self._decoder = codec.Decoder(spec.message_type, self._select)
 
     @property
     def plain_reason(self) -> str | None:

@@ -245,7 +245,7 @@ class ArrayReader(MessageReader):
     def _read(self, raw: bytes) -> int:
         plan = self._decoder.plan_for(raw)
         values = plan.data
-        values[:] = plan.values_of(raw)
+        values[:] = plan.array_of(raw)
         _check_array(values, self.spec.largest)
         self.arguments = (read_only(values),)
         return self._now()
@@ -282,7 +282,7 @@ class StampedArrayReader(StampedReader):
     def _read(self, raw: bytes) -> int:
         structure = self._structure
         values = structure.values
-        values[:] = self._decoder.plan_for(raw).values_of(raw)
+        values[:] = self._decoder.plan_for(raw).array_of(raw)
         seconds, nanoseconds = values[:STAMP_NUMBERS].tolist()
         if not (0.0 <= seconds < _LATEST and 0.0 <= nanoseconds < SECOND_NS):
             raise RefusedMessage('malformed', f'its stamp is {seconds} s and {nanoseconds} ns')

@@ -72,8 +72,6 @@ class Input:
         Messages with a value beyond this, in its own unit, are refused.
     required
         Whether a stale input is an ERROR in diagnostics, or only a WARN.
-    plain
-        Use rclpy's own conversion; default: by `BIPED_COM_PLAIN`.
 
     Attributes
     ----------
@@ -92,8 +90,7 @@ class Input:
                  reader: type[MessageReader], options: tuple[Any, ...] = (), *,
                  diagnostics: Diagnostics | None = None, qos: QoSProfile = SENSOR_INPUT,
                  timeout: float = 0.5, max_age: float = 1.0, reset_after: float = 1.0,
-                 period: float = 0.0, largest: float = 1e9, required: bool = True,
-                 plain: bool | None = None) -> None:
+                 period: float = 0.0, largest: float = 1e9, required: bool = True) -> None:
         self.node, self.callback, self.required = node, callback, required
         self._timeout = timeout
         self.refused: dict[str, int] = {}
@@ -109,7 +106,7 @@ class Input:
         self._silence = Silence(node)
         self._connect(ReadSpec(
             reader=reader, message_type=message_type, options=options,
-            max_age_ns=nanoseconds(max_age), reset_after_ns=nanoseconds(reset_after), plain=plain,
+            max_age_ns=nanoseconds(max_age), reset_after_ns=nanoseconds(reset_after),
             simulated=is_time_simulated(node), period_ns=nanoseconds(period),
             largest=largest, frame_prefix=frame_prefix(node)))
         if diagnostics is not None:

@@ -65,8 +65,6 @@ class TemplatePublisher:
         Name -> path pattern of the numbers that change; see `codec.Template`.
     qos
         Quality of service; users override it with ``qos_overrides.<topic>.publisher.*``.
-    plain
-        Use rclpy's own serialization; default: by `BIPED_COM_PLAIN`.
     later
         Create the publisher 20 ms after the node's start, or when it is first used. One takes
         0.5 ms to create, the first one of a message package several, since its libraries are
@@ -92,10 +90,9 @@ class TemplatePublisher:
     """
 
     def __init__(self, node: Node, topic: str, prototype: Any, fields: dict[str, str],
-                 qos: QoSProfile = STATE_OUTPUT, plain: bool | None = None,
-                 later: bool = False,
+                 qos: QoSProfile = STATE_OUTPUT, later: bool = False,
                  event_callbacks: PublisherEventCallbacks | None = None) -> None:
-        self._node, self._patterns, self._plain = node, fields, plain
+        self._node, self._patterns = node, fields
         self._name, self._qos = topic, qos
         self.prototype = with_prefix(prototype, frame_prefix(node))
         self._event_callbacks = event_callbacks
@@ -142,7 +139,7 @@ class TemplatePublisher:
     @cached_property
     def template(self) -> Template:
         """Return the serialized message, made when it is first used."""
-        template = Template(self.prototype, self._patterns, self._plain)
+        template = Template(self.prototype, self._patterns)
         if template.plain_reason:
             self._node.get_logger().warning(
                 f"'{self.topic}' is serialized by rclpy, which is slower: "

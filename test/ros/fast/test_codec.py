@@ -134,8 +134,8 @@ def test_reader_follows_a_stream_whose_structure_changes(plain, stream, order):
     for message in stream + order.draw(st.permutations(stream)):
         raw = serialize_message(message)
         plan = reader.plan_for(raw)
-        np.testing.assert_array_equal(
-            plan.values_of(raw), [*message.position[::-1], *message.effort])
+        for values in (plan.values_of(raw), plan.array_of(raw)):
+            np.testing.assert_array_equal(values, [*message.position[::-1], *message.effort])
         assert plan.data == tuple(message.name)
     assert reader.plain is plain
     assert reader.plain_reason is None

@@ -152,7 +152,7 @@ def test_an_input_with_a_longer_period_gets_each_part_of_the_robot_as_often(comp
 
 
 @pytest.mark.parametrize(('option', 'value', 'later'), [
-    ('plain', True, False), ('max_age', 0.0, False), ('timeout', 9.0, False),
+    ('max_age', 0.0, False), ('timeout', 9.0, False),
     ('max_age', 0.0, True), ('max_age', 60.0, True), ('timeout', 9.0, True)])
 def test_inputs_with_other_options_have_their_own_reader(company, option, value, later):
     first, second = company.listener(), company.listener(**({} if later else {option: value}))
@@ -170,12 +170,11 @@ def test_inputs_with_other_options_have_their_own_reader(company, option, value,
     assert first.source.refused == late and second.source.refused == ({} if accepted else late)
     assert first.positions == [[1.0, 2.0, 3.0], [2.0, 3.0, 4.0]][not later:]
     assert second.positions == first.positions + [[3.0, 4.0, 5.0]] * accepted
-    if option != 'plain':
-        setattr(second.source, option, getattr(first.source, option))
-        assert first.source.reader is second.source.reader
-        company.send(4.0)
-        assert second.source.refused['stamp from the future'] == 2 - accepted
-        assert len(second.got) == len(first.got) + accepted
+    setattr(second.source, option, getattr(first.source, option))
+    assert first.source.reader is second.source.reader
+    company.send(4.0)
+    assert second.source.refused['stamp from the future'] == 2 - accepted
+    assert len(second.got) == len(first.got) + accepted
 
 
 def test_options_of_diagnostics_do_not_need_another_reader(company):

@@ -39,7 +39,7 @@ JOINTS = ('hip', 'knee', 'ankle')
 
 @pytest.fixture
 def joints(rig, plain):
-    return Feed(rig, JointStateInput, JOINTS, plain=plain)
+    return Feed(rig, JointStateInput, JOINTS)
 
 
 def whole(order=(0, 1, 2), scale=1.0, extra=()):
@@ -63,7 +63,7 @@ def test_joints_arrive_in_the_requested_order_without_others(joints):
 
 def test_what_comes_over_dds_is_recognised_by_its_bytes(rig, monkeypatch):
     """Also where DDS leaves in the padding what the heap has."""
-    feed = Feed(rig, JointStateInput, JOINTS, plain=False)
+    feed = Feed(rig, JointStateInput, JOINTS)
     converted, convert = [], reading.deserialize_message
     monkeypatch.setattr(reading, 'deserialize_message', lambda raw, message_type: (
         converted.append(raw) or convert(raw, message_type)))
@@ -74,7 +74,7 @@ def test_what_comes_over_dds_is_recognised_by_its_bytes(rig, monkeypatch):
 
 
 def test_offsets_and_corrections_are_applied_once_and_by_joint(rig, plain):
-    joints = Feed(rig, JointStateInput, JOINTS, plain=plain, offsets=(0.1, 0.0, -0.2),
+    joints = Feed(rig, JointStateInput, JOINTS, offsets=(0.1, 0.0, -0.2),
                   limits=((-9.0, 9.0),) * 3, torque_offsets=(10.0, 0.0, -20.0),
                   torque_gains=(0.0, 0.25, -0.2))
 
@@ -125,7 +125,7 @@ def test_a_missing_joint_is_named_once_it_is_clear_that_it_does_not_come(joints)
 
 
 def test_a_joint_where_it_cannot_be_is_named_and_not_used(rig, plain):
-    feed = Feed(rig, JointStateInput, JOINTS, plain=plain,
+    feed = Feed(rig, JointStateInput, JOINTS,
                 limits=((-2.0, 2.0), (0.0, 2.5), (-INF, INF)))
     feed.send(JointState(name=['ankle', 'knee', 'hip'], position=[90.0, 2.4, -2.0]))
     assert len(feed.received) == 1
@@ -140,7 +140,7 @@ def test_a_joint_where_it_cannot_be_is_named_and_not_used(rig, plain):
 
 @pytest.mark.parametrize('velocity', [[], [NAN] * 3])
 def test_a_driver_that_comes_back_without_velocities_is_used_again(rig, plain, velocity):
-    feed = Feed(rig, JointStateInput, JOINTS, plain=plain, uses_velocities=True)
+    feed = Feed(rig, JointStateInput, JOINTS, uses_velocities=True)
     start = feed.now
 
     def send(ms, velocity):
@@ -222,7 +222,7 @@ def test_two_publishers_of_one_topic_are_hinted_at(joints):
 
 def test_clock_set_anew_starts_over(rig, plain):
     """As when a simulation restarts or a bag loops."""
-    feed = Feed(rig, JointStateInput, JOINTS, max_age=0.0, plain=plain)
+    feed = Feed(rig, JointStateInput, JOINTS, max_age=0.0)
     for ns in (100_000_000_000, 100_010_000_000, 2_000_000_000, 2_010_000_000):
         feed.send(JointState(name=list(JOINTS), position=[ns * 1e-9] * 3), stamp=ns)
     assert not feed.source.refused
@@ -234,7 +234,7 @@ def test_clock_set_anew_starts_over(rig, plain):
 def test_simulated_time_is_the_measure_where_it_is_used(plain):
     rig = NodeRig(parameter_overrides=[Parameter('use_sim_time', value=True)])
     try:
-        feed = Feed(rig, PointInput, 'com', 'odom', plain=plain)
+        feed = Feed(rig, PointInput, 'com', 'odom')
         source, point = feed.source, PointStamped(header=Header(frame_id='odom'))
         feed.send(point, stamp=5_000_000_000)
         assert source.refused == {'no clock': 1} and not source.last_error  # still starting

@@ -70,19 +70,22 @@ class Plan:
     data
         That of the selection.
     values_of
-        Returns the selected values of a message as a tuple.
+        Returns the selected values of a message as a tuple: for few of them.
     stamp_of
         Returns seconds and nanoseconds of a message that begins with a header.
 
     """
 
-    __slots__ = ('data', 'values_of', '_size', '_structure_of', '_structure')
+    __slots__ = ('data', 'values_of', '_first', '_indices', '_size', '_structure', '_structure_of')
 
     stamp_of = staticmethod(_STAMP.unpack_from)
 
     def __init__(self, raw: bytes, layout: Layout, selection: Selection) -> None:
         self.data = selection.data
-        self.values_of = _unpacker(_element_offsets(layout, selection.paths))
+        offsets = _element_offsets(layout, selection.paths)
+        self.values_of = _unpacker(offsets)
+        self._first = min(offsets, default=0)
+        self._indices = (np.array(offsets, np.intp) - self._first) // FLOAT64.itemsize
         self._size = layout.size
         self._structure_of = _unpack_spans([(0, len(LITTLE_ENDIAN_CDR)), *layout.structure])
         self._structure = self._structure_of(raw)
@@ -90,6 +93,11 @@ class Plan:
     def matches(self, raw: bytes) -> bool:
         """Return whether a message has this structure, whatever its padding holds."""
         return len(raw) >= self._size and self._structure_of(raw) == self._structure
+
+    def array_of(self, raw: bytes) -> np.ndarray:
+        """Return the selected values of a message as an array: for many of them."""
+        count = (len(raw) - self._first) // FLOAT64.itemsize
+        return np.frombuffer(raw, FLOAT64, count, self._first)[self._indices]
 
 
 class PlainPlan:
@@ -110,6 +118,10 @@ class PlainPlan:
     def values_of(self, raw: bytes) -> tuple[float, ...]:
         """Return the selected values."""
         return self._values
+
+    def array_of(self, raw: bytes) -> np.ndarray:
+        """Return the same as an array."""
+        return np.array(self._values)
 
 
 AnyPlan = Plan | PlainPlan
@@ -197,11 +209,12 @@ class Decoder:
             if not plan.matches(serialize_message(message)):
                 # As with NUL inside a string: rclpy reads such a message in its own way.
                 return None
-            ours = plan.values_of(raw)
+            ours = plan.values_of(raw), plan.array_of(raw)
         except (LayoutError, ValueError, IndexError) as error:
             self._use_rclpy(str(error))
             return None
-        if not np.array_equal(ours, plain.values_of(raw), equal_nan=True):
+        theirs = plain.values_of(raw)
+        if not all(np.array_equal(values, theirs, equal_nan=True) for values in ours):
             self._use_rclpy('values differ from those rclpy reads')
             return None
         return plan
