@@ -13,8 +13,6 @@
 # limitations under the License.
 """The payload over DDS: `payload_estimator` finds it, and gravity_compensation adds it."""
 
-from __future__ import annotations
-
 from contextlib import closing
 
 from biped_com_ros.core.model.robot import RobotModel

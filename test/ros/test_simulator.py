@@ -13,8 +13,6 @@
 # limitations under the License.
 """The simulator over DDS, as other nodes use it."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import os
@@ -51,10 +49,8 @@ ACTUATED = MODEL.actuated_joint_names
 
 
 @pytest.fixture
-def rig():
-    rig = SimulatorRig()
-    yield rig
-    rig.close()
+def rig(closing):
+    return closing(SimulatorRig())
 
 
 def ns(stamp):

@@ -17,8 +17,6 @@ The torso's node over DDS, with a made-up torso that follows its tendons.
 Whatever happens, every length sent is finite, within the limits, and near to the one before.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import math
@@ -194,23 +192,14 @@ class TorsoRig(NodeRig):
 
 
 @pytest.fixture
-def rig(body):
+def rig(body, closing):
     """Return a function that makes a rig with other parameters."""
-    rigs = []
-
-    def start(**values):
-        rigs.append(TorsoRig(body, **values))
-        return rigs[-1]
-    yield start
-    for each in rigs:
-        each.close()
+    return lambda **values: closing(TorsoRig(body, **values))
 
 
 @pytest.fixture(scope='module')
-def shared(body):
-    rig = TorsoRig(body)
-    yield rig
-    rig.close()
+def shared(body, closing_later):
+    return closing_later(TorsoRig(body))
 
 
 @pytest.fixture

@@ -13,8 +13,6 @@
 # limitations under the License.
 """A headless Chromium for the tests of the page."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import io

@@ -13,8 +13,6 @@
 # limitations under the License.
 """ROS messages and parameters from plain values, and back."""
 
-from __future__ import annotations
-
 from geometry_msgs.msg import WrenchStamped
 from nav_msgs.msg import Odometry
 import numpy as np

@@ -13,8 +13,6 @@
 # limitations under the License.
 """What the node publishes over DDS: a synthetic motion goes in, its CoM has to come out."""
 
-from __future__ import annotations
-
 import itertools
 import re
 

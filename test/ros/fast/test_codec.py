@@ -13,8 +13,6 @@
 # limitations under the License.
 """The codec against rclpy's own serialisation, on random messages of many types."""
 
-from __future__ import annotations
-
 import array
 import importlib
 import math

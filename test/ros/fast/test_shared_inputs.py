@@ -13,8 +13,6 @@
 # limitations under the License.
 """Inputs of several nodes in one process: what they all take comes and is read once."""
 
-from __future__ import annotations
-
 from biped_com_ros.core.errors import UnknownNameError
 from biped_com_ros.ros.fast import codec
 from biped_com_ros.ros.fast.compat import callback_of
@@ -99,10 +97,8 @@ class SharedInputRig:
 
 
 @pytest.fixture
-def company():
-    company = SharedInputRig()
-    yield company
-    company.close()
+def company(closing):
+    return closing(SharedInputRig())
 
 
 @pytest.fixture

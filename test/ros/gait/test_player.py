@@ -13,8 +13,6 @@
 # limitations under the License.
 """gait_player over DDS, with a robot that follows its trajectories, and one that does not."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 

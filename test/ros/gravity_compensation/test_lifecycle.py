@@ -13,8 +13,6 @@
 # limitations under the License.
 """Lifecycle and parameters."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 

@@ -13,8 +13,6 @@
 # limitations under the License.
 """Inputs over DDS: good data arrives, bad data is refused by name and nothing breaks."""
 
-from __future__ import annotations
-
 from biped_com_ros.core.geometry.wrench import cop_on_sole
 from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, OK, WARN
 from biped_com_ros.ros.topics import inputs

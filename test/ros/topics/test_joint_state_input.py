@@ -18,8 +18,6 @@ How parts of the robot are put together, velocities are found and NaN is taken i
 ``test/ros/fast/test_joint_states.py``.
 """
 
-from __future__ import annotations
-
 from biped_com_ros.ros.fast.codec import reading
 from biped_com_ros.ros.topics.inputs import JointStateInput, PointInput
 from biped_com_ros.ros.topics.stamp import ns_of_msg, stamp_to_msg
@@ -231,23 +229,20 @@ def test_clock_set_anew_starts_over(rig, plain):
     np.testing.assert_allclose([r[2][0] for r in feed.received], [0.0, 0.5, 0.0, 0.5], atol=1e-6)
 
 
-def test_simulated_time_is_the_measure_where_it_is_used(plain):
-    rig = NodeRig(parameter_overrides=[Parameter('use_sim_time', value=True)])
-    try:
-        feed = Feed(rig, PointInput, 'com', 'odom')
-        source, point = feed.source, PointStamped(header=Header(frame_id='odom'))
-        feed.send(point, stamp=5_000_000_000)
-        assert source.refused == {'no clock': 1} and not source.last_error  # still starting
-        clock = rig.publisher(Clock, '/clock')
-        clock.publish(Clock(clock=stamp_to_msg(10_000_000_000)))
-        rig.until(lambda: rig.node.get_clock().now().nanoseconds == 10_000_000_000)
-        feed.send(point, stamp=5_000_000_000)
-        assert 'behind the simulated clock' in source.last_error
-        feed.send(point, stamp=9_900_000_000)
-        assert len(feed.received) == 1
-        assert source.age() == pytest.approx(0.1) and not source.stale()
-        assert source.age(11_900_000_000) == pytest.approx(2.0)
-        clock.publish(Clock(clock=stamp_to_msg(10_600_000_000)))
-        rig.until(source.stale)
-    finally:
-        rig.close()
+def test_simulated_time_is_the_measure_where_it_is_used(plain, closing):
+    rig = closing(NodeRig(parameter_overrides=[Parameter('use_sim_time', value=True)]))
+    feed = Feed(rig, PointInput, 'com', 'odom')
+    source, point = feed.source, PointStamped(header=Header(frame_id='odom'))
+    feed.send(point, stamp=5_000_000_000)
+    assert source.refused == {'no clock': 1} and not source.last_error  # still starting
+    clock = rig.publisher(Clock, '/clock')
+    clock.publish(Clock(clock=stamp_to_msg(10_000_000_000)))
+    rig.until(lambda: rig.node.get_clock().now().nanoseconds == 10_000_000_000)
+    feed.send(point, stamp=5_000_000_000)
+    assert 'behind the simulated clock' in source.last_error
+    feed.send(point, stamp=9_900_000_000)
+    assert len(feed.received) == 1
+    assert source.age() == pytest.approx(0.1) and not source.stale()
+    assert source.age(11_900_000_000) == pytest.approx(2.0)
+    clock.publish(Clock(clock=stamp_to_msg(10_600_000_000)))
+    rig.until(source.stale)

@@ -13,8 +13,6 @@
 # limitations under the License.
 """Bytes and stamps over DDS that no driver should send: refused by name, and at little cost."""
 
-from __future__ import annotations
-
 import struct
 import time
 

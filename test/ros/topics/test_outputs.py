@@ -13,8 +13,6 @@
 # limitations under the License.
 """Publishers and transforms over DDS: what subscribers get is what was set."""
 
-from __future__ import annotations
-
 import sys
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
@@ -164,22 +162,19 @@ def test_latched_output_reaches_those_who_come_late(rig, plain):
     assert messages[0].data.tolist() == [1.0, 2.0]
 
 
-def test_quality_of_service_is_overridable():
-    rig = NodeRig(parameter_overrides=[Parameter(
+def test_quality_of_service_is_overridable(closing):
+    rig = closing(NodeRig(parameter_overrides=[Parameter(
         'qos_overrides./point.publisher.reliability', value='best_effort'), Parameter(
-        'qos_overrides./latched.publisher.durability', value='transient_local')])
-    try:
-        out = outputs.point_publisher(rig.node, 'point', 'odom')
-        assert out.publisher.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT
-        latched = outputs.point_publisher(rig.node, 'latched', 'odom')
-        assert latched.publisher.qos_profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
-        assert latched.has_subscribers
-        # and nowhere else
-        other = outputs.point_publisher(rig.node, 'other', 'odom').publisher.qos_profile
-        assert other.reliability == ReliabilityPolicy.RELIABLE
-        assert other.durability == DurabilityPolicy.VOLATILE
-    finally:
-        rig.close()
+        'qos_overrides./latched.publisher.durability', value='transient_local')]))
+    out = outputs.point_publisher(rig.node, 'point', 'odom')
+    assert out.publisher.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT
+    latched = outputs.point_publisher(rig.node, 'latched', 'odom')
+    assert latched.publisher.qos_profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
+    assert latched.has_subscribers
+    # and nowhere else
+    other = outputs.point_publisher(rig.node, 'other', 'odom').publisher.qos_profile
+    assert other.reliability == ReliabilityPolicy.RELIABLE
+    assert other.durability == DurabilityPolicy.VOLATILE
 
 
 # -- transforms

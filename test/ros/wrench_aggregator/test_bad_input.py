@@ -13,8 +13,6 @@
 # limitations under the License.
 """What the node does with bad readings, bad parameters and signals."""
 
-from __future__ import annotations
-
 
 from biped_com_ros.core.errors import ConfigurationError
 from diagnostic_msgs.msg import DiagnosticStatus
