@@ -150,8 +150,9 @@ def test_the_zmp_reference_of_a_walk_has_the_prefix_once_in_any_case(closing):
 
 
 def test_frames_of_drivers_may_have_the_prefix_or_not(closing):
-    rig = closing(NodeRig(node=WrenchAggregator(namespace='/mixed', parameter_overrides=parameters_of(
-        robot='biped', frame_prefix='mixed/'))))
+    rig = closing(NodeRig(node=WrenchAggregator(
+        namespace='/mixed',
+        parameter_overrides=parameters_of(robot='biped', frame_prefix='mixed/'))))
     source = rig.node.sensors[0]
     sender = rig.publisher(WrenchStamped, source.topic)
     for frame in ('l_ankle_ft', 'mixed/l_ankle_ft', 'other/l_ankle_ft'):
