@@ -52,8 +52,8 @@ class Count(NamedTuple):
 #: At most, per message (zmp_monitor and the fused CoM: per instant of four), with Talos and Python
 #: 3.11: what was counted and 3 %. Who raises one says in the commit what is had for it.
 LIMITS = {
-    callbacks.THREE: Count(129, 2100),
-    callbacks.EVERYTHING: Count(139, 2240),
+    callbacks.THREE: Count(133, 2230),
+    callbacks.EVERYTHING: Count(143, 2365),
     gravity.CLOSED: Count(166, 3230),
     zmp.EVERYTHING: Count(595, 11850),
     zmp.FUSED: Count(500, 7900)}

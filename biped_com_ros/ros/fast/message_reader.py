@@ -210,13 +210,15 @@ class Structure:
     ----------
     problem
         Why no message of this structure can be used: (reason, details).
+    data
+        What its reader knows of it, such as frames.
     last_ns
         Newest good stamp.
 
     """
 
-    def __init__(self, problem: tuple[str, str] | None = None) -> None:
-        self.problem = problem
+    def __init__(self, problem: tuple[str, str] | None = None, data: Any = None) -> None:
+        self.problem, self.data = problem, data
         self.last_ns = NEVER_NS
 
 

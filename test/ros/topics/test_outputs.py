@@ -17,7 +17,6 @@ import sys
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Pose
-from biped_com_ros.ros.node.timers import call_soon
 from biped_com_ros.ros.topics import markers
 from biped_com_ros.ros.topics import outputs
 from biped_com_ros.ros.topics import tf
@@ -71,30 +70,6 @@ def test_point_vector_wrench(rig, plain):
                       WrenchStamped, wrench=np.arange(6.0))
     assert xyz(wrench.wrench.force) + xyz(wrench.wrench.torque) == [0, 1, 2, 3, 4, 5]
     assert wrench.header.frame_id == 'l_sole'
-
-
-def test_outputs_made_later_are_there_right_after_the_start(rig):
-    def fail():
-        raise RuntimeError('no such topic')
-
-    call_soon(rig.node, fail)  # keeps none of the others
-    out = outputs.float_publisher(rig.node, 'later', later=True)
-    frames = tf.TransformOutput(rig.node, [('odom', 'base_link')], later=True)
-    assert not out.has_subscribers and not frames.has_subscribers
-    assert rig.node.count_publishers('later') == 0
-    received(rig, out, Float64, data=1.5)
-    messages = rig.collect(TFMessage, '/tf')
-    rig.until(lambda: frames.has_subscribers, what='a subscriber')
-    frames.publish(STAMP)
-    run_ready(rig.executor)
-    assert messages
-
-
-def test_an_output_made_later_is_made_when_it_is_used(rig):
-    out = outputs.float_publisher(rig.node, 'at_once', later=True, qos=LATCHED)
-    out.publish()
-    assert rig.node.count_publishers('at_once') == 1
-    assert out.has_subscribers
 
 
 def test_arrays(rig, plain):
