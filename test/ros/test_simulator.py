@@ -13,17 +13,13 @@
 # limitations under the License.
 """The simulator over DDS, as other nodes use it."""
 
-import dataclasses
 import math
 import os
 from pathlib import Path
 import signal
-import subprocess
-import sys
 
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.nodes.simulator.parameters import SimulatorParameters
 from biped_com_ros.ros.topics.qos import LATCHED
 from builtin_interfaces.msg import Duration
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -37,6 +33,7 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, JointState, Temperature
 from std_msgs.msg import Float64MultiArray, Header, String
 from std_srvs.srv import Trigger
+from support.node_process import start_node
 from support.ros_rig import NodeRig
 from support.sim_robot import CONFIG, DATA, MASS, URDF
 from support.simulator_rig import simulator, SimulatorRig
@@ -70,12 +67,6 @@ def trajectory(joints, points, stamp=None):
             positions=positions, time_from_start=Duration(
                 sec=int(time), nanosec=round(1e9 * (time % 1.0)))))
     return message
-
-
-def run_node(*arguments):
-    return subprocess.Popen(
-        [sys.executable, '-m', 'biped_com_ros.nodes.simulator.node', '--ros-args', *arguments],
-        cwd=DATA.parents[1], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 class TestStandingRobot:
@@ -340,18 +331,11 @@ def test_a_robot_without_a_urdf_is_refused_instead_of_waited_for(tmp_path):
         simulator(robot=str(file), urdf='')
 
 
-def test_the_defaults_file_has_every_parameter():
-    values = yaml.safe_load(DEFAULTS.read_text())['/**/simulator']['ros__parameters']
-    defaults = SimulatorParameters()
-    assert values == {field.name: getattr(defaults, field.name)
-                      for field in dataclasses.fields(SimulatorParameters)}
-
-
 def test_as_a_process():
     """It starts with its defaults file, gives way to others, and ends cleanly at ctrl-C."""
-    process = run_node('-r', '__ns:=/alone', '--params-file', str(DEFAULTS),
-                       '-p', f'robot:={DATA / "sim_robot.yaml"}',
-                       '-p', f'urdf:={DATA / "sim_robot.urdf"}')
+    process = start_node('simulator', '-r', '__ns:=/alone', '--params-file', str(DEFAULTS),
+                         '-p', f'robot:={DATA / "sim_robot.yaml"}',
+                         '-p', f'urdf:={DATA / "sim_robot.urdf"}')
     try:
         rig = NodeRig('listener')
         joints = rig.collect(JointState, '/alone/joint_states')
@@ -364,13 +348,6 @@ def test_as_a_process():
         process.kill()
     assert process.returncode == 0, output
     assert 'Traceback' not in output
-
-
-def test_a_process_that_cannot_start_reports_why():
-    process = run_node('-p', 'robot:=bipd')
-    output, _ = process.communicate(timeout=100.0)
-    assert process.returncode == 1
-    assert "did you mean 'biped'" in output and 'Traceback' not in output
 
 
 def test_a_hand_grips_until_it_is_released(rig):

@@ -17,7 +17,6 @@ The torso's node over DDS, with a made-up torso that follows its tendons.
 Whatever happens, every length sent is finite, within the limits, and near to the one before.
 """
 
-import dataclasses
 import itertools
 import math
 from pathlib import Path
@@ -405,11 +404,6 @@ def test_tendons_of_another_robot_are_found_too_weak(body):
     own = yaml.safe_load((CONFIG.parent / 'torso' / 'sabian.yaml').read_text())
     values = own['/**/torso_controller']['ros__parameters']
     assert find_weakness(sabian, TorsoControllerParameters(**values)) == ''
-
-
-def test_file_and_node_have_the_same_parameters():
-    values = yaml.safe_load(CONFIG.read_text())['/**/torso_controller']['ros__parameters']
-    assert values == dataclasses.asdict(PARAMETERS)
 
 
 def test_its_own_virtual_joints_on_joint_states_are_no_error(robot):

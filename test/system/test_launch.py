@@ -183,14 +183,6 @@ def test_every_key_of_a_parameter_file_is_declared_and_has_its_type(file):
                 assert {type(item) for item in value} <= {type(item) for item in default}
 
 
-@each([file for file in PARAMETER_FILES if file.parent.name == 'config'])
-def test_a_nodes_file_shows_every_parameter_with_its_default(file):
-    (node, values), = sections(file).items()
-    assert node == file.stem
-    assert {name: plain(value) for name, value in values.items()} == {
-        name: plain(value) for name, value in defaults(node).items()}
-
-
 # --------------------------------------------------------------------- nodes that are started
 
 def assert_ended(launched):
@@ -255,39 +247,3 @@ def test_a_wrong_argument_is_reported_once_before_anything_starts(
     assert launched.process.wait(LIMIT) == 2
     line, = launched.output.splitlines()
     assert line.startswith('run_launch: ') and error in line
-
-
-# ------------------------------------------------------------------------------------ RViz
-
-# Of rviz_common and rviz_default_plugins as in Jazzy.
-RVIZ_CLASSES = {
-    'rviz_common/Displays', 'rviz_common/Group', 'rviz_common/Selection', 'rviz_common/Time',
-    'rviz_common/Tool Properties', 'rviz_common/Views',
-    *(f'rviz_default_plugins/{name}' for name in (
-        'Axes', 'Grid', 'Marker', 'MarkerArray', 'Odometry', 'PointStamped', 'Polygon', 'Pose',
-        'PoseArray', 'RobotModel', 'TF', 'Wrench', 'FocusCamera', 'Interact', 'Measure',
-        'MoveCamera', 'PublishPoint', 'Select', 'Orbit'))}
-
-
-def walk(node):
-    """Every mapping in a YAML document."""
-    children = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
-    if isinstance(node, dict):
-        yield node
-    for child in children:
-        yield from walk(child)
-
-
-def test_rviz_shows_what_the_nodes_publish():
-    document = yaml.safe_load((SHARE / 'rviz' / 'biped.rviz').read_text())
-    manager = document['Visualization Manager']
-    assert manager['Global Options']['Fixed Frame'] == 'odom'
-    classes = {node['Class'] for node in walk(document) if node.get('Class')}
-    assert classes <= RVIZ_CLASSES
-    topics = {node[key]['Value'] for node in walk(manager['Displays'])
-              for key in ('Topic', 'Description Topic') if key in node}
-    # Relative, so that the view of a namespaced robot shows that robot.
-    assert not [topic for topic in topics if topic.startswith('/')]
-    assert {'robot_description', 'com_estimator/markers', 'com_estimator/com',
-            'wrench_aggregator/wrench', 'wrench_aggregator/left/wrench',
-            'wrench_aggregator/right/cop', 'simulator/truth/com'} <= topics
