@@ -134,18 +134,6 @@ def wrap_callbacks(node: Node, wrap: Callable[..., Any],
             entity.callback = make(callback)
 
 
-def replace_callback(subscription: Subscription, callback: Callable[..., Any]) -> bool:
-    """
-    Let a subscription call something else from now on, and return whether it does.
-
-    Saves making another one, which gets no messages until DDS has connected it.
-    """
-    if plain_requested() or not hasattr(subscription, 'callback'):
-        return False
-    subscription.callback = callback
-    return True
-
-
 def callback_of(subscription: Subscription) -> Callable[..., Any]:
     """Return what a subscription calls, for measurements without DDS."""
     found: Callable[..., Any] = subscription.callback

@@ -36,6 +36,8 @@ import numpy as np
 #: Period in which the clock is read while stamps continue one that agreed with it, ns; a reading
 #: takes 1.8 us.
 _CLOCK_PERIOD_NS = 50_000_000
+#: A stamp that goes back by more than this means that the clock was reset, ns.
+_RESET_NS = SECOND_NS
 #: How long after the start /clock may be missing, s: DDS takes up to 3 s to find its publisher.
 _CLOCK_DELAY = 5.0
 
@@ -73,8 +75,6 @@ class ReadSpec:
         What that class needs besides.
     max_age_ns
         Stamps further than this from the clock are refused; 0 accepts any.
-    reset_after_ns
-        A stamp that goes back by more than this means that the clock was reset.
     simulated
         Whether the clock is simulated.
     period_ns
@@ -91,7 +91,6 @@ class ReadSpec:
     message_type: type
     options: tuple[Any, ...] = ()
     max_age_ns: int = 0
-    reset_after_ns: int = SECOND_NS
     simulated: bool = False
     period_ns: int = 0
     largest: float = 1e9
@@ -293,7 +292,7 @@ class StampedReader(MessageReader):
 
     def _check_step_back(self, ns: int, structure: Structure) -> None:
         back = structure.last_ns - ns
-        if back > self.spec.reset_after_ns:
+        if back > _RESET_NS:
             for reading in self.inputs:
                 reading.node.get_logger().warning(
                     f"'{self.topic}': stamps went back by {back / SECOND_NS:.3f} s: the clock was "
