@@ -54,7 +54,7 @@ class Count(NamedTuple):
 LIMITS = {
     callbacks.THREE: Count(133, 2230),
     callbacks.EVERYTHING: Count(143, 2365),
-    gravity.CLOSED: Count(166, 3230),
+    gravity.CLOSED: Count(171, 3315),
     zmp.EVERYTHING: Count(595, 11850),
     zmp.FUSED: Count(500, 7900)}
 

@@ -253,12 +253,6 @@ class Browser:
                 'css selector', '.mantine-Notification-closeButton'):
             button.click()
 
-    def screenshot(self):
-        """Return the page as a PNG, the middle freshly drawn."""
-        for _ in range(12):  # what fades in takes a second and some frames
-            self._driver.execute_script('window.drawNow()')
-            time.sleep(0.3)
-        return self._driver.get_screenshot_as_png()
 
     def picture(self):
         """
