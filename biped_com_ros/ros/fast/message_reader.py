@@ -20,7 +20,7 @@ A `MessageReader` belongs to one input, or to several with the same `ReadSpec` (
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -199,6 +199,13 @@ class MessageReader:
 
     def _now(self) -> int:
         return now_ns(self._clock)
+
+
+def receiver_of(source: Any) -> Callable[[bytes], None]:
+    """Return what gives messages to the reader that an input has then."""
+    def receive(raw: bytes) -> None:
+        source.reader.receive(raw)
+    return receive
 
 
 class Structure:

@@ -21,7 +21,7 @@ from typing import Any
 import weakref
 
 from biped_com_ros.core.constants import nanoseconds, NEVER_NS, SECOND_NS
-from biped_com_ros.ros.fast.message_reader import MessageReader, ReadSpec
+from biped_com_ros.ros.fast.message_reader import MessageReader, ReadSpec, receiver_of
 from biped_com_ros.ros.fast.subscription_pool import pool_of
 from biped_com_ros.ros.node.callback_errors import LOG_PERIOD, Throttle
 from biped_com_ros.ros.node.clock import steady_time
@@ -201,7 +201,7 @@ class Input:
         if self._pool is None:
             self.reader = spec.make()
             self.subscription = self.node.create_subscription(
-                spec.message_type, self._name, self._receive, copy_of(self._qos), raw=True,
+                spec.message_type, self._name, receiver_of(self), copy_of(self._qos), raw=True,
                 qos_overriding_options=overridable())
         else:
             self.reader, self.subscription = self._pool.subscribe(
@@ -210,10 +210,6 @@ class Input:
         self.reader.may_skip &= self._qos.reliability == ReliabilityPolicy.BEST_EFFORT
         self._count_offset -= self.reader.count  # messages of other inputs before
         self.reader.add(self)
-
-    def _receive(self, raw: bytes) -> None:
-        """Read a message of the subscription of this input alone."""
-        self.reader.receive(raw)
 
     def _read_differently(self, **changes: Any) -> None:
         """
