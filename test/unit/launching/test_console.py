@@ -18,9 +18,9 @@ import os
 from pathlib import Path
 import sys
 
+from biped_com_ros.core.files import KEPT_DAYS, remove_old_directories
 from biped_com_ros.launching import run
-from biped_com_ros.launching.console import (
-    Console, KEPT_DAYS, new_log_directory, remove_old_logs)
+from biped_com_ros.launching.console import Console, LOG_DIRECTORY, new_log_directory
 import pytest
 
 DAY = 86400.0
@@ -59,10 +59,10 @@ def test_only_old_logs_of_launches_are_removed(tmp_path):
         log = tmp_path / name / 'launch.log'
         log.parent.mkdir()
         log.write_text('')
-        os.utime(log, (now - age * DAY, now - age * DAY))
-    remove_old_logs(tmp_path, now)
+        for path in (log, log.parent):
+            os.utime(path, (now - age * DAY, now - age * DAY))
+    remove_old_directories(tmp_path, LOG_DIRECTORY, now)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names[1:])
-    remove_old_logs(tmp_path / 'nowhere', now)
 
 
 def test_where_home_cannot_be_written_the_log_is_a_temporary_one(monkeypatch, tmp_path):
