@@ -253,7 +253,6 @@ class Browser:
                 'css selector', '.mantine-Notification-closeButton'):
             button.click()
 
-
     def picture(self):
         """
         Return the robot as it is drawn now, (160, 300, 3) of bytes.
