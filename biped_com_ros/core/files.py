@@ -136,9 +136,15 @@ def remove_old_temporaries(prefix: str, now: float | None = None) -> None:
         stays.
 
     """
+    # As mkdtemp ends names.
+    name = re.compile(re.escape(prefix) + '[a-z0-9_]{8}')
+    remove_old_directories(Path(tempfile.gettempdir()), name, now)
+
+
+def remove_old_directories(parent: Path, name: re.Pattern[str], now: float | None = None) -> None:
+    """Remove this user's directories of such names; see :func:`remove_old_temporaries`."""
     oldest = (time.time() if now is None else now) - 86400.0 * KEPT_DAYS
-    name = re.compile(re.escape(prefix) + '[a-z0-9_]{8}')  # as mkdtemp ends names
-    for path in Path(tempfile.gettempdir()).iterdir():
+    for path in parent.glob('*'):
         with suppress(OSError):  # gone meanwhile, or partly of another user
             if name.fullmatch(path.name) and _is_own_directory(path) and (
                     _last_written(path) < oldest):

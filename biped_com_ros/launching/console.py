@@ -22,16 +22,15 @@ from datetime import datetime
 import os
 from pathlib import Path
 import re
-import shutil
 import sys
-import time
 
-from biped_com_ros.core.files import KEPT_DAYS, make_temporary_directory
+from biped_com_ros.core.files import make_temporary_directory, remove_old_directories
 
 _COLOURS = (36, 32, 35, 34, 33, 96, 92, 95)
 _KEPT_LINES = 10  # hidden lines per process, shown when it fails
 _LEVEL_COLOURS = {'INFO': '', 'WARNING': '33', 'ERROR': '31'}
-_LOG_DIRECTORY = re.compile(r'\d{4}(-\d\d){5}-\d{6}-launch-\d+')
+#: Names of the directories of launches.
+LOG_DIRECTORY = re.compile(r'\d{4}(-\d\d){5}-\d{6}-launch-\d+')
 
 
 class Console:
@@ -47,7 +46,7 @@ class Console:
         self._stream = sys.stdout
         self.colour = self._stream.isatty() and 'NO_COLOR' not in os.environ
         self.log_file = new_log_directory(os.environ) / 'launch.log'
-        remove_old_logs(self.log_file.parent.parent)
+        remove_old_directories(self.log_file.parent.parent, LOG_DIRECTORY)
         self.log_file.touch(mode=0o600)  # nodes print secrets, such as the token of the page
         self._log = self.log_file.open('a', buffering=1, encoding='utf-8', errors='replace')
         self._colours: dict[str, int] = {}
@@ -113,17 +112,6 @@ def discard_output() -> None:
     """Write no more to a closed pipe: the interpreter flushes once more when it ends."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def remove_old_logs(directory: Path, now: float | None = None) -> None:
-    """Remove the directories of launches that ended `KEPT_DAYS` before `now`, s."""
-    oldest = (time.time() if now is None else now) - 86400.0 * KEPT_DAYS
-    with contextlib.suppress(OSError):
-        for path in directory.iterdir():
-            log = path / 'launch.log'
-            if _LOG_DIRECTORY.fullmatch(path.name) and log.is_file() and (
-                    log.stat().st_mtime < oldest):
-                shutil.rmtree(path, ignore_errors=True)
 
 
 def new_log_directory(environment: Mapping[str, str]) -> Path:

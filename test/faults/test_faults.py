@@ -20,8 +20,6 @@ those of a quiet computer, times ``BIPED_COM_PATIENCE``: ``make faults-check`` r
 the mark ``checked`` on a busy one.
 """
 
-from __future__ import annotations
-
 import os
 
 import numpy as np

@@ -20,8 +20,6 @@ mixed with mutated ones. All that the node publishes meanwhile is checked.
 seed, which is printed.
 """
 
-from __future__ import annotations
-
 import contextlib
 from importlib.metadata import version
 import os

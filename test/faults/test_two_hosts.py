@@ -18,8 +18,6 @@ It needs root for the namespaces. `make faults-check` runs the tests with the ma
 gives recovery ``BIPED_COM_PATIENCE`` times the time of a quiet computer.
 """
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -18,8 +18,6 @@ Nothing is shared between the two but the URDF text and the robot's YAML: the si
 URDF itself.
 """
 
-from __future__ import annotations
-
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.sim.description import parse

@@ -18,8 +18,6 @@ Its zero-moment point, soles and forces are MuJoCo's. Only the efforts that hold
 fed forward; no sensor is looked at, except with feedback.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 import math
 

@@ -13,8 +13,6 @@
 # limitations under the License.
 """The gains of the controllers in Gazebo, in MuJoCo: standing, lifting the arms, a step."""
 
-from __future__ import annotations
-
 from biped_com_ros.core.gravity.model import GravityModel
 from biped_com_ros.core.legs.gait import single_step
 from biped_com_ros.core.model.config import load_robot_config

@@ -13,8 +13,6 @@
 # limitations under the License.
 """In MuJoCo: arms and legs without droop, and a step in place without steps in torque."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 import importlib.util
 from pathlib import Path

@@ -13,8 +13,6 @@
 # limitations under the License.
 """A payload in a hand against MuJoCo, whose hand is as heavy as the true payload makes it."""
 
-from __future__ import annotations
-
 from biped_com_ros.sim.interface import DriveOptions
 import numpy as np
 import pytest

@@ -18,8 +18,6 @@ Sensors are noisy; masses, centres of mass and friction differ from the model's.
 and YAML is shared.
 """
 
-from __future__ import annotations
-
 from biped_com_ros.sim.interface import DriveOptions, SensorOptions
 import numpy as np
 import pytest

@@ -18,8 +18,6 @@ The robot stands and is pushed sideways all the time, so that its feet carry une
 feel friction; nothing but the URDF and the robot's YAML is shared.
 """
 
-from __future__ import annotations
-
 from biped_com_ros.core.geometry.pose import footprint_pose, Pose
 from biped_com_ros.core.geometry.wrench import com_line, transform_wrench
 from biped_com_ros.core.wrench.aggregation import AggregationSettings, WrenchAggregation

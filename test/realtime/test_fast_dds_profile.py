@@ -13,8 +13,6 @@
 # limitations under the License.
 """The profile for Fast DDS that users may choose is understood by it."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 import subprocess

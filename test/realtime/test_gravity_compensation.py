@@ -13,8 +13,6 @@
 # limitations under the License.
 """Processes of gravity_compensation that are killed or interrupted while they command."""
 
-from __future__ import annotations
-
 from contextlib import contextmanager
 import signal
 import time
@@ -33,12 +31,11 @@ PARAMETERS = ('robot:=talos', f'effort_rate:={RATE}', 'start_time:=0.3', 'stop_t
 
 
 @pytest.fixture
-def robot():
+def robot(closing):
     """Return a rig that is a robot only: its own node commands nothing."""
-    rig = GravityRig(RobotModel.load('talos'), remap='__node:=idle', autostart=False)
+    rig = closing(GravityRig(RobotModel.load('talos'), remap='__node:=idle', autostart=False))
     rig.is_new = True  # what it publishes before it is discovered is not received
-    yield rig
-    rig.close()
+    return rig
 
 
 @contextmanager

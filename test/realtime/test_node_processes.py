@@ -13,8 +13,6 @@
 # limitations under the License.
 """Nodes as processes: a start that cannot be is explained in one line, and an end is clean."""
 
-from __future__ import annotations
-
 import signal
 
 from biped_com_ros.core.model.resources import package_share

@@ -13,8 +13,6 @@
 # limitations under the License.
 """Processes of nodes: interrupted, hanging, failing in callbacks, several nodes in one."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 import queue

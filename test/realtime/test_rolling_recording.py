@@ -13,8 +13,6 @@
 # limitations under the License.
 """The recording of the last minute: what is kept, how much of it, and what is written."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 

@@ -13,6 +13,6 @@
 # limitations under the License.
 """Tests of nodes, whose time passes as the tests let it."""
 
-from support.ros_fixtures import closing, driven_time, plain, rig, ros
+from support.ros_fixtures import closing, closing_later, driven_time, plain, rig, ros
 
-__all__ = ['closing', 'driven_time', 'plain', 'rig', 'ros']
+__all__ = ['closing', 'closing_later', 'driven_time', 'plain', 'rig', 'ros']

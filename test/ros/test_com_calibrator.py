@@ -251,43 +251,37 @@ def test_a_urdf_without_inertials_is_refused_with_what_is_needed(tmp_path):
         make_calibrator(tmp_path, str(urdf))
 
 
-def test_a_description_without_inertials_is_reported_and_a_complete_one_used(tmp_path):
+def test_a_description_without_inertials_is_reported_and_a_complete_one_used(tmp_path, closing):
     urdf = RobotModel.load('sabian').urdf
-    rig = NodeRig(node=make_calibrator(tmp_path, 'topic'))
-    try:
-        rig.record_statuses()
-        description = rig.publisher(String, 'robot_description', LATCHED)
-        description.publish(String(data=without_inertials(urdf)))
-        words = 'no link of the URDF has an <inertial>', 'export the URDF with its inertials'
-        rig.until(lambda: any(
-            level == DiagnosticStatus.ERROR and all(word in message for word in words)
-            for level, message in rig.statuses.values()), what='the diagnostics')
-        assert rig.node.session is None
-        description.publish(String(data=urdf))
-        rig.until(lambda: rig.node.session is not None
-                  and rig.node.session.state is SessionState.WAITING, 60.0, 'planned poses')
-    finally:
-        rig.close()
+    rig = closing(NodeRig(node=make_calibrator(tmp_path, 'topic')))
+    rig.record_statuses()
+    description = rig.publisher(String, 'robot_description', LATCHED)
+    description.publish(String(data=without_inertials(urdf)))
+    words = 'no link of the URDF has an <inertial>', 'export the URDF with its inertials'
+    rig.until(lambda: any(
+        level == DiagnosticStatus.ERROR and all(word in message for word in words)
+        for level, message in rig.statuses.values()), what='the diagnostics')
+    assert rig.node.session is None
+    description.publish(String(data=urdf))
+    rig.until(lambda: rig.node.session is not None
+              and rig.node.session.state is SessionState.WAITING, 60.0, 'planned poses')
 
 
-def test_noise_grows_with_the_mass_where_it_is_given_for_another_robot(tmp_path):
-    node = ComCalibrator(parameter_overrides=parameters(
+def test_noise_grows_with_the_mass_where_it_is_given_for_another_robot(tmp_path, closing):
+    node = closing(ComCalibrator(parameter_overrides=parameters(
         robot='sabian', directory=str(tmp_path), autostart=False,
-        noise=['force_noise 0.05'], noise_at_mass=4.0))
-    try:
-        heavier = node.model.mass / 4.0
-        noise, defaults = node.session.estimator.noise, SensorNoise()
-        assert heavier > 10.0 and noise.force == pytest.approx(0.05 * heavier)
-        for name in ('moment_bias', 'torque_bias', 'force_drift', 'moment_drift'):
-            assert getattr(noise, name) == pytest.approx(getattr(defaults, name) * heavier)
-        for name in ('recording_gain', 'wrench_gain', 'cross_talk', 'sensor_shift', 'torque_gain',
-                     'friction'):
-            assert getattr(noise, name) == getattr(defaults, name)
-        still = node.session.window.options.force_deviation
-        assert still == pytest.approx(StillnessOptions().force_deviation * heavier)
-        assert noise.encoder == defaults.encoder and noise.tilt == defaults.tilt
-    finally:
-        node.destroy_node()
+        noise=['force_noise 0.05'], noise_at_mass=4.0)))
+    heavier = node.model.mass / 4.0
+    noise, defaults = node.session.estimator.noise, SensorNoise()
+    assert heavier > 10.0 and noise.force == pytest.approx(0.05 * heavier)
+    for name in ('moment_bias', 'torque_bias', 'force_drift', 'moment_drift'):
+        assert getattr(noise, name) == pytest.approx(getattr(defaults, name) * heavier)
+    for name in ('recording_gain', 'wrench_gain', 'cross_talk', 'sensor_shift', 'torque_gain',
+                 'friction'):
+        assert getattr(noise, name) == getattr(defaults, name)
+    still = node.session.window.options.force_deviation
+    assert still == pytest.approx(StillnessOptions().force_deviation * heavier)
+    assert noise.encoder == defaults.encoder and noise.tilt == defaults.tilt
 
 
 def test_temporary_results_of_long_ago_are_removed_by_those_that_have_no_directory_either(

@@ -13,8 +13,6 @@
 # limitations under the License.
 """The demo's chapter of calibration, with a robot and a calibration that are known exactly."""
 
-from __future__ import annotations
-
 import json
 import re
 from types import SimpleNamespace

@@ -13,8 +13,6 @@
 # limitations under the License.
 """What the demo leaves: exit code, chapters that failed, a picture."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 import re
 
@@ -28,25 +26,20 @@ from support.ros_rig import NodeRig
 
 
 @pytest.fixture
-def main_with(monkeypatch):
+def main_with(monkeypatch, closing):
     """Return `main` of the node, whose chapters fail so, and whose executor returns this code."""
-    rigs = []
-
     def main(failures, code=0):
         def run(create, argv):
-            rigs.append(NodeRig(node=create(parameter_overrides=[
+            rig = closing(NodeRig(node=create(parameter_overrides=[
                 Parameter('display', value='plain')])))
-            node = rigs[-1].node
-            rigs[-1].until(lambda: node.stage is not None, what='the robot')
-            node.story.failures.update(failures)
+            rig.until(lambda: rig.node.stage is not None, what='the robot')
+            rig.node.story.failures.update(failures)
             return code
 
         monkeypatch.setattr(demo, 'run', run)
         return demo.main()
 
-    yield main
-    for rig in rigs:
-        rig.close()
+    return main
 
 
 def test_a_chapter_that_failed_makes_the_demo_fail(main_with, capfd):

@@ -13,8 +13,6 @@
 # limitations under the License.
 """Measurements of the demo."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 import math
 import time
@@ -39,12 +37,11 @@ from tf2_msgs.msg import TFMessage
 
 
 @pytest.fixture
-def measurements():
-    node = Node('subscriber')
-    found = Measurements(node, RobotModel(CONFIG, URDF), exact_sensors=True)
+def measurements(closing):
+    found = Measurements(
+        closing(Node('subscriber')), RobotModel(CONFIG, URDF), exact_sensors=True)
     found.start(0)
-    yield found
-    node.destroy_node()
+    return found
 
 
 ORIGIN = Pose.identity()
@@ -210,61 +207,51 @@ def report(*names):
         DiagnosticStatus(name=name, message='well', level=b'\0') for name in names])
 
 
-def test_nodes_that_do_not_report_are_named(driven_time):
+def test_nodes_that_do_not_report_are_named(driven_time, closing):
     """Neither those that never did nor those that were killed count as well."""
-    node = Node('subscriber')
-    try:
-        health = Health(node, ('simulator', 'com_estimator'))
-        assert health.worst() == (1, 'no diagnostics yet')
-        health.on_array(report('simulator: clock', 'com_estimator: com', 'zmp_monitor: zmp'))
-        assert health.worst() == (0, 'all 3 checks OK')
-        driven_time.advance(10.0)
-        health.on_array(report('simulator: clock'))
-        level, text = health.worst()
-        assert level == 2
-        assert text == 'no diagnostics from com_estimator for 10 s, zmp_monitor for 10 s: ' \
-            'ended, or hangs'
-        driven_time.advance(60.0)
-        never = Health(node, ('com_estimator',))
-        driven_time.advance(30.0)
-        assert 'com_estimator for 15 s' in never.worst()[1]
-    finally:
-        node.destroy_node()
+    node = closing(Node('subscriber'))
+    health = Health(node, ('simulator', 'com_estimator'))
+    assert health.worst() == (1, 'no diagnostics yet')
+    health.on_array(report('simulator: clock', 'com_estimator: com', 'zmp_monitor: zmp'))
+    assert health.worst() == (0, 'all 3 checks OK')
+    driven_time.advance(10.0)
+    health.on_array(report('simulator: clock'))
+    level, text = health.worst()
+    assert level == 2
+    assert text == 'no diagnostics from com_estimator for 10 s, zmp_monitor for 10 s: ' \
+        'ended, or hangs'
+    driven_time.advance(60.0)
+    never = Health(node, ('com_estimator',))
+    driven_time.advance(30.0)
+    assert 'com_estimator for 15 s' in never.worst()[1]
 
 
 @pytest.mark.parametrize(('namespace', 'text'), [
     ('', 'no diagnostics from zmp_monitor for 10 s'),
     ('robot2', 'no diagnostics from com_estimator for 10 s')])
-def test_another_robot_does_not_count_for_ones_own(driven_time, namespace, text):
-    node = Node('subscriber', namespace=namespace)
-    try:
-        health = Health(node)
-        health.on_array(report('zmp_monitor: zmp', 'robot2/com_estimator: com'))
-        assert health.worst() == (0, 'all 1 checks OK')
-        driven_time.advance(10.0)
-        health.on_array(report('robot2/zmp_monitor: zmp') if not namespace else
-                        report('com_estimator: com', 'robot2/zmp_monitor: zmp'))
-        assert text in health.worst()[1]
-    finally:
-        node.destroy_node()
+def test_another_robot_does_not_count_for_ones_own(driven_time, namespace, text, closing):
+    node = closing(Node('subscriber', namespace=namespace))
+    health = Health(node)
+    health.on_array(report('zmp_monitor: zmp', 'robot2/com_estimator: com'))
+    assert health.worst() == (0, 'all 1 checks OK')
+    driven_time.advance(10.0)
+    health.on_array(report('robot2/zmp_monitor: zmp') if not namespace else
+                    report('com_estimator: com', 'robot2/zmp_monitor: zmp'))
+    assert text in health.worst()[1]
 
 
-def test_another_robot_on_the_same_topic_is_left_out():
-    rig = NodeRig(namespace='robot1')
-    other = Node('com_estimator', namespace='robot2')
+def test_another_robot_on_the_same_topic_is_left_out(closing):
+    rig = closing(NodeRig(namespace='robot1'))
+    other = closing(Node('com_estimator', namespace='robot2'))
     rig.executor.add_node(other)
-    try:
-        health = Health(rig.peer, ('node',))
-        Diagnostics(other, period=0.05).add('com', lambda: (ERROR, 'of another robot', {}))
-        received = rig.collect(DiagnosticArray, '/diagnostics')
-        rig.until(lambda: any(s.level == ERROR for m in received for s in m.status))
-        assert health.worst() == (1, 'no diagnostics yet')
-        Diagnostics(rig.node, period=0.05).add('zmp', lambda: (WARN, 'of this robot', {}))
-        rig.until(lambda: health.worst()[0] == 1 and 'robot1' in health.worst()[1])
-        assert health.worst() == (1, 'robot1/node: zmp: of this robot')
-    finally:
-        other.destroy_node()
-        rig.close()
+    health = Health(rig.peer, ('node',))
+    Diagnostics(other, period=0.05).add('com', lambda: (ERROR, 'of another robot', {}))
+    received = rig.collect(DiagnosticArray, '/diagnostics')
+    rig.until(lambda: any(s.level == ERROR for m in received for s in m.status))
+    assert health.worst() == (1, 'no diagnostics yet')
+    Diagnostics(rig.node, period=0.05).add('zmp', lambda: (WARN, 'of this robot', {}))
+    rig.until(lambda: health.worst()[0] == 1 and 'robot1' in health.worst()[1])
+    assert health.worst() == (1, 'robot1/node: zmp: of this robot')
 
 
 def test_a_robot_without_contact_states_is_measured(measurements):

@@ -13,8 +13,6 @@
 # limitations under the License.
 """Output of the demo."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from biped_com_ros.demo.measure import Measure

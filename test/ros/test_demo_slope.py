@@ -13,8 +13,6 @@
 # limitations under the License.
 """The demo's chapter of slopes, with messages of gait_player and zmp_monitor made by the test."""
 
-from __future__ import annotations
-
 import math
 from xml.etree import ElementTree
 

@@ -13,8 +13,6 @@
 # limitations under the License.
 """The demo's chapter of steps, with messages of gait_player and zmp_monitor made by the test."""
 
-from __future__ import annotations
-
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.chapter import ChapterFailed
 from biped_com_ros.demo.steps import Steps

@@ -13,8 +13,6 @@
 # limitations under the License.
 """The demo's story: chapters in order, absent nodes, falls; time is moved on by hand."""
 
-from __future__ import annotations
-
 from biped_com_ros.core.errors import InputError, UnknownNameError
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo import CHAPTERS, SEPARATE
@@ -90,10 +88,8 @@ def model():
 
 
 @pytest.fixture
-def rig():
-    rig = NodeRig('demo')
-    yield rig
-    rig.close()
+def rig(closing):
+    return closing(NodeRig('demo'))
 
 
 @pytest.fixture

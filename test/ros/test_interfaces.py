@@ -13,8 +13,6 @@
 # limitations under the License.
 """The topics and services in doc/interfaces.rst are those of the running nodes."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import re
@@ -35,7 +33,7 @@ USUAL = re.compile(r'/(rosout|parameter_events|diagnostics|diagnostics_agg|get_t
                    r'get_available_transitions|get_transition_graph)$')
 
 
-def real(rig: NodeRig, name: str) -> dict:
+def real(rig, name):
     """Return what the middleware knows of the node: (direction, name) -> type."""
     peer = rig.peer
     queries = {'publishes': peer.get_publisher_names_and_types_by_node,

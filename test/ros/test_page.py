@@ -13,8 +13,6 @@
 # limitations under the License.
 """The page's inputs and actions over real DDS, without a browser."""
 
-from __future__ import annotations
-
 import math
 import subprocess
 import sys
@@ -39,11 +37,9 @@ from tf2_msgs.msg import TFMessage
 
 
 @pytest.fixture
-def polling():
-    """Yield page inputs and a robot."""
-    both = Polling()
-    yield both
-    both.close()
+def polling(closing):
+    """Return page inputs and a robot."""
+    return closing(Polling())
 
 
 def test_only_the_last_message_is_taken_with_a_queue_of_one(polling):

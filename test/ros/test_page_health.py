@@ -13,8 +13,6 @@
 # limitations under the License.
 """What the page knows of the health of nodes and robot: diagnostics, falls, weights."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from biped_com_ros.core.constants import GRAVITY
@@ -29,11 +27,9 @@ from support.polled_page import joint_state, LATCHED, MODEL, Polling
 
 
 @pytest.fixture
-def polling():
-    """Yield page inputs and a robot."""
-    both = Polling()
-    yield both
-    both.close()
+def polling(closing):
+    """Return page inputs and a robot."""
+    return closing(Polling())
 
 
 def test_diagnostics_of_countless_names_are_not_kept(polling):

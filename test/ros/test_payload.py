@@ -13,8 +13,6 @@
 # limitations under the License.
 """The payload over DDS: `payload_estimator` finds it, and gravity_compensation adds it."""
 
-from __future__ import annotations
-
 from contextlib import closing
 
 from biped_com_ros.core.model.robot import RobotModel
@@ -26,7 +24,7 @@ import numpy as np
 import pytest
 from support.driven_time import run_ready
 from support.gravity_rig import GravityRig
-from support.messages import nanoseconds, parameters, set_fields, wrench_stamped
+from support.messages import nanoseconds, parameters, payload, wrench_stamped
 from support.plant_rig import PlantRig
 
 PERIOD = 0.02
@@ -100,12 +98,7 @@ def test_gravity_compensation_carries_it_and_lets_it_fade_out():
         rig.until(lambda: has(0.0), what='the efforts of empty hands')
 
         def carry(mass=2.0, link=hand):
-            message = InertiaStamped()
-            message.header.stamp, message.header.frame_id = rig.peer.get_clock().now(
-                ).to_msg(), link
-            message.inertia.m = mass
-            set_fields(message.inertia.com, 'xyz', com)
-            publisher.publish(message)
+            publisher.publish(payload(rig.peer.get_clock().now().to_msg(), link, mass, com))
         rig.until(lambda: carry() or has(2.0), what='the efforts with the payload')
         rig.until(lambda: has(0.0), what='the fading of the payload')
         # What makes no sense is refused, and changes nothing.

@@ -13,8 +13,6 @@
 # limitations under the License.
 """Parameters are set in running nodes as ``ros2 param set`` does: by their services, over DDS."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 
 from biped_com_ros.core.settings import setting_fields
@@ -60,12 +58,10 @@ class Settable(NodeRig):
 
 
 @pytest.fixture(scope='module', params=sorted(CLASSES))
-def settable(request, ros, tmp_path_factory):
+def settable(request, ros, tmp_path_factory, closing_later):
     values = {'com_calibrator': {
         'autostart': False, 'directory': str(tmp_path_factory.mktemp('calibration'))}}
-    rig = Settable(request.param, **values.get(request.param, {}))
-    yield rig
-    rig.close()
+    return closing_later(Settable(request.param, **values.get(request.param, {})))
 
 
 def other_value(name, kind, default, info):

@@ -94,7 +94,7 @@ def test_every_topic_of_rviz_is_published_with_the_type_that_its_display_takes()
     published, shown = published_by_all_nodes(), displays(configuration())
     assert len(shown) > 10
     for topic, display in shown:
-        name = topic['Value']
+        name = topic['Value']  # relative: the view of a namespaced robot shows that robot
         assert published.get(name) == KINDS[display], name
         # All outputs are reliable, but not all are latched: this fits each of them.
         assert topic['Durability Policy'] == 'Volatile', name
@@ -104,9 +104,22 @@ def test_every_topic_of_rviz_is_published_with_the_type_that_its_display_takes()
 def test_what_users_compare_and_all_markers_are_shown():
     shown = {topic['Value'] for topic, _ in displays(configuration())}
     assert {'gait_player/zmp_reference', 'wrench_aggregator/line/point', 'com_estimator/com_fused',
+            'com_estimator/com', 'wrench_aggregator/wrench', 'wrench_aggregator/right/cop',
             'zmp_monitor/com_region', 'simulator/truth/com'} <= shown
     assert {topic for topic, kind in published_by_all_nodes().items()
             if kind == 'visualization_msgs/MarkerArray'} <= shown
+
+
+def test_everything_is_of_the_plugins_that_rviz_has():
+    document = configuration()
+    assert document['Visualization Manager']['Global Options']['Fixed Frame'] == 'odom'
+    names = {part['Class'].partition('/') for part in walk(document) if part.get('Class')}
+    assert {package for package, _, _ in names} == {'rviz_common', 'rviz_default_plugins'}
+    assert {name for package, _, name in names if package == 'rviz_common'} <= {
+        'Displays', 'Group', 'Selection', 'Time', 'Tool Properties', 'Views'}
+    assert {name for package, _, name in names if package != 'rviz_common'} <= {
+        *(kind.partition('/')[2] for kind in KINDS), 'Axes', 'Grid', 'RobotModel', 'TF',
+        'FocusCamera', 'Interact', 'Measure', 'MoveCamera', 'PublishPoint', 'Select', 'Orbit'}
 
 
 def test_the_window_leaves_most_of_its_width_to_the_robot():

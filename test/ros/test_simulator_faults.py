@@ -13,8 +13,6 @@
 # limitations under the License.
 """Faults and errors of instruments of the simulated robot, as users switch them on."""
 
-from __future__ import annotations
-
 
 from biped_com_ros.core.model.resources import package_share
 from biped_com_ros.nodes.simulator.parameters import SimulatorParameters

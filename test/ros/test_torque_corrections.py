@@ -77,21 +77,18 @@ def test_a_second_calibration_finds_nothing_more(calibrated, tmp_path):
         assert np.linalg.norm(second - first) < 0.5 * np.linalg.norm(first)
 
 
-def test_a_node_reads_corrected_efforts(calibrated):
+def test_a_node_reads_corrected_efforts(calibrated, closing):
     model, reported = calibrated.model, np.nan_to_num(calibrated.reported[0])
-    rig = NodeRig(node=WrenchAggregator(parameter_overrides=parameters(
-        robot=str(calibrated.path), bias_tracking=False)))
-    try:
-        publisher = rig.peer.create_publisher(JointState, 'joint_states', 10)
+    rig = closing(NodeRig(node=WrenchAggregator(parameter_overrides=parameters(
+        robot=str(calibrated.path), bias_tracking=False))))
+    publisher = rig.peer.create_publisher(JointState, 'joint_states', 10)
 
-        def received():
-            publisher.publish(joint_state(
-                rig.peer.get_clock().now().to_msg(), model.joint_names,
-                calibrated.captures[0].positions, np.zeros(len(reported)), reported))
-            return rig.node.joints.count > 2
-        rig.until(received, what='joint states')
-        expected = (reported - model.torque_offsets) / (1.0 + model.torque_gains)
-        assert rig.node.joints.efforts == pytest.approx(expected, rel=1e-9)
-        assert np.abs(expected - reported).max() > 1.0
-    finally:
-        rig.close()
+    def received():
+        publisher.publish(joint_state(
+            rig.peer.get_clock().now().to_msg(), model.joint_names,
+            calibrated.captures[0].positions, np.zeros(len(reported)), reported))
+        return rig.node.joints.count > 2
+    rig.until(received, what='joint states')
+    expected = (reported - model.torque_offsets) / (1.0 + model.torque_gains)
+    assert rig.node.joints.efforts == pytest.approx(expected, rel=1e-9)
+    assert np.abs(expected - reported).max() > 1.0

@@ -17,8 +17,6 @@ The torso's node over DDS, with a made-up torso that follows its tendons.
 Whatever happens, every length sent is finite, within the limits, and near to the one before.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from pathlib import Path
@@ -31,7 +29,6 @@ from biped_com_ros.nodes.torso_controller.node import TorsoController
 from biped_com_ros.nodes.torso_controller.parameters import (
     find_weakness, make_controller, TorsoControllerParameters)
 from biped_com_ros.ros.node.clock import steady_time
-from support.settings import setting_values
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import Vector3, Vector3Stamped, WrenchStamped
 from lifecycle_msgs.msg import Transition
@@ -195,23 +192,14 @@ class TorsoRig(NodeRig):
 
 
 @pytest.fixture
-def rig(body):
+def rig(body, closing):
     """Return a function that makes a rig with other parameters."""
-    rigs = []
-
-    def start(**values):
-        rigs.append(TorsoRig(body, **values))
-        return rigs[-1]
-    yield start
-    for each in rigs:
-        each.close()
+    return lambda **values: closing(TorsoRig(body, **values))
 
 
 @pytest.fixture(scope='module')
-def shared(body):
-    rig = TorsoRig(body)
-    yield rig
-    rig.close()
+def shared(body, closing_later):
+    return closing_later(TorsoRig(body))
 
 
 @pytest.fixture
@@ -418,11 +406,6 @@ def test_tendons_of_another_robot_are_found_too_weak(body):
     own = yaml.safe_load((CONFIG.parent / 'torso' / 'sabian.yaml').read_text())
     values = own['/**/torso_controller']['ros__parameters']
     assert find_weakness(sabian, make_settings(TorsoControllerParameters, values)) == ''
-
-
-def test_file_and_node_have_the_same_parameters():
-    values = yaml.safe_load(CONFIG.read_text())['/**/torso_controller']['ros__parameters']
-    assert values == setting_values(PARAMETERS)
 
 
 def test_its_own_virtual_joints_on_joint_states_are_no_error(robot):

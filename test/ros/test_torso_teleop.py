@@ -13,8 +13,6 @@
 # limitations under the License.
 """The torso's keyboard on a pseudo-terminal: keys in, a stick out, the terminal given back."""
 
-from __future__ import annotations
-
 import math
 import os
 import pty
@@ -81,10 +79,8 @@ class Terminal(NodeRig):
 
 
 @pytest.fixture
-def terminal(monkeypatch, capfd):
-    terminal = Terminal(monkeypatch, capfd)
-    yield terminal
-    terminal.close()
+def terminal(monkeypatch, capfd, closing):
+    return closing(Terminal(monkeypatch, capfd))
 
 
 def test_keys_of_a_terminal_move_the_stick(terminal):

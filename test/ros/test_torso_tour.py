@@ -18,8 +18,6 @@ The simulator goes on as soon as it was told what to do, and not before: what is
 neither on how fast the computer is nor on what else it does.
 """
 
-from __future__ import annotations
-
 import math
 
 from biped_com_ros.core.torso.joystick import TOUR_PERIOD
@@ -119,10 +117,8 @@ class Tour(ServedNodes):
 
 
 @pytest.fixture
-def tour():
-    tour = Tour()
-    yield tour
-    tour.close()
+def tour(closing):
+    return closing(Tour())
 
 
 @pytest.mark.thorough

@@ -34,7 +34,6 @@ from geometry_msgs.msg import PointStamped
 import numpy as np
 import pytest
 from std_msgs.msg import String
-from support.closing import maker
 from support.messages import nanoseconds, parameters as parameters_of, vector
 from support.monitored_robot import (
     FEET_ONLY, MonitoredRobot, OUTPUTS, record, shifted, swaying, vectors)
@@ -50,10 +49,9 @@ def samples():
 
 
 @pytest.fixture
-def robot():
+def robot(closing):
     """Return a function that makes the node with its drivers."""
-    with maker(MonitoredRobot) as make:
-        yield make
+    return lambda **values: closing(MonitoredRobot(**values))
 
 
 @pytest.fixture

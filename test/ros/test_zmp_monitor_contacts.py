@@ -21,7 +21,6 @@ import numpy as np
 import pytest
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
-from support.closing import maker
 from support.messages import float_matrix, joint_state, nanoseconds, stamp_of, vector
 from support.monitored_robot import MonitoredRobot, record, shifted
 from support.plant_rig import biped_file
@@ -36,10 +35,10 @@ def standing():
 
 
 @pytest.fixture
-def make(tmp_path):
+def make(tmp_path, closing):
     """Return a function that makes the biped with such wrenches, see `biped_file`."""
     def prepare(covariance=None, **variant):
-        rig = MonitoredRobot(robot=biped_file(tmp_path, **variant))
+        rig = closing(MonitoredRobot(robot=biped_file(tmp_path, **variant)))
         if covariance:
             rig.covariance = rig.publisher(
                 Float64MultiArray, f'wrench_aggregator/{covariance}_covariance')
@@ -47,8 +46,7 @@ def make(tmp_path):
                 PoseWithCovarianceStamped, 'zmp_monitor/zmp_with_covariance')
             rig.spin(0.2)
         return rig
-    with maker(prepare) as make:
-        yield make
+    return prepare
 
 
 @pytest.fixture

@@ -13,8 +13,6 @@
 # limitations under the License.
 """A headless Chromium for the tests of the page."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import io
@@ -254,13 +252,6 @@ class Browser:
         for button in self._driver.find_elements(
                 'css selector', '.mantine-Notification-closeButton'):
             button.click()
-
-    def screenshot(self):
-        """Return the page as a PNG, the middle freshly drawn."""
-        for _ in range(12):  # what fades in takes a second and some frames
-            self._driver.execute_script('window.drawNow()')
-            time.sleep(0.3)
-        return self._driver.get_screenshot_as_png()
 
     def picture(self):
         """

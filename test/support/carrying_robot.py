@@ -13,8 +13,6 @@
 # limitations under the License.
 """A simulated robot that estimates what it carries, and compensates gravity with it."""
 
-from __future__ import annotations
-
 from biped_com_ros.core.geometry.pose import rotation_from_quaternion
 from biped_com_ros.core.gravity.compensation import CompensationSettings, GravityCompensator
 from biped_com_ros.core.payload.carried import CarriedPayload

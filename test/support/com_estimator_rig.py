@@ -13,8 +13,6 @@
 # limitations under the License.
 """The node com_estimator between the drivers of a robot, whose true motion is known."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 import itertools
 

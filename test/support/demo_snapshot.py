@@ -13,8 +13,6 @@
 # limitations under the License.
 """Measurements as the demo shows them."""
 
-from __future__ import annotations
-
 from biped_com_ros.demo.terminal import Snapshot
 import numpy as np
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import itertools
 import re
 
-from biped_com_ros.core.model.config import load_robot_config, RobotConfig
+from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.resources import package_share
 
 DOCUMENT = package_share() / 'doc' / 'interfaces.rst'
@@ -37,14 +37,14 @@ class InterfaceRow:
     direction: str
     conditional: bool
 
-    def types(self) -> dict[tuple[str, str], str]:
+    def types(self):
         """Return direction and name -> type."""
         kinds = self.kinds * len(self.names) if len(self.kinds) == 1 else self.kinds
         return {(self.direction, name): kind
                 for name, kind in zip(self.names, kinds, strict=True)}
 
 
-def documented(node: str) -> list[InterfaceRow]:
+def documented(node):
     """Read the table of a node."""
     text = DOCUMENT.read_text()
     section = re.search(rf'^{node}\n-+\n(.*?)(?=^\w+\n-+\n|\Z)', text, re.MULTILINE | re.DOTALL)
@@ -53,7 +53,7 @@ def documented(node: str) -> list[InterfaceRow]:
     return [row(names, kind) for names, kind in cells]
 
 
-def row(names: str, kind: str) -> InterfaceRow:
+def row(names, kind):
     """Read the first two cells of a line."""
     found = re.fullmatch(r'(\(?)(in|out|service|client|action|)\)?(?:, )?(.*)', kind)
     direction = {'': 'publishes', 'out': 'publishes', 'in': 'subscribes',
@@ -66,7 +66,7 @@ def row(names: str, kind: str) -> InterfaceRow:
 CONTROLLERS = ('effort_controller', 'simulator')
 
 
-def choices(config: RobotConfig) -> dict[str, list[str]]:
+def choices(config):
     """Return what the placeholders of the document stand for."""
     return {'<controller>': list(CONTROLLERS), '<foot>': list(config.feet),
             '<sensor>': list(config.wrench_sensors),
@@ -79,8 +79,7 @@ def choices(config: RobotConfig) -> dict[str, list[str]]:
             '<imu topic>': [imu.topic for imu in config.imus.values()]}
 
 
-def spelled_out(name: str, node: str, namespace: str = NAMESPACE,
-                config: RobotConfig = CONFIG) -> list[str]:
+def spelled_out(name, node, namespace=NAMESPACE, config=CONFIG):
     """Return the full names that a name of the document stands for."""
     holders = [holder for holder in choices(config) if holder in name]
     names = []
@@ -93,7 +92,7 @@ def spelled_out(name: str, node: str, namespace: str = NAMESPACE,
     return names
 
 
-def with_actions(found: dict[tuple[str, str], str]) -> dict[tuple[str, str], str]:
+def with_actions(found):
     """Return (direction, name) -> type with one entry in place of the parts of each action."""
     merged = {}
     for (direction, name), kind in found.items():
@@ -106,8 +105,7 @@ def with_actions(found: dict[tuple[str, str], str]) -> dict[tuple[str, str], str
     return merged
 
 
-def documented_interfaces(node: str, namespace: str = NAMESPACE, config: RobotConfig = CONFIG,
-                          name: str = '') -> tuple[dict, dict]:
+def documented_interfaces(node, namespace=NAMESPACE, config=CONFIG, name=''):
     """
     Return what there is always, and what may be there: (direction, name) -> type.
 

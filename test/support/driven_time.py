@@ -13,8 +13,6 @@
 # limitations under the License.
 """Time of the nodes of this process, which passes only when a test lets it, or as it is."""
 
-from __future__ import annotations
-
 import time
 
 from biped_com_ros.ros.node.clock import drive_steady_time

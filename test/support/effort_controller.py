@@ -33,8 +33,6 @@ and in rcl_lifecycle 9.2.0:
   are without the namespace, which is that of the manager.
 """
 
-from __future__ import annotations
-
 from lifecycle_msgs.msg import State, TransitionEvent
 import numpy as np
 import pytest

@@ -18,8 +18,6 @@ Message number k of seed s is the same in every run (but for stamps, which are t
 whatever came before, so that a failure is replayed by its seed and number.
 """
 
-from __future__ import annotations
-
 from array import array
 import random
 import struct

@@ -13,8 +13,6 @@
 # limitations under the License.
 """A gait_player over DDS with a robot that follows its trajectories exactly."""
 
-from __future__ import annotations
-
 from itertools import count
 
 from biped_com_ros.nodes.gait_player.node import GaitPlayer

@@ -60,7 +60,7 @@ class GazeboFiles:
         return self.controllers['/**/controller_manager']['ros__parameters']['update_rate']
 
 
-def gazebo_files(directory: Path, robot='biped', command='effort', **options):
+def gazebo_files(directory, robot='biped', command='effort', **options):
     """Write the files of a robot; options are those of the command line."""
     words = [word for name, value in options.items() for word in (f'--{name}', str(value))]
     assert main([robot, '--command', command, '--directory', str(directory), *words]) == 0

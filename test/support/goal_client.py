@@ -13,8 +13,6 @@
 # limitations under the License.
 """A client of FollowJointTrajectory for tests; needs control_msgs."""
 
-from __future__ import annotations
-
 from action_msgs.msg import GoalStatus as STATUS, GoalStatusArray
 from builtin_interfaces.msg import Duration
 from rclpy.action import ActionClient

@@ -13,8 +13,6 @@
 # limitations under the License.
 """The node gravity_compensation, a standing robot around it, and checks of all it publishes."""
 
-from __future__ import annotations
-
 from functools import partial
 import itertools
 

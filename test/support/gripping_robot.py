@@ -13,8 +13,6 @@
 # limitations under the License.
 """A robot in MuJoCo whose hands have no sensors and hold on; their forces by joint torques."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from biped_com_ros.core.model.robot import RobotModel

@@ -13,8 +13,6 @@
 # limitations under the License.
 """Sending messages to an input, one by one."""
 
-from __future__ import annotations
-
 import struct
 
 from biped_com_ros.ros.node.callback_errors import callback_errors

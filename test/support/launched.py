@@ -13,9 +13,6 @@
 # limitations under the License.
 """Launch files as users start them, for the time of a test."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
 import os
 from pathlib import Path
 import re
@@ -53,8 +50,7 @@ class Launched:
 
     """
 
-    def __init__(self, directory: Path, *words: str, prefix: str = '',
-                 stdout: int | None = None, before: Sequence[str] = ()) -> None:
+    def __init__(self, directory, *words, prefix='', stdout=None, before=()):
         self.mark = uuid.uuid4().hex
         self._file = directory / f'output-{self.mark}.txt'
         environment = {**os.environ, MARK: self.mark, 'COLUMNS': '100',
@@ -68,17 +64,17 @@ class Launched:
                 env=environment, start_new_session=True)
 
     @property
-    def output(self) -> str:
+    def output(self):
         return self._file.read_text(errors='replace')
 
     @property
-    def is_running(self) -> bool:
+    def is_running(self):
         return self.process.poll() is None
 
-    def pids(self) -> list[int]:
+    def pids(self):
         return [int(pid) for pid in re.findall(r'process started with pid \[(\d+)\]', self.output)]
 
-    def commands(self) -> list[str]:
+    def commands(self):
         """Return the command lines of its processes that live, by their environment."""
         found = []
         for path in Path('/proc').glob('[0-9]*/environ'):
@@ -89,13 +85,13 @@ class Launched:
                 pass
         return found
 
-    def interrupt(self) -> tuple[int, float]:
+    def interrupt(self):
         """Send SIGINT; return the exit code and the seconds until the end."""
         start = time.monotonic()
         self.process.send_signal(signal.SIGINT)
         return self.process.wait(LIMIT), time.monotonic() - start
 
-    def end(self) -> None:
+    def end(self):
         """End it if the test did not, hard if it does not react."""
         if self.is_running:
             self.process.send_signal(signal.SIGINT)
@@ -109,11 +105,11 @@ class Launched:
 class Processes:
     """Nodes in processes of their own, ended by SIGINT."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory):
         self.directory = directory
-        self._running: list[subprocess.Popen[bytes]] = []
+        self._running = []
 
-    def start(self, node: str, *arguments: str) -> Path:
+    def start(self, node, *arguments):
         """Start a node of the package; return the file that gets its output."""
         output = self.directory / f'{node}-{len(self._running)}.log'
         self._running.append(subprocess.Popen(
@@ -122,13 +118,13 @@ class Processes:
             env={**os.environ, 'PYTHONUNBUFFERED': '1'}))
         return output
 
-    def kill_last(self) -> None:
+    def kill_last(self):
         """Let the one that was started last end at once."""
         process = self._running.pop()
         process.kill()
         process.wait()
 
-    def end(self) -> list[int]:
+    def end(self):
         """End all, the simulator gently so that it finishes its recording; return exit codes."""
         for process in self._running:
             process.send_signal(signal.SIGINT)
@@ -142,7 +138,7 @@ class Processes:
         return codes
 
 
-def wait_for(condition: Callable[[], object], log: Callable[[], str]) -> None:
+def wait_for(condition, log):
     """Wait until a condition holds; show the end of a log if it does not."""
     end = time.monotonic() + LIMIT
     while not condition():
@@ -150,7 +146,7 @@ def wait_for(condition: Callable[[], object], log: Callable[[], str]) -> None:
         time.sleep(0.1)
 
 
-def changed_parameters(source: Path, directory: Path, /, **values: object) -> Path:
+def changed_parameters(source, directory, /, **values):
     """Return a copy of a parameter file of one node with other values."""
     document = yaml.safe_load(source.read_text())
     section, = document.values()
@@ -160,12 +156,12 @@ def changed_parameters(source: Path, directory: Path, /, **values: object) -> Pa
     return file
 
 
-def busyness() -> float:
+def busyness():
     """Return how many processes wait for each core, at least 1: ends take so much longer."""
     return max(1.0, os.getloadavg()[0] / len(os.sched_getaffinity(0)))
 
 
-def foreground(chapters: str, robot: str = 'biped') -> Sequence[str]:
+def foreground(chapters, robot='biped'):
     """Return the words that `make demo` launches with, but for the page."""
     return ('--foreground', 'demo', 'demo.launch.py', 'viewer:=false', f'robot:={robot}',
             f'chapters:={chapters}')

@@ -13,12 +13,10 @@
 # limitations under the License.
 """What `make test` runs of many similar cases."""
 
-from typing import Any
-
 import pytest
 
 
-def thorough_but(first: Any, *others: Any) -> list[Any]:
+def thorough_but(first, *others):
     """Return parameters of a test: all but the first are left to `make test-all`."""
     return [first, *(pytest.param(*(other if isinstance(other, tuple) else (other,)),
                                   marks=pytest.mark.thorough) for other in others)]

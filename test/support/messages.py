@@ -13,9 +13,7 @@
 # limitations under the License.
 """ROS messages and parameters from plain values, and back."""
 
-from __future__ import annotations
-
-from geometry_msgs.msg import WrenchStamped
+from geometry_msgs.msg import InertiaStamped, WrenchStamped
 from nav_msgs.msg import Odometry
 import numpy as np
 from rclpy.parameter import Parameter
@@ -82,6 +80,14 @@ def odometry(stamp, frame, child, position, quaternion, twist=(0.0,) * 6):
     set_fields(message.pose.pose.orientation, 'xyzw', quaternion)
     set_fields(message.twist.twist.linear, 'xyz', twist[:3])
     set_fields(message.twist.twist.angular, 'xyz', twist[3:])
+    return message
+
+
+def payload(stamp, link, mass, com=(0.0, 0.0, 0.0)):
+    """Return an InertiaStamped: a mass, kg, at a place of a link, m."""
+    message = InertiaStamped(header=Header(stamp=stamp, frame_id=link))
+    message.inertia.m = mass
+    set_fields(message.inertia.com, 'xyz', com)
     return message
 
 

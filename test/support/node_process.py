@@ -13,8 +13,6 @@
 # limitations under the License.
 """Starts nodes as processes."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -13,8 +13,6 @@
 # limitations under the License.
 """Checks every output of a node while it runs: finite, bounded, stamped freshly, frames known."""
 
-from __future__ import annotations
-
 import struct
 import time
 

@@ -13,8 +13,6 @@
 # limitations under the License.
 """Robots of the package whose soles have pads in place of force-torque sensors."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from biped_com_ros.core.model.config import load_robot_config

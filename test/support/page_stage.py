@@ -13,8 +13,6 @@
 # limitations under the License.
 """What the page is tested with: a bystander with ROS 2, and nodes in processes of their own."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 

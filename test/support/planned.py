@@ -13,14 +13,11 @@
 # limitations under the License.
 """What launch files start."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Any
 
 from biped_com_ros.core.model.resources import package_share
 from biped_com_ros.launching.files import LAUNCH_FILES
-from biped_com_ros.launching.programs import ForeignLaunchFile, Program
+from biped_com_ros.launching.programs import ForeignLaunchFile
 import pytest
 import yaml
 
@@ -32,20 +29,20 @@ each_file = pytest.mark.parametrize('file', FILES)
 each_of_nodes = pytest.mark.parametrize('file', OF_NODES)
 
 
-def plan(file: str, **arguments: str) -> list[Program]:
+def plan(file, **arguments):
     """Return what a launch file starts, but for launch files of other packages."""
     return [program for program in LAUNCH_FILES[file].plan(arguments)
             if not isinstance(program, ForeignLaunchFile)]
 
 
-def planned(file: str, **arguments: str) -> dict[str, Program]:
+def planned(file, **arguments):
     """Return it by executable, the last one of each."""
     return {program.executable: program for program in plan(file, **arguments)}
 
 
-def parameters_in_files(program: Program) -> dict[str, Any]:
+def parameters_in_files(program):
     """Return the parameters that its files have for every node."""
-    values: dict[str, Any] = {}
+    values = {}
     for file in program.files:
         document = yaml.safe_load(Path(file).read_text())
         values.update(document.get('/**', {}).get('ros__parameters', {}))

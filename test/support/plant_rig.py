@@ -13,8 +13,6 @@
 # limitations under the License.
 """Drivers of the biped in the simulator, whose YAML says which feet and hands have sensors."""
 
-from __future__ import annotations
-
 from biped_com_ros.core.model.config import robot_file
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.sim.interface import PlantOptions

@@ -13,8 +13,6 @@
 # limitations under the License.
 """Policies of SROS2, read and checked by the rules of its schema (version 0.2.0)."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 import re
 from xml.etree import ElementTree

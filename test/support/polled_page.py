@@ -13,8 +13,6 @@
 # limitations under the License.
 """Page inputs and what publishes for them."""
 
-from __future__ import annotations
-
 import time
 
 from biped_com_ros.core.model.robot import RobotModel

@@ -13,7 +13,7 @@
 # limitations under the License.
 """What tests of nodes share; the conftest.py of their folder imports it, with one of the times."""
 
-from contextlib import closing as closing_one, ExitStack
+from contextlib import ExitStack
 import time
 
 import pytest
@@ -69,14 +69,22 @@ def rig():
     rig.close()
 
 
-@pytest.fixture
-def closing():
-    """Return a function that returns what it is given, which is closed at the end of the test."""
+def _closing():
+    """Yield a function that returns what it is given: a rig or a node, which ends at the end."""
     with ExitStack() as stack:
-        yield lambda rig: stack.enter_context(closing_one(rig))
+        def close_later(thing):
+            stack.callback(getattr(thing, 'close', None) or thing.destroy_node)
+            return thing
+        yield close_later
+
+
+#: At the end of the test, or of the file.
+closing = pytest.fixture(_closing)
+closing_later = pytest.fixture(_closing, scope='module')
 
 
 @pytest.fixture(params=[False, True], ids=['bytes', 'plain'])
-def plain(request):
-    """Tell whether to do without the templates of bytes."""
+def plain(request, monkeypatch):
+    """Tell whether inputs and outputs that are made now leave messages to rclpy."""
+    monkeypatch.setenv('BIPED_COM_PLAIN', str(int(request.param)))
     return request.param

@@ -13,8 +13,6 @@
 # limitations under the License.
 """A node under test and its peer on one executor, over real DDS."""
 
-from __future__ import annotations
-
 import time
 
 from biped_com_ros.ros.node.diagnostics import status_name

@@ -13,9 +13,7 @@
 # limitations under the License.
 """Launch files of small scripts, run by the launch runner as a process."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 import json
 import os
 from pathlib import Path
@@ -24,12 +22,10 @@ import signal
 import subprocess
 import sys
 import time
-from typing import Any
 
 from biped_com_ros.launching import run, supervisor
-from biped_com_ros.launching.arguments import LaunchArguments
 from biped_com_ros.launching.files import LAUNCH_FILES, LaunchFile
-from biped_com_ros.launching.programs import Program, Programs
+from biped_com_ros.launching.programs import Program
 
 # Each script says when it is ready, so that no test has to guess how long a start takes.
 SCRIPTS = {
@@ -119,14 +115,13 @@ PATIENT = {'sigterm_timeout': 15.0, 'sigkill_timeout': 15.0}
 SCRIPTED = 'SCRIPTED_LAUNCH_FILE'
 
 
-def node(name: str, **options: Any) -> dict[str, Any]:
+def node(name, **options):
     """Return a program of the scripts; see `Program`."""
     return {'package': 'fake', 'executable': name, 'sigterm_timeout': 1.8, 'sigkill_timeout': 0.8,
             **options}
 
 
-def scripted_command(words: Sequence[str | dict[str, Any]], slow: str = '') -> tuple[
-        list[str], dict[str, str]]:
+def scripted_command(words, slow=''):
     """Return command and environment of run_launch with programs and options."""
     programs = [word for word in words if isinstance(word, dict)]
     options = [word for word in words if isinstance(word, str)]
@@ -136,11 +131,11 @@ def scripted_command(words: Sequence[str | dict[str, Any]], slow: str = '') -> t
     return [sys.executable, '-m', 'support.scripted_launch', 'x', *options], environment
 
 
-def scripted_file() -> LaunchFile:
+def scripted_file():
     """Return the launch file that the environment describes."""
     description = json.loads(os.environ[SCRIPTED])
 
-    def programs(arguments: LaunchArguments) -> Programs:
+    def programs(arguments):
         if description['slow']:
             subprocess.run(description['slow'].split())
         return [Program(**program) for program in description['programs']]
@@ -150,8 +145,7 @@ def scripted_file() -> LaunchFile:
 class Runner:
     """A run_launch process and its output."""
 
-    def __init__(self, tmp_path: Path, package: Path, *words: str | dict[str, Any],
-                 slow: str = '') -> None:
+    def __init__(self, tmp_path, package, *words, slow=''):
         command, environment = scripted_command(words, slow)
         self.directory = tmp_path
         self._mark = str(package)
@@ -163,33 +157,33 @@ class Runner:
                 command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment)
 
     @property
-    def output(self) -> str:
+    def output(self):
         return self._output.read_text()
 
     @property
-    def log(self) -> str:
+    def log(self):
         log, = (self.directory / 'log').glob('*/launch.log')
         return log.read_text()
 
-    def wait_for(self, text: str, count: int = 1) -> None:
+    def wait_for(self, text, count=1):
         deadline = time.monotonic() + 20
         while len(re.findall(text, self.output)) < count:
             assert time.monotonic() < deadline, f'no "{text}" in:\n{self.output}'
             time.sleep(0.02)
 
-    def end(self, number: int = signal.SIGINT) -> tuple[int, float]:
+    def end(self, number=signal.SIGINT):
         """Send a signal; return the exit code and how long the end took, s."""
         start = time.monotonic()
         self.process.send_signal(number)
         code = self.process.wait(timeout=100)
         return code, time.monotonic() - start
 
-    def survivors(self) -> list[str]:
+    def survivors(self):
         """Command lines of processes of the fake package that still live."""
         return living(lambda command, group: self._mark in command)
 
 
-def living(matches: Callable[[str, int], bool]) -> list[str]:
+def living(matches):
     """Command lines of the processes that match by command and group, without zombies."""
     found = []
     for entry in Path('/proc').glob('[0-9]*'):

@@ -13,8 +13,6 @@
 # limitations under the License.
 """The made-up robot of ``test/data/sim_robot.urdf`` in the simulator, and helpers of its tests."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -13,8 +13,6 @@
 # limitations under the License.
 """A robot in MuJoCo, and what its sensors tell an oracle's subject."""
 
-from __future__ import annotations
-
 from biped_com_ros.core.geometry.pose import Pose, rotation_from_quaternion
 from biped_com_ros.core.identification.captures.capture import Capture
 from biped_com_ros.core.model.robot import RobotModel

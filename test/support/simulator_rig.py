@@ -13,8 +13,6 @@
 # limitations under the License.
 """A simulator of a small robot, and a peer that has its sensors and diagnostics."""
 
-from __future__ import annotations
-
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.simulator.node import Simulator
 from sensor_msgs.msg import JointState

@@ -13,8 +13,6 @@
 # limitations under the License.
 """A robot for `gait_player` that stands on a slope, and whose soles have wrench sensors."""
 
-from __future__ import annotations
-
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import quaternion_from_rotation, rotation_about
 from geometry_msgs.msg import WrenchStamped

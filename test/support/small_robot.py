@@ -19,7 +19,7 @@ are continuous, prismatic, mimicking (also negative, chained and with offset), l
 joints, and masses behind fixed joints.
 """
 
-from biped_com_ros.core.model.config import robot_config_from_mapping, RobotConfig
+from biped_com_ros.core.model.config import robot_config_from_mapping
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 
@@ -97,12 +97,12 @@ MAPPING = {
 }
 
 
-def small_config(**changes) -> RobotConfig:
+def small_config(**changes):
     """Return the configuration of the small robot, with top-level keys replaced."""
     return robot_config_from_mapping({**MAPPING, **changes}, 'small.yaml')
 
 
-def small_robot(**changes) -> RobotModel:
+def small_robot(**changes):
     """Return the model of the small robot."""
     return RobotModel(small_config(**changes), URDF)
 

@@ -13,8 +13,6 @@
 # limitations under the License.
 """What the drivers and the other nodes of a robot that stands still publish."""
 
-from __future__ import annotations
-
 from importlib import import_module
 
 from biped_com_ros.core.model.robot import RobotModel

@@ -13,8 +13,6 @@
 # limitations under the License.
 """Captures of robots whose truth is known, read from MuJoCo's inverse statics."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from biped_com_ros.core.errors import InputError

@@ -24,8 +24,6 @@ Jazzy, which does not clear its buffer when the clock is set back):
 - ``clear`` empties everything but static transforms.
 """
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 import sys
 import types

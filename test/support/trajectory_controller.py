@@ -45,8 +45,6 @@ validate_jtc_parameters.hpp, 4.42.1 and 6.9):
   intermediate state ``activating`` or ``deactivating`` first (see `effort_controller`).
 """
 
-from __future__ import annotations
-
 from lifecycle_msgs.msg import State, TransitionEvent
 import numpy as np
 from rclpy.node import Node

@@ -13,8 +13,6 @@
 # limitations under the License.
 """A rig of `gravity_compensation` with a trajectory controller."""
 
-from __future__ import annotations
-
 from builtin_interfaces.msg import Duration
 import numpy as np
 from sensor_msgs.msg import JointState

@@ -13,8 +13,6 @@
 # limitations under the License.
 """A stage of the demo whose robot walks: with messages of gait_player and zmp_monitor."""
 
-from __future__ import annotations
-
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.chapter import ChapterFailed
 from biped_com_ros.demo.stage import Stage

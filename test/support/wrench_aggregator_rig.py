@@ -13,8 +13,6 @@
 # limitations under the License.
 """The node wrench_aggregator between the drivers of a robot, whose true forces are known."""
 
-from __future__ import annotations
-
 import itertools
 
 from biped_com_ros.nodes.wrench_aggregator.node import WrenchAggregator

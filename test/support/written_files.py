@@ -13,14 +13,10 @@
 # limitations under the License.
 """Which files this process writes: to check that services write where they may, and only there."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from contextlib import contextmanager
 import os
 from pathlib import Path
 import sys
-from typing import Any
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 #: Events of Python's audit and how many of their arguments are paths that are written.
@@ -28,17 +24,17 @@ _EVENTS = {'open': 1, 'os.mkdir': 1, 'os.remove': 1, 'os.rename': 2, 'os.symlink
            'os.truncate': 1}
 #: Not of services: caches of Python, memory and devices.
 _OTHERS = ('/dev/', '/proc/')
-_recorders: list[set[Path]] = []
+_recorders = []
 _state = {'is_hooked': False}
 
 
 @contextmanager
-def written_files() -> Iterator[set[Path]]:
+def written_files():
     """Yield the set of the paths that are written meanwhile, which grows."""
     if not _state['is_hooked']:
         sys.addaudithook(_on_event)  # it stays, as there is no way to remove it
         _state['is_hooked'] = True
-    found: set[Path] = set()
+    found = set()
     _recorders.append(found)
     try:
         yield found
@@ -46,7 +42,7 @@ def written_files() -> Iterator[set[Path]]:
         _recorders.remove(found)
 
 
-def _on_event(event: str, arguments: tuple[Any, ...]) -> None:
+def _on_event(event, arguments):
     if not _recorders or event not in _EVENTS:
         return
     if event == 'open' and not (arguments[2] or 0) & _WRITES:

@@ -13,19 +13,13 @@
 # limitations under the License.
 """Launch files that run, and a node that observes them."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
-
 from biped_com_ros.core.model.resources import package_share
 import pytest
 from support.launched import changed_parameters, Launched
 
 
 @pytest.fixture
-def observer() -> Iterator[Any]:
+def observer():
     pytest.importorskip('rclpy')
     from support.observer import Observer
     observer = Observer()
@@ -34,11 +28,11 @@ def observer() -> Iterator[Any]:
 
 
 @pytest.fixture
-def launch(tmp_path: Path, observer: Any) -> Iterator[Callable[..., Launched]]:
+def launch(tmp_path, observer):
     """Return a function that launches what has to run as long as the observer waits."""
-    started: list[Launched] = []
+    started = []
 
-    def run(*words: str, **options: Any) -> Launched:
+    def run(*words, **options):
         started.append(Launched(tmp_path, *words, **options))
         observer.launches.append(started[-1])
         return started[-1]
@@ -48,7 +42,7 @@ def launch(tmp_path: Path, observer: Any) -> Iterator[Callable[..., Launched]]:
         launched.end()
 
 
-def paced(directory: Path, real_time_factor: float) -> tuple[str, ...]:
+def paced(directory, real_time_factor):
     """Return words with which a simulation sends a fifth of the messages, at another pace."""
     file = package_share() / 'config' / 'simulator.yaml'
     params = changed_parameters(file, directory, real_time_factor=real_time_factor, rate=100.0)
@@ -56,18 +50,18 @@ def paced(directory: Path, real_time_factor: float) -> tuple[str, ...]:
 
 
 @pytest.fixture
-def brisk(tmp_path: Path) -> tuple[str, ...]:
+def brisk(tmp_path):
     """Return words for twice the pace of reality: of nodes that may be late."""
     return paced(tmp_path, 2.0)
 
 
 @pytest.fixture
-def real(tmp_path: Path) -> tuple[str, ...]:
+def real(tmp_path):
     """Return words for the pace of reality: of a robot whose motion is compared."""
     return paced(tmp_path, 1.0)
 
 
 @pytest.fixture
-def steady(tmp_path: Path) -> tuple[str, ...]:
+def steady(tmp_path):
     """Return words for a pace at which none that commands is late on a busy machine."""
     return paced(tmp_path, 0.25)

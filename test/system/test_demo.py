@@ -17,8 +17,6 @@ The demo as a user starts it: simulator, nodes and demo, each a process, over DD
 What the estimators publish is compared with the simulator's truth here, by code of its own.
 """
 
-from __future__ import annotations
-
 import os
 import pty
 import re
@@ -52,7 +50,7 @@ EVERY_CHAPTER = 'BIPED_COM_ROS_ALL_CHAPTERS'
 pytestmark = pytest.mark.timeout(2 * LIMIT)
 
 
-def found(pattern: str, output: str) -> tuple[float, ...]:
+def found(pattern, output):
     """Return the numbers that a line of the output has."""
     match = re.search(pattern, output)
     assert match is not None, output[-3000:]

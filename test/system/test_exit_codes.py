@@ -17,8 +17,6 @@ How launches end: in time, and with which exit code.
 That of ``ros2 launch`` by a stand-in, and by the real one where it is installed.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import sys
@@ -77,7 +75,7 @@ def test_without_the_handler_the_code_is_lost():
     assert (service.is_shutdown, service.return_code) == (True, 0)
 
 
-def longest_end(node: str) -> float:
+def longest_end(node):
     """Return how long a node may take to end after SIGINT, s, as its process limits itself."""
     end = executor._SLICE_EVENTS + ending._LONGEST_HANG
     if node != 'gravity_compensation':

@@ -20,7 +20,6 @@ of URDF to SDF, is asked what is left of a robot, and Pinocchio what should be.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 import shutil
@@ -76,7 +75,7 @@ def as_sdf(tmp_path_factory):
     subprocess.run([compiler, '-std=c++17', Path(__file__).parents[1] / 'data' / 'as_sdf.cc',
                     '-o', program, *flags], check=True)
 
-    def convert(path: Path) -> ElementTree.Element:
+    def convert(path):
         result = subprocess.run([program, path], text=True, capture_output=True, check=False)
         assert result.returncode == 0 and 'Error' not in result.stderr, result.stderr
         return ElementTree.fromstring(result.stdout)
@@ -84,24 +83,24 @@ def as_sdf(tmp_path_factory):
 
 
 @pytest.fixture(scope='module', params=ROBOTS)
-def robot(request, as_sdf, tmp_path_factory) -> InGazebo:
+def robot(request, as_sdf, tmp_path_factory):
     directory = tmp_path_factory.mktemp('gazebo')
     files = gazebo_files(directory, request.param, hidden='masses', seed=2)
     return InGazebo(RobotModel.load(request.param), files,
                     as_sdf(directory / 'robot.urdf').find('model'))
 
 
-def numbers(element: ElementTree.Element | None, size: int) -> np.ndarray:
+def numbers(element, size):
     text = '' if element is None else element.text
     return np.array([float(word) for word in text.split()]) if text else np.zeros(size)
 
 
-def pose_of(element: ElementTree.Element) -> Pose:
+def pose_of(element):
     values = numbers(element.find('pose'), 6)
     return Pose(Rotation.from_euler('xyz', values[3:]).as_matrix(), values[:3])
 
 
-def inertia_of(link: ElementTree.Element) -> pin.Inertia:
+def inertia_of(link):
     inertial = link.find('inertial')
     xx, xy, xz, yy, yz, zz = (float(inertial.find(f'inertia/{name}').text)
                               for name in ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz'))
@@ -111,7 +110,7 @@ def inertia_of(link: ElementTree.Element) -> pin.Inertia:
                        pose.rotation @ central @ pose.rotation.T)
 
 
-def preserved(robot: InGazebo) -> Iterator[ElementTree.Element]:
+def preserved(robot):
     """Go through the fixed joints that are left, which have force-torque sensors."""
     return (joint for joint in robot.sdf.findall('joint') if joint.get('type') == 'fixed')
 
@@ -132,7 +131,7 @@ def test_every_link_keeps_its_mass_and_inertia(robot):
     assert not links
 
 
-def mass_of(urdf: str) -> float:
+def mass_of(urdf):
     return sum(inertial.mass for inertial in link_inertials(parse_urdf(urdf)))
 
 
@@ -173,7 +172,7 @@ def test_every_joint_is_where_it_was(robot):
         assert float(joint.findtext('axis/dynamics/damping')) == pytest.approx(damping)
 
 
-def poses_in_root(robot: InGazebo) -> dict[str, Pose]:
+def poses_in_root(robot):
     """Return the poses of SDF's links at zero positions."""
     poses = {robot.model.frame_names[0]: Pose.identity()}
     pending = list(robot.sdf.findall('joint'))
@@ -213,7 +212,7 @@ def test_sensors_are_where_the_robot_has_them(robot):
         assert found.findtext('imu/orientation_reference_frame/localization') == 'ENU'
 
 
-def assert_same(pose: Pose, other: Pose, what: str) -> None:
+def assert_same(pose, other, what):
     np.testing.assert_allclose(pose.position, other.position, atol=1e-5, err_msg=what)
     np.testing.assert_allclose(pose.rotation, other.rotation, atol=1e-5, err_msg=what)
 

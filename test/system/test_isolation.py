@@ -13,12 +13,8 @@
 # limitations under the License.
 """Two simulations on one machine do not see each other, and nobody else sees them."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from contextlib import contextmanager
 import os
-from pathlib import Path
 import signal
 import subprocess
 import sys
@@ -45,7 +41,7 @@ print(*sorted(found))
 
 
 @contextmanager
-def isolated(tmp_path: Path, file: str) -> Iterator[dict[str, str]]:
+def isolated(tmp_path, file):
     """Launch a node; yield the variables that the launch says to look with."""
     environment = {key: value for key, value in os.environ.items() if key not in VARIABLES}
     with subprocess.Popen(
@@ -63,13 +59,13 @@ def isolated(tmp_path: Path, file: str) -> Iterator[dict[str, str]]:
             process.communicate(timeout=100.0)
 
 
-def visible_nodes(environment: dict[str, str], *expected: str) -> list[str]:
+def visible_nodes(environment, *expected):
     """Return the names of the nodes that ROS finds with these variables."""
     return subprocess.run([sys.executable, '-c', LOOK, *expected], env=environment, check=True,
                           text=True, stdout=subprocess.PIPE, timeout=300.0).stdout.split()
 
 
-def test_two_on_one_machine_do_not_mix(tmp_path: Path) -> None:
+def test_two_on_one_machine_do_not_mix(tmp_path):
     with isolated(tmp_path, 'payload') as first, isolated(tmp_path, 'gait') as second:
         assert first['ROS_DOMAIN_ID'] != second['ROS_DOMAIN_ID']
         assert first['ROS_AUTOMATIC_DISCOVERY_RANGE'] == 'LOCALHOST'

@@ -13,19 +13,15 @@
 # limitations under the License.
 """The launch files, parameter files and RViz configuration of the package, run and looked at."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
 import dataclasses
 import importlib
 from pathlib import Path
-from typing import Any
 
 from biped_com_ros.core.model.resources import package_share
 from biped_com_ros.ros.topics.qos import LATCHED
 import pytest
 from std_msgs.msg import String
-from support.launched import busyness, Launched, LIMIT
+from support.launched import busyness, LIMIT
 from support.planned import each_of_nodes, FILES, plan, planned
 import yaml
 
@@ -37,13 +33,13 @@ PARAMETER_FILES = sorted(file for directory in ('.', 'demo', 'hidden')
                          if file.name not in ROBOT_FILES)
 
 
-def each(files: list[Path]) -> pytest.MarkDecorator:
+def each(files):
     return pytest.mark.parametrize('file', files, ids=lambda file: file.name)
 
 
 # ---------------------------------------------------------------------------- launch files
 
-def test_there_are_the_launch_files_that_the_readme_promises() -> None:
+def test_there_are_the_launch_files_that_the_readme_promises():
     names = sorted(file.name.removesuffix('.launch.py')
                    for file in (SHARE / 'launch').glob('*.launch.py'))
     assert ' '.join(names) == (
@@ -53,13 +49,13 @@ def test_there_are_the_launch_files_that_the_readme_promises() -> None:
 
 
 @each_of_nodes
-def test_our_nodes_have_enclaves(file: str) -> None:
+def test_our_nodes_have_enclaves(file):
     for program in plan(file):
         if program.package == 'biped_com_ros':
             assert program.enclave == f'/biped_com_ros/{program.name or program.executable}'
 
 
-def test_bringup_composes_by_default() -> None:
+def test_bringup_composes_by_default():
     programs = planned('bringup', robot='talos', namespace='r1')
     assert list(programs) == ['suite', 'gravity_compensation', 'torso_controller']
     suite = programs['suite']
@@ -68,7 +64,7 @@ def test_bringup_composes_by_default() -> None:
     assert suite.namespace == '/r1' and suite.remappings['/tf'] == 'tf' and not suite.name
 
 
-def test_bringup_without_composition_publishes_the_same() -> None:
+def test_bringup_without_composition_publishes_the_same():
     arguments = {'base_source': 'tf', 'gravity': 'none', 'torso': 'false'}
     suite = planned('bringup', **arguments)['suite']
     apart = planned('bringup', **arguments, composed='false')
@@ -83,7 +79,7 @@ OPTIONAL_TORSO = ('bringup', 'demo', 'simulation')
 COMMANDING = {'gravity_compensation', 'gait_player', 'torso_controller', 'com_calibrator'}
 
 
-def respawned(file: str, **values: str) -> dict[str, bool]:
+def respawned(file, **values):
     """Whether each node of a launch file is respawned, by its name or its executable's."""
     programs = plan(file, **values)
     assert not [program for program in programs if program.respawns and program.ends_launch]
@@ -91,7 +87,7 @@ def respawned(file: str, **values: str) -> dict[str, bool]:
 
 
 @each_of_nodes
-def test_only_what_commands_nothing_is_respawned_by_default(file: str) -> None:
+def test_only_what_commands_nothing_is_respawned_by_default(file):
     found = respawned(file)
     assert all(found.get(name, True) for name in ('suite', 'gazebo_truth'))
     assert not [name for name in COMMANDING & found.keys() if found[name]]
@@ -102,19 +98,19 @@ def test_only_what_commands_nothing_is_respawned_by_default(file: str) -> None:
     assert not any(respawned(file, respawn='none').values())
 
 
-def test_the_suite_ends_the_launch_unless_it_is_respawned() -> None:
+def test_the_suite_ends_the_launch_unless_it_is_respawned():
     for respawn in ('none', 'estimators', 'all'):
         suite = planned('bringup', respawn=respawn)['suite']
         assert (suite.ends_launch, suite.respawns) == (respawn == 'none', respawn != 'none')
 
 
-def test_an_optional_page_is_not_respawned() -> None:
+def test_an_optional_page_is_not_respawned():
     """Without viser it ends at once, which ros2 launch would repeat."""
     assert respawned('viewer') == {'viewer': True}
     assert respawned('viewer', optional='true') == {'viewer': False}
 
 
-def test_the_simulation_runs_on_its_own_clock() -> None:
+def test_the_simulation_runs_on_its_own_clock():
     programs = planned('simulation', robot='g1', seed='7', hidden='masses')
     assert list(programs) == ['simulator', 'suite', 'gravity_compensation', 'torso_controller']
     simulator, *others = programs.values()
@@ -124,7 +120,7 @@ def test_the_simulation_runs_on_its_own_clock() -> None:
     assert simulator.files[-1] == SHARE / 'config' / 'hidden' / 'masses.yaml'
 
 
-def test_the_demo_hides_masses_and_prints_so() -> None:
+def test_the_demo_hides_masses_and_prints_so():
     programs = planned('demo', robot='talos', chapters='measure', duration='5')
     assert list(programs) == ['simulator', 'suite', 'torso_controller', 'demo', 'viewer']
     assert programs['viewer'].parameters['optional'] is True
@@ -136,7 +132,7 @@ def test_the_demo_hides_masses_and_prints_so() -> None:
 
 @pytest.mark.parametrize(('chapter', 'node'), [
     ('gravity', 'gravity_compensation'), ('steps', 'gait_player')])
-def test_the_demo_starts_what_its_chapters_need(chapter: str, node: str) -> None:
+def test_the_demo_starts_what_its_chapters_need(chapter, node):
     for chapters, expected in ((chapter, True), (f'measure, {chapter}', True), ('all', True),
                                ('none', False), ('measure', False)):
         assert (node in planned('demo', chapters=chapters)) == expected
@@ -144,14 +140,14 @@ def test_the_demo_starts_what_its_chapters_need(chapter: str, node: str) -> None
 
 # ------------------------------------------------------------------------- parameter files
 
-def sections(file: Path) -> dict[str, dict[str, Any]]:
+def sections(file):
     """Parameters by node of a parameter file of ours."""
     document = yaml.safe_load(file.read_text())
     return {key.removeprefix('/**/'): value['ros__parameters']
             for key, value in document.items()}
 
 
-def dataclass_of(node: str) -> Any:
+def dataclass_of(node):
     """Return the dataclass that declares a node's parameters."""
     module = importlib.import_module(f'biped_com_ros.nodes.{node}.node')
     if hasattr(module, 'PARAMETERS'):
@@ -163,19 +159,19 @@ def dataclass_of(node: str) -> Any:
     return found[0]
 
 
-def defaults(node: str) -> dict[str, Any]:
+def defaults(node):
     return {field.name: field.default if field.default is not dataclasses.MISSING
             else field.default_factory() for field in dataclasses.fields(dataclass_of(node))}
 
 
-def plain(value: Any) -> Any:
+def plain(value):
     """Value as files write it; [''] is an empty list of strings with a known type."""
     value = list(value) if isinstance(value, tuple) else value
     return [] if value == [''] else value
 
 
 @each(PARAMETER_FILES)
-def test_every_key_of_a_parameter_file_is_declared_and_has_its_type(file: Path) -> None:
+def test_every_key_of_a_parameter_file_is_declared_and_has_its_type(file):
     for node, values in sections(file).items():
         declared = defaults(node)
         unknown = values.keys() - declared.keys()
@@ -187,17 +183,9 @@ def test_every_key_of_a_parameter_file_is_declared_and_has_its_type(file: Path) 
                 assert {type(item) for item in value} <= {type(item) for item in default}
 
 
-@each([file for file in PARAMETER_FILES if file.parent.name == 'config'])
-def test_a_nodes_file_shows_every_parameter_with_its_default(file: Path) -> None:
-    (node, values), = sections(file).items()
-    assert node == file.stem
-    assert {name: plain(value) for name, value in values.items()} == {
-        name: plain(value) for name, value in defaults(node).items()}
-
-
 # --------------------------------------------------------------------- nodes that are started
 
-def assert_ended(launched: Launched) -> None:
+def assert_ended(launched):
     """Interrupt it: all ends cleanly, within three seconds of a quiet computer."""
     code, seconds = launched.interrupt()
     assert code == 0 and seconds < 3.0 * busyness(), launched.output
@@ -208,8 +196,7 @@ def assert_ended(launched: Launched) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize('composed, processes', [('true', 4), ('false', 6)])
-def test_the_whole_runs_in_a_namespace_and_ends_at_ctrl_c(
-        launch: Callable[..., Launched], observer: Any, composed: str, processes: int) -> None:
+def test_the_whole_runs_in_a_namespace_and_ends_at_ctrl_c(launch, observer, composed, processes):
     from geometry_msgs.msg import PointStamped, WrenchStamped
     from tf2_msgs.msg import TFMessage
     launched = launch('simulation.launch.py', 'namespace:=r1', f'composed:={composed}')
@@ -228,8 +215,7 @@ def test_the_whole_runs_in_a_namespace_and_ends_at_ctrl_c(
 
 
 @pytest.mark.thorough
-def test_a_robot_without_tendons_needs_no_torso_controller(
-        launch: Callable[..., Launched], observer: Any) -> None:
+def test_a_robot_without_tendons_needs_no_torso_controller(launch, observer):
     launched = launch('bringup.launch.py', 'robot:=talos', 'namespace:=r3')
     observer.until_state('/r3/gravity_compensation', 'unconfigured')
     observer.until(lambda: "not started: robot 'talos' has no tendon-driven torso"
@@ -239,8 +225,7 @@ def test_a_robot_without_tendons_needs_no_torso_controller(
 
 
 @pytest.mark.thorough
-def test_a_description_that_does_not_exist_ends_the_launch(
-        launch: Callable[..., Launched]) -> None:
+def test_a_description_that_does_not_exist_ends_the_launch(launch):
     launched = launch('simulation.launch.py', 'robot:=biped', 'urdf:=/nowhere.urdf')
     assert launched.process.wait(LIMIT) == 1
     assert '/nowhere.urdf' in launched.output
@@ -254,7 +239,7 @@ def test_a_description_that_does_not_exist_ends_the_launch(
     ('chapters:=measure,pusch', "unknown chapter 'pusch'"),
     ('rate:=fast', "argument 'rate': 'fast' is not a number")])
 def test_a_wrong_argument_is_reported_once_before_anything_starts(
-        argument: str, error: str, launch: Callable[..., Launched], tmp_path: Path) -> None:
+        argument, error, launch, tmp_path):
     """Each of seven nodes reported it after 7 to 14 s, and the page had an address before."""
     broken = tmp_path / 'broken.yaml'
     broken.write_text('base_lnk: pelvis\n')
@@ -262,39 +247,3 @@ def test_a_wrong_argument_is_reported_once_before_anything_starts(
     assert launched.process.wait(LIMIT) == 2
     line, = launched.output.splitlines()
     assert line.startswith('run_launch: ') and error in line
-
-
-# ------------------------------------------------------------------------------------ RViz
-
-# Of rviz_common and rviz_default_plugins as in Jazzy.
-RVIZ_CLASSES = {
-    'rviz_common/Displays', 'rviz_common/Group', 'rviz_common/Selection', 'rviz_common/Time',
-    'rviz_common/Tool Properties', 'rviz_common/Views',
-    *(f'rviz_default_plugins/{name}' for name in (
-        'Axes', 'Grid', 'Marker', 'MarkerArray', 'Odometry', 'PointStamped', 'Polygon', 'Pose',
-        'PoseArray', 'RobotModel', 'TF', 'Wrench', 'FocusCamera', 'Interact', 'Measure',
-        'MoveCamera', 'PublishPoint', 'Select', 'Orbit'))}
-
-
-def walk(node: Any) -> Iterator[dict[str, Any]]:
-    """Every mapping in a YAML document."""
-    children = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
-    if isinstance(node, dict):
-        yield node
-    for child in children:
-        yield from walk(child)
-
-
-def test_rviz_shows_what_the_nodes_publish() -> None:
-    document = yaml.safe_load((SHARE / 'rviz' / 'biped.rviz').read_text())
-    manager = document['Visualization Manager']
-    assert manager['Global Options']['Fixed Frame'] == 'odom'
-    classes = {node['Class'] for node in walk(document) if node.get('Class')}
-    assert classes <= RVIZ_CLASSES
-    topics = {node[key]['Value'] for node in walk(manager['Displays'])
-              for key in ('Topic', 'Description Topic') if key in node}
-    # Relative, so that the view of a namespaced robot shows that robot.
-    assert not [topic for topic in topics if topic.startswith('/')]
-    assert {'robot_description', 'com_estimator/markers', 'com_estimator/com',
-            'wrench_aggregator/wrench', 'wrench_aggregator/left/wrench',
-            'wrench_aggregator/right/cop', 'simulator/truth/com'} <= topics

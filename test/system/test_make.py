@@ -13,8 +13,6 @@
 # limitations under the License.
 """What `make` runs, as `make --dry-run` shows it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 import re
 import shlex
@@ -29,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.skipif(not shutil.which('make'), reason='there is no make')
 
 
-def words(*arguments: str) -> list[str]:
+def words(*arguments):
     """Return the words of the last command that make would run."""
     done = subprocess.run(['make', '--dry-run', '--no-print-directory', *arguments], cwd=ROOT,
                           text=True, capture_output=True, check=True, timeout=100.0)
@@ -46,7 +44,7 @@ def words(*arguments: str) -> list[str]:
     (('check',), '--block-interrupt -- python -m biped_com_ros.offline.check'),
     (('demo',), '--block-interrupt -- python -m biped_com_ros.launching.run --isolated'),
     (('torso',), '--block-interrupt -- python -m biped_com_ros.launching.run --isolated')])
-def test_what_is_run(arguments: tuple[str, ...], expected: str) -> None:
+def test_what_is_run(arguments, expected):
     found = words(*arguments)
     assert expected in found or f' {expected} ' in ' '.join(found)
 
@@ -54,12 +52,12 @@ def test_what_is_run(arguments: tuple[str, ...], expected: str) -> None:
 @pytest.mark.parametrize('arguments, absent', [
     (('demo', 'NETWORK=1'), '--isolated'), (('torso', 'NETWORK=1'), '--isolated'),
     (('demo',), 'robot:=')])  # the launch file decides
-def test_what_is_not_run(arguments: tuple[str, ...], absent: str) -> None:
+def test_what_is_not_run(arguments, absent):
     assert not [word for word in words(*arguments) if word.startswith(absent)]
 
 
-def test_ctrl_c_that_came_before_ends_check_without_a_traceback() -> None:
-    def interrupt() -> None:
+def test_ctrl_c_that_came_before_ends_check_without_a_traceback():
+    def interrupt():
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         signal.raise_signal(signal.SIGINT)
 
@@ -70,7 +68,7 @@ def test_ctrl_c_that_came_before_ends_check_without_a_traceback() -> None:
 
 
 @pytest.mark.parametrize('argument', ["ROBOT=it's", "CHAPTERS=it's"])
-def test_an_apostrophe_is_refused_before_it_confuses_the_shell(argument: str) -> None:
+def test_an_apostrophe_is_refused_before_it_confuses_the_shell(argument):
     with pytest.raises(subprocess.CalledProcessError) as raised:
         words('demo', argument)
     assert 'must not contain an apostrophe' in raised.value.stderr

@@ -13,8 +13,6 @@
 # limitations under the License.
 """Follows doc/own_robot.rst: the file that it shows describes a robot that works."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 import re

@@ -17,8 +17,6 @@ The page in a real browser, with the real nodes behind its buttons.
 One browser looks at one page while, first, nothing runs, and then everything does.
 """
 
-from __future__ import annotations
-
 import contextlib
 import re
 import time

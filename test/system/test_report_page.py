@@ -13,8 +13,6 @@
 # limitations under the License.
 """The report of a calibration in a real browser, of the recording that the README names."""
 
-from __future__ import annotations
-
 from pathlib import Path
 import subprocess
 import sys

@@ -13,12 +13,9 @@
 # limitations under the License.
 """Launch files as ``ros2 launch`` runs them: by a stand-in, and by the real one if installed."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 from pathlib import Path
-from typing import Any
 
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.launching.arguments import FIELDS
@@ -38,7 +35,7 @@ OTHER = {'robot': 'talos', 'namespace': 'r1', 'frame_prefix': 'r1/', 'composed':
          'postures': 'a;b', 'autostart': 'true', 'log_level': 'warn', 'port': '9000'}
 
 
-def description_of(file: str) -> Any:
+def description_of(file):
     """Execute a launch file."""
     path = SHARE / 'launch' / f'{file}.launch.py'
     spec = importlib.util.spec_from_file_location(f'{file}_launch', path)
@@ -49,17 +46,17 @@ def description_of(file: str) -> Any:
 
 
 @pytest.fixture
-def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+def stand_in(monkeypatch):
     launch_stand_in.install(monkeypatch)
 
 
-def described(words: list[str]) -> list[str]:
+def described(words):
     """Return words of a command line, with files of parameters in place of their names."""
     return [repr(yaml.safe_load(Path(word).read_text())) if Path(word).name.startswith('params_')
             else word.replace(str(made_by(word)), 'MADE') for word in words]
 
 
-def made_by(word: str) -> Path | str:
+def made_by(word):
     """Return the temporary directory in which a file was made for a launch; else the word."""
     return next((parent for parent in Path(word).parents
                  if parent.name.startswith('biped_com_')), Path('no such text'))
@@ -67,7 +64,7 @@ def made_by(word: str) -> Path | str:
 
 @each_file
 @pytest.mark.parametrize('other', [False, True])
-def test_both_start_the_same(tmp_path: Path, stand_in: None, file: str, other: bool) -> None:
+def test_both_start_the_same(tmp_path, stand_in, file, other):
     takes = LAUNCH_FILES[file].takes
     given = {name: text for name, text in OTHER.items() if other and name in takes}
     programs = LAUNCH_FILES[file].plan(given)
@@ -94,7 +91,7 @@ def test_both_start_the_same(tmp_path: Path, stand_in: None, file: str, other: b
 
 
 @each_file
-def test_arguments_are_described_and_their_defaults_are_valid(stand_in: None, file: str) -> None:
+def test_arguments_are_described_and_their_defaults_are_valid(stand_in, file):
     arguments = {entity.name: entity for entity in description_of(file).entities
                  if hasattr(entity, 'default_value')}
     assert tuple(arguments) == LAUNCH_FILES[file].takes
@@ -103,7 +100,7 @@ def test_arguments_are_described_and_their_defaults_are_valid(stand_in: None, fi
         assert not argument.choices or argument.default_value in argument.choices
 
 
-def test_a_process_runs_ours_as_modules_and_names_missing_packages(tmp_path: Path) -> None:
+def test_a_process_runs_ours_as_modules_and_names_missing_packages(tmp_path):
     process, = processes_of(LAUNCH_FILES['viewer'].plan({}), tmp_path, os.environ)
     assert process.name == 'viewer-1' and 'biped_com_ros.nodes.viewer.node' in process.command
     with pytest.raises(ConfigurationError, match="package 'rviz2' is not installed.*apt install"):
@@ -111,14 +108,14 @@ def test_a_process_runs_ours_as_modules_and_names_missing_packages(tmp_path: Pat
 
 
 @pytest.mark.parametrize('file', FILES)
-def test_the_real_ros2_launch_accepts_it(file: str) -> None:
+def test_the_real_ros2_launch_accepts_it(file):
     pytest.importorskip('launch_ros')
     arguments = {argument.name for argument in description_of(file).get_launch_arguments()}
     assert arguments == set(LAUNCH_FILES[file].takes)
 
 
 @pytest.mark.parametrize('word', ['robot:=a', 'robot:=a:=b', 'robot:= ', 'robot:=', ':=a'])
-def test_arguments_are_read_as_ros2_launch_reads_them(word: str) -> None:
+def test_arguments_are_read_as_ros2_launch_reads_them(word):
     parse = pytest.importorskip('ros2launch.api.api').parse_launch_arguments
     try:
         theirs = dict(parse([word]))

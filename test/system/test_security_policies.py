@@ -13,8 +13,6 @@
 # limitations under the License.
 """Policies of SROS2: as the tool writes them, as the schema asks, and as running nodes need."""
 
-from __future__ import annotations
-
 import importlib.util
 import math
 import sys

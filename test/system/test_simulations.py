@@ -13,8 +13,6 @@
 # limitations under the License.
 """Simulated robots that users start, each node or group of them a process, over DDS."""
 
-from __future__ import annotations
-
 import re
 
 from biped_com_ros.core.identification.captures.capture_log import CaptureLog

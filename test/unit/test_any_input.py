@@ -23,8 +23,6 @@ A quarter of the inputs is in ``make test``. They are the same in each run, unle
 ``BIPED_COM_FUZZ_SEED``, a random one by default, which a failure prints. ``make fuzz`` does so.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import random

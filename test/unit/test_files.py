@@ -13,10 +13,7 @@
 # limitations under the License.
 """What need not last is removed after a while, and nothing else is."""
 
-from __future__ import annotations
-
 import os
-from pathlib import Path
 import time
 
 from biped_com_ros.core.files import KEPT_DAYS, make_temporary_directory, remove_old_temporaries
@@ -28,7 +25,7 @@ OLD = time.time() - (KEPT_DAYS + 1.0) * DAY
 
 
 @pytest.fixture
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def temporary(tmp_path, monkeypatch):
     """Return the directory for temporary files, an empty one."""
     directory = tmp_path / 'temporary'
     directory.mkdir()
@@ -36,7 +33,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return directory
 
 
-def results(prefix: str = PREFIX) -> Path:
+def results(prefix=PREFIX):
     """Make the directory of a calibration, with a file in it."""
     directory = make_temporary_directory(prefix)
     (directory / 'biped').mkdir()
@@ -44,14 +41,14 @@ def results(prefix: str = PREFIX) -> Path:
     return directory
 
 
-def age(directory: Path, at: float = OLD) -> Path:
+def age(directory, at=OLD):
     """Set when a directory and all in it were written."""
     for path in (*directory.rglob('*'), directory):
         os.utime(path, (at, at), follow_symlinks=False)
     return directory
 
 
-def test_only_what_nobody_has_written_to_for_long_is_removed(temporary: Path) -> None:
+def test_only_what_nobody_has_written_to_for_long_is_removed(temporary):
     old, recent = age(results()), age(results(), time.time() - (KEPT_DAYS - 1.0) * DAY)
     used = age(results())
     os.utime(used / 'biped' / 'calibrated.urdf')
@@ -64,8 +61,7 @@ def test_only_what_nobody_has_written_to_for_long_is_removed(temporary: Path) ->
     assert sorted(temporary.iterdir()) == sorted(kept)
 
 
-def test_links_and_what_belongs_to_others_are_left_alone(
-        temporary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_links_and_what_belongs_to_others_are_left_alone(temporary, tmp_path, monkeypatch):
     elsewhere = tmp_path / 'elsewhere'
     elsewhere.mkdir()
     (elsewhere / 'thesis.tex').write_text('text')

@@ -13,8 +13,6 @@
 # limitations under the License.
 """Files that are made to hang, to crash or to read something else: refused at once."""
 
-from __future__ import annotations
-
 import time
 
 from biped_com_ros.core.errors import BipedComError, ConfigurationError, RobotDescriptionError

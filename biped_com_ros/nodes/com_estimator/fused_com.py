@@ -76,9 +76,9 @@ class FusedComOutput:
         self._load: LoadMotion | None = None
         params, model = node.params, node.model
         self._fused = _fused_publisher(node, params.world_frame, params.com_frame)
-        self._bias = vector_publisher(node, '~/com_bias', params.world_frame, later=True)
+        self._bias = vector_publisher(node, '~/com_bias', params.world_frame)
         self._force = wrench_publisher(
-            node, '~/external_force', params.com_frame, later=True)
+            node, '~/external_force', params.com_frame)
         self._node = node
         self.restart()
         self._last_ns = NEVER_NS
@@ -203,4 +203,4 @@ def _fused_publisher(node: Node, world_frame: str, com_frame: str) -> TemplatePu
     prototype.pose.pose.orientation.w = 1.0
     return TemplatePublisher(node, '~/com_fused', prototype, {
         'position': 'pose.pose.position', 'position_covariance': 'pose.covariance',
-        'velocity': 'twist.twist.linear', 'velocity_covariance': 'twist.covariance'}, later=True)
+        'velocity': 'twist.twist.linear', 'velocity_covariance': 'twist.covariance'})

@@ -50,7 +50,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 import sys
-from typing import Any, TYPE_CHECKING
+from typing import Any
 
 from biped_com_ros.core.com.estimate import ComEstimate
 from biped_com_ros.core.model.robot import RobotModel
@@ -59,6 +59,7 @@ from biped_com_ros.core.state.base import LocatedState
 from biped_com_ros.core.state.estimator import StateEstimator
 from biped_com_ros.nodes.com_estimator.fused_com import (
     FusedComOutput, make_fused_estimator)
+from biped_com_ros.nodes.com_estimator.markers import MarkerOutput
 from biped_com_ros.nodes.com_estimator.model_check import ModelCheck
 from biped_com_ros.nodes.com_estimator.outputs import BaseOutput, ComOutputs, FrameOutput
 from biped_com_ros.nodes.com_estimator.parameters import ComEstimatorParameters
@@ -67,14 +68,10 @@ from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
 from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.input_watch import waiting_for
 from biped_com_ros.ros.node.robot_node import RobotNode
-from biped_com_ros.ros.node.timers import call_soon
 from biped_com_ros.ros.topics.payload_input import PayloadInput
 from biped_com_ros.ros.topics.state_inputs import ContactInputs, describe_contacts, StateInputs
 from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
 from rclpy.parameter import Parameter
-
-if TYPE_CHECKING:
-    from biped_com_ros.nodes.com_estimator.markers import MarkerOutput
 
 
 class ComEstimator(RobotNode[ComEstimatorParameters]):
@@ -112,8 +109,7 @@ class ComEstimator(RobotNode[ComEstimatorParameters]):
         self._frames = FrameOutput(self, model, params)
         self._base_output = (
             BaseOutput(self, model, params) if params.base.source == 'filter' else None)
-        self._markers: MarkerOutput | None = None
-        call_soon(self, self._make_markers)
+        self._markers = MarkerOutput(self, model, params)
         self._frame_throttle = StampThrottle(params.tf_rate)
         self._marker_throttle = StampThrottle(params.marker_rate)
         self._model_check = ModelCheck(self, lambda: self.last)
@@ -162,10 +158,6 @@ class ComEstimator(RobotNode[ComEstimatorParameters]):
         if self.fusion is not None:
             self.fusion.restart()
 
-    def _make_markers(self) -> None:
-        from biped_com_ros.nodes.com_estimator.markers import MarkerOutput
-        self._markers = MarkerOutput(self, self.model, self.params)
-
     def check_parameters(self, params: ComEstimatorParameters) -> None:
         """Refuse a link that the robot does not have."""
         if params.fused_com:
@@ -201,7 +193,7 @@ class ComEstimator(RobotNode[ComEstimatorParameters]):
             self._base_output.publish(located)
         if self._frame_throttle.is_due(located.stamp_ns):
             self._frames.publish(estimate)
-        if self._markers is not None and self._marker_throttle.is_due(located.stamp_ns):
+        if self._marker_throttle.is_due(located.stamp_ns):
             self._markers.publish(estimate, None if self.fusion is None else self.fusion.bias)
 
     # -- diagnostics

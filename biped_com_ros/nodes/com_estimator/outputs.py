@@ -34,10 +34,10 @@ class ComOutputs:
 
     def __init__(self, node: Node, model: RobotModel, world_frame: str) -> None:
         self._com = point_publisher(node, '~/com', world_frame)
-        self._velocity = vector_publisher(node, '~/com_velocity', world_frame, later=True)
-        self._dcm = point_publisher(node, '~/dcm', world_frame, later=True)
+        self._velocity = vector_publisher(node, '~/com_velocity', world_frame)
+        self._dcm = point_publisher(node, '~/dcm', world_frame)
         self._links = pose_array_publisher(
-            node, '~/link_coms', world_frame, len(model.link_names), later=True)
+            node, '~/link_coms', world_frame, len(model.link_names))
 
     def publish(self, estimate: ComEstimate) -> None:
         """Publish an estimate; messages without subscribers are not built."""
@@ -116,7 +116,7 @@ class FrameOutput:
         self._contact_row, contact_links = len(pairs), _contact_links(model, params)
         pairs += [(root, link) for link in contact_links]
         self._contact_frames = model.frames(contact_links) if contact_links else None
-        self._transforms = TransformOutput(node, pairs, later=True)
+        self._transforms = TransformOutput(node, pairs)
         self._pose_base_link = Pose.from_rpy(model.config.base_rpy, np.zeros(3)).inverse()
         # Both are fixed to the root, so any joint positions will do.
         self._pose_base_root = model.state(model.positions({})).pose_in_base(root)

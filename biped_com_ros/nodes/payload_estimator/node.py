@@ -93,7 +93,7 @@ class PayloadEstimation(RobotNode[PayloadEstimatorParameters]):
         self._last_hand = next(iter(hands))
         self._publisher = self.create_publisher(
             InertiaStamped, '~/payload', copy_of(STATE_OUTPUT))
-        self._covariance = float_array_publisher(self, '~/covariance', 16, later=True)
+        self._covariance = float_array_publisher(self, '~/covariance', 16)
         self._throttle = StampThrottle(self.params.rate)
         self.diagnostics.add('payload', self._report)
         trigger_service(self, '~/reset', self._reset)

@@ -152,7 +152,7 @@ def _uncertain_publisher(node: Node, world_frame: str) -> TemplatePublisher:
     prototype = PoseWithCovarianceStamped(header=Header(frame_id=world_frame))
     prototype.pose.pose.orientation.w = 1.0
     return TemplatePublisher(node, '~/zmp_with_covariance', prototype, {
-        'position': 'pose.pose.position', 'covariance': 'pose.covariance'}, later=True)
+        'position': 'pose.pose.position', 'covariance': 'pose.covariance'})
 
 
 def support_phase(feet: Sequence[str], in_contact: Sequence[bool]) -> str:

@@ -16,8 +16,8 @@ The only file that touches private or experimental parts of rclpy.
 
 Each function states what it saves, and falls back to public parts if a private part is missing
 or the environment variable ``BIPED_COM_PLAIN=1`` is set. That variable turns all optimizations of
-this kind off: these, messages read and written as bytes (`codec`), shared subscriptions
-(`subscription_pool`) and publishers that are created after the first output.
+this kind off: these, messages read and written as bytes (`codec`) and shared subscriptions
+(`subscription_pool`).
 """
 
 from __future__ import annotations
@@ -64,8 +64,9 @@ def raw_publish(publisher: Publisher) -> Callable[[bytes], None]:
     """
     Return what publishes a serialized message.
 
-    Saves 0.5 us per message: the public way looks at the type of each message, and keeps another
-    thread from destroying the publisher meanwhile. Either way raises after it was destroyed.
+    Saves 0.5 us per message, 8 % of the callback of com_estimator: the public way looks at the
+    type of each message, and keeps another thread from destroying the publisher meanwhile. Either
+    way raises after it was destroyed.
     """
     if not plain_requested():
         raw: Callable[[bytes], None] | None = getattr(
@@ -131,18 +132,6 @@ def wrap_callbacks(node: Node, wrap: Callable[..., Any],
                     or (entities is subscriptions and not _takes_a_message(callback))):
                 continue
             entity.callback = make(callback)
-
-
-def replace_callback(subscription: Subscription, callback: Callable[..., Any]) -> bool:
-    """
-    Let a subscription call something else from now on, and return whether it does.
-
-    Saves making another one, which gets no messages until DDS has connected it.
-    """
-    if plain_requested() or not hasattr(subscription, 'callback'):
-        return False
-    subscription.callback = callback
-    return True
 
 
 def callback_of(subscription: Subscription) -> Callable[..., Any]:

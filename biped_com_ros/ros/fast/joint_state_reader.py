@@ -73,7 +73,7 @@ class JointPart(Structure):
 
     def __init__(self, message: Any, indices: dict[str, int], n_required: int,
                  limits: np.ndarray, number: int, corrections: Corrections) -> None:
-        self.number, self.n_joints = number, limits.shape[1]
+        self.number = number
         super().__init__(_problem(message, indices))
         columns = {indices[name]: column for column, name in enumerate(message.name)
                    if name in indices}
@@ -92,11 +92,7 @@ class JointPart(Structure):
         self.corrections = [(row, offsets, factors) for row, offsets, factors in own
                             if offsets.any() or (factors != 1.0).any()]
         self.has_required = np.count_nonzero(self.joints < n_required) == n_required
-        self.positions = self.received[0] if self.fields else self.flat
         self.least, self.most = limits[:, self.joints]
-        self.is_limited = bool(np.isfinite(limits[:, self.joints]).any())
-        #: Positions that were compared with the limits; square of the distance to the nearest.
-        self.checked, self.clearance_squared = np.zeros(len(self.joints)), 0.0
         self.present = tuple(field in self.fields for field in _OPTIONAL)
         self.clear()
 
@@ -111,16 +107,9 @@ class JointPart(Structure):
         self.n_owned = len(columns)
         self.owns_all = self.n_owned == len(self.joints)
         self.owned, self.target = _as_slice(columns), _as_slice(self.joints[columns])
-        #: The same of all rows; all of them at once take less time.
-        is_all = self.n_owned == self.n_joints and self.owns_all
-        self.columns: Any = ... if is_all else (slice(None), self.owned)
-        self.target_columns: Any = ... if is_all else (slice(None), self.target)
 
     def write(self, out: np.ndarray, ns: int) -> None:
         """Write the values at a stamp to `out` (3, n): positions, velocities, efforts."""
-        if ns == self.ns and self.measured == (True, True):
-            out[self.target_columns] = self.values[self.columns]
-            return
         positions = self.rows['position'][self.owned]
         has_velocities, has_efforts = self.measured or (False, False)
         if has_velocities:
@@ -153,7 +142,7 @@ def _problem(message: Any, indices: dict[str, int]) -> tuple[str, str] | None:
 
 
 def _as_slice(indices: np.ndarray) -> slice | np.ndarray:
-    """Return ascending indices as a slice where they have no gaps, which is cheaper to use."""
+    """Return ascending indices as a slice where they have no gaps: ten times as fast to use."""
     first = int(indices[0]) if len(indices) else 0
     if np.array_equal(indices, np.arange(first, first + len(indices))):
         return slice(first, first + len(indices))
@@ -195,7 +184,7 @@ class JointStateReader(StampedReader):
         self._whole_parts: list[JointPart] = []
         #: Number of the part that owns each joint, and the joints without measured velocity.
         self._owners = np.full(n, _NO_PART)
-        self._differenced: slice | np.ndarray | None = None
+        self._differenced: np.ndarray | None = None
         self._never_received: list[str] = []
         self._is_rearranged = True
         self._leader: JointPart | None = None
@@ -256,13 +245,12 @@ class JointStateReader(StampedReader):
     def _accept(self, plan: codec.AnyPlan, raw: bytes, ns: int) -> bool:
         part: JointPart = plan.data
         flat = part.flat
-        plan.gather(raw, flat)
+        flat[:] = plan.array_of(raw)
         measured = part.present
         if not flat.dot(flat) < self._least_squared:  # NaN and infinity fail it, too
             measured = self._check_values(part, ns)
         part.last_ns = ns
-        if part.is_limited:
-            self._check_positions(part)
+        self._check_positions(part)
         part.values[...] = part.received
         for row, offsets, factors in part.corrections:
             row -= offsets
@@ -326,15 +314,9 @@ class JointStateReader(StampedReader):
 
     def _check_positions(self, part: JointPart) -> None:
         """Raise RefusedMessage if a joint is where it cannot be."""
-        positions = part.positions
-        # No joint passed a limit if all moved less than the nearest one was away: saves 1 us.
-        moved = positions - part.checked
-        if moved.dot(moved) < part.clearance_squared:
-            return
+        positions = part.received[0]
         beyond = np.maximum(part.least - positions, positions - part.most)
         worst = int(beyond.argmax())
-        part.checked, clearance = positions.copy(), max(-beyond.item(worst), 0.0)
-        part.clearance_squared = clearance * clearance
         if beyond[worst] > 0.0:
             name = self._names[part.joints[worst]]
             raise RefusedMessage('impossible position', (
@@ -359,7 +341,7 @@ class JointStateReader(StampedReader):
             self._ever_measured[field][part.joints] |= measured[row]
             self._all_measured[field] = bool(self._measured[field].all())
         unmeasured = np.flatnonzero(~self._measured['velocity'])
-        self._differenced = _as_slice(unmeasured) if len(unmeasured) else None
+        self._differenced = unmeasured if len(unmeasured) else None
         self._required_parts = [
             other for other in self._parts
             if (other.joints[other.owned] < self._n_required).any()]
@@ -379,10 +361,7 @@ class JointStateReader(StampedReader):
     def _check_completeness(self, ns: int) -> None:
         """Raise RefusedMessage if required joints are missing."""
         oldest = ns - self._timeout_ns
-        late = []
-        for part in self._required_parts:
-            if part.ns < oldest:
-                late.append(part)
+        late = [part for part in self._required_parts if part.ns < oldest]
         if self._never_received:
             now = steady_time()
             self._first_arrival = now if self._first_arrival is None else self._first_arrival

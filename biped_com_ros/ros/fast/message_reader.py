@@ -20,7 +20,7 @@ A `MessageReader` belongs to one input, or to several with the same `ReadSpec` (
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +36,8 @@ import numpy as np
 #: Period in which the clock is read while stamps continue one that agreed with it, ns; a reading
 #: takes 1.8 us.
 _CLOCK_PERIOD_NS = 50_000_000
+#: A stamp that goes back by more than this means that the clock was reset, ns.
+_RESET_NS = SECOND_NS
 #: How long after the start /clock may be missing, s: DDS takes up to 3 s to find its publisher.
 _CLOCK_DELAY = 5.0
 
@@ -73,10 +75,6 @@ class ReadSpec:
         What that class needs besides.
     max_age_ns
         Stamps further than this from the clock are refused; 0 accepts any.
-    reset_after_ns
-        A stamp that goes back by more than this means that the clock was reset.
-    plain
-        Whether to use rclpy's own conversion; None: by `BIPED_COM_PLAIN`.
     simulated
         Whether the clock is simulated.
     period_ns
@@ -93,8 +91,6 @@ class ReadSpec:
     message_type: type
     options: tuple[Any, ...] = ()
     max_age_ns: int = 0
-    reset_after_ns: int = SECOND_NS
-    plain: bool | None = None
     simulated: bool = False
     period_ns: int = 0
     largest: float = 1e9
@@ -134,7 +130,7 @@ class MessageReader:
         self.inputs: tuple[Any, ...] = ()
         self.arguments: tuple[Any, ...] = ()
         self.count = 0
-        self._decoder = codec.Decoder(spec.message_type, self._select, spec.plain)
+        self._decoder = codec.Decoder(spec.message_type, self._select)
 
     @property
     def plain_reason(self) -> str | None:
@@ -205,6 +201,13 @@ class MessageReader:
         return now_ns(self._clock)
 
 
+def receiver_of(source: Any) -> Callable[[bytes], None]:
+    """Return what gives messages to the reader that an input has then."""
+    def receive(raw: bytes) -> None:
+        source.reader.receive(raw)
+    return receive
+
+
 class Structure:
     """
     What messages of one structure have in common (names, frames, lengths).
@@ -213,13 +216,15 @@ class Structure:
     ----------
     problem
         Why no message of this structure can be used: (reason, details).
+    data
+        What its reader knows of it, such as frames.
     last_ns
         Newest good stamp.
 
     """
 
-    def __init__(self, problem: tuple[str, str] | None = None) -> None:
-        self.problem = problem
+    def __init__(self, problem: tuple[str, str] | None = None, data: Any = None) -> None:
+        self.problem, self.data = problem, data
         self.last_ns = NEVER_NS
 
 
@@ -294,7 +299,7 @@ class StampedReader(MessageReader):
 
     def _check_step_back(self, ns: int, structure: Structure) -> None:
         back = structure.last_ns - ns
-        if back > self.spec.reset_after_ns:
+        if back > _RESET_NS:
             for reading in self.inputs:
                 reading.node.get_logger().warning(
                     f"'{self.topic}': stamps went back by {back / SECOND_NS:.3f} s: the clock was "

@@ -40,14 +40,6 @@ STAMP_NUMBERS = 2
 _LATEST = 2.0 ** 31
 
 
-class _FramedStructure(Structure):
-    """Messages in one frame, or from one to another."""
-
-    def __init__(self, frames: tuple[str, ...], problem: tuple[str, str] | None) -> None:
-        super().__init__(problem)
-        self.frames = frames
-
-
 class VectorReader(StampedReader):
     """
     Reads stamped float64 values of one message type as one vector.
@@ -65,7 +57,7 @@ class VectorReader(StampedReader):
         self._limits = [limit_of_field(field, spec.largest) for field in self._fields]
         #: No value is beyond its limit where the norm of all of them is below this.
         self._least_limit = min(limit.largest for limit in self._limits)
-        self._structures: dict[tuple[str, ...], _FramedStructure] = {}
+        self._structures: dict[tuple[str, ...], Structure] = {}
         super().__init__(spec)
         self.arguments = self._parts(self.values)
 
@@ -89,18 +81,18 @@ class VectorReader(StampedReader):
         if len(self._structures) >= _MAX_STRUCTURES:
             self._structures.clear()
         structure = self._structures.setdefault(
-            frames, _FramedStructure(frames, self._problem_of(frames)))
+            frames, Structure(self._problem_of(frames), frames))
         return codec.Selection(self._paths, structure)
 
     def _accept(self, plan: codec.AnyPlan, raw: bytes, ns: int) -> bool:
         values = plan.values_of(raw)
-        structure: _FramedStructure = plan.data
+        structure: Structure = plan.data
         if not hypot(*values) < self._least_limit:  # NaN and infinity fail it, too
             self._check_values(values)
         structure.last_ns = ns
         self._check_quaternion(values)
         self._pack(self._values, 0, *values)
-        self.frame = structure.frames[0]
+        self.frame = structure.data[0]
         return True
 
     def _check_values(self, values: Sequence[float]) -> None:
@@ -245,18 +237,10 @@ class ArrayReader(MessageReader):
     def _read(self, raw: bytes) -> int:
         plan = self._decoder.plan_for(raw)
         values = plan.data
-        plan.gather(raw, values)
+        values[:] = plan.array_of(raw)
         _check_array(values, self.spec.largest)
         self.arguments = (read_only(values),)
         return self._now()
-
-
-class _ArrayStructure(Structure):
-    """Arrays of one length."""
-
-    def __init__(self, n: int) -> None:
-        super().__init__()
-        self.values = np.zeros(n)
 
 
 class StampedArrayReader(StampedReader):
@@ -268,11 +252,11 @@ class StampedArrayReader(StampedReader):
 
     def __init__(self, spec: ReadSpec) -> None:
         # One for all messages, since stamps must increase from one to the next.
-        self._structure = _ArrayStructure(spec.options[0] + STAMP_NUMBERS)
+        self._structure = Structure(data=np.zeros(spec.options[0] + STAMP_NUMBERS))
         super().__init__(spec)
 
     def _select(self, message: Any) -> codec.Selection:
-        n, offset = len(self._structure.values), message.layout.data_offset
+        n, offset = len(self._structure.data), message.layout.data_offset
         if (len(message.data), offset) != (n, STAMP_NUMBERS):
             raise RefusedMessage('wrong length', (
                 f'it has {len(message.data)} numbers and data_offset {offset}; valid: {n} and '
@@ -281,8 +265,8 @@ class StampedArrayReader(StampedReader):
 
     def _read(self, raw: bytes) -> int:
         structure = self._structure
-        values = structure.values
-        self._decoder.plan_for(raw).gather(raw, values)
+        values = structure.data
+        values[:] = self._decoder.plan_for(raw).array_of(raw)
         seconds, nanoseconds = values[:STAMP_NUMBERS].tolist()
         if not (0.0 <= seconds < _LATEST and 0.0 <= nanoseconds < SECOND_NS):
             raise RefusedMessage('malformed', f'its stamp is {seconds} s and {nanoseconds} ns')

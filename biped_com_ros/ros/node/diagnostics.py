@@ -20,11 +20,9 @@ from typing import Any
 
 from biped_com_ros.ros.node.callback_errors import callback_errors
 from biped_com_ros.ros.node.clock import steady_clock
-from biped_com_ros.ros.node.timers import call_soon
 from biped_com_ros.ros.topics.qos import STATE_OUTPUT
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.node import Node
-from rclpy.publisher import Publisher
 
 OK, WARN, ERROR, STALE = (
     DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR, DiagnosticStatus.STALE)
@@ -73,16 +71,9 @@ class Diagnostics:
         self._node = node
         self._reports: dict[str, Callable[[], Report]] = {}
         self._name_count, self._name_was_shared = 1, False
-        self._publisher: Publisher | None = None
+        self._publisher = node.create_publisher(DiagnosticArray, '/diagnostics', STATE_OUTPUT)
         self.add('callbacks', self._report_callbacks)
-        call_soon(node, self._create_publisher)
         self._timer = node.create_timer(period, self.publish, clock=steady_clock())
-
-    def _create_publisher(self) -> Publisher:
-        if self._publisher is None:
-            self._publisher = self._node.create_publisher(
-                DiagnosticArray, '/diagnostics', STATE_OUTPUT)
-        return self._publisher
 
     def add(self, name: str, report: Callable[[], Report]) -> None:
         """
@@ -118,7 +109,7 @@ class Diagnostics:
         array.status = [self.status(name) for name in self._reports]
         if self._has_shared_name():
             array.status.append(self._status('name', self._report_name))
-        self._create_publisher().publish(array)
+        self._publisher.publish(array)
 
     def _has_shared_name(self) -> bool:
         """Return whether another node has, or had, the name of this one."""

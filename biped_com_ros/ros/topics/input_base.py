@@ -21,8 +21,7 @@ from typing import Any
 import weakref
 
 from biped_com_ros.core.constants import nanoseconds, NEVER_NS, SECOND_NS
-from biped_com_ros.ros.fast.compat import replace_callback
-from biped_com_ros.ros.fast.message_reader import MessageReader, ReadSpec
+from biped_com_ros.ros.fast.message_reader import MessageReader, ReadSpec, receiver_of
 from biped_com_ros.ros.fast.subscription_pool import pool_of
 from biped_com_ros.ros.node.callback_errors import LOG_PERIOD, Throttle
 from biped_com_ros.ros.node.clock import steady_time
@@ -64,16 +63,12 @@ class Input:
     max_age
         Stamps further than this from the node's clock, before or after, are refused (s);
         0 accepts any.
-    reset_after
-        A stamp going back by more than this means that the clock was reset (s).
     period
         Least time between stamped messages that are used; others are ignored (s).
     largest
         Messages with a value beyond this, in its own unit, are refused.
     required
         Whether a stale input is an ERROR in diagnostics, or only a WARN.
-    plain
-        Use rclpy's own conversion; default: by `BIPED_COM_PLAIN`.
 
     Attributes
     ----------
@@ -91,9 +86,8 @@ class Input:
     def __init__(self, node: Node, message_type: type, topic: str, callback: Callable[..., None],
                  reader: type[MessageReader], options: tuple[Any, ...] = (), *,
                  diagnostics: Diagnostics | None = None, qos: QoSProfile = SENSOR_INPUT,
-                 timeout: float = 0.5, max_age: float = 1.0, reset_after: float = 1.0,
-                 period: float = 0.0, largest: float = 1e9, required: bool = True,
-                 plain: bool | None = None) -> None:
+                 timeout: float = 0.5, max_age: float = 1.0, period: float = 0.0,
+                 largest: float = 1e9, required: bool = True) -> None:
         self.node, self.callback, self.required = node, callback, required
         self._timeout = timeout
         self.refused: dict[str, int] = {}
@@ -109,9 +103,8 @@ class Input:
         self._silence = Silence(node)
         self._connect(ReadSpec(
             reader=reader, message_type=message_type, options=options,
-            max_age_ns=nanoseconds(max_age), reset_after_ns=nanoseconds(reset_after), plain=plain,
-            simulated=is_time_simulated(node), period_ns=nanoseconds(period),
-            largest=largest, frame_prefix=frame_prefix(node)))
+            max_age_ns=nanoseconds(max_age), simulated=is_time_simulated(node),
+            period_ns=nanoseconds(period), largest=largest, frame_prefix=frame_prefix(node)))
         if diagnostics is not None:
             diagnostics.add(f'input {self.topic}', self.report)
         inputs_of(node).add(self)
@@ -207,7 +200,9 @@ class Input:
         self.subscription: Subscription
         if self._pool is None:
             self.reader = spec.make()
-            self.subscription = self._subscribe()
+            self.subscription = self.node.create_subscription(
+                spec.message_type, self._name, receiver_of(self), copy_of(self._qos), raw=True,
+                qos_overriding_options=overridable())
         else:
             self.reader, self.subscription = self._pool.subscribe(
                 self.node, self._name, self._qos, spec)
@@ -215,12 +210,6 @@ class Input:
         self.reader.may_skip &= self._qos.reliability == ReliabilityPolicy.BEST_EFFORT
         self._count_offset -= self.reader.count  # messages of other inputs before
         self.reader.add(self)
-
-    def _subscribe(self) -> Subscription:
-        """Return a subscription of this input alone, for its present reader."""
-        return self.node.create_subscription(
-            self.reader.spec.message_type, self._name, self.reader.receive, copy_of(self._qos),
-            raw=True, qos_overriding_options=overridable())
 
     def _read_differently(self, **changes: Any) -> None:
         """
@@ -239,9 +228,6 @@ class Input:
         spec = replace(before.spec, **changes)
         if self._pool is None:
             self.reader = spec.make()
-            if not replace_callback(self.subscription, self.reader.receive):
-                self.node.destroy_subscription(self.subscription)
-                self.subscription = self._subscribe()
         else:
             self.reader, self.subscription = self._pool.subscribe(
                 self.node, self._name, self._qos, spec)

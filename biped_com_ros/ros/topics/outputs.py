@@ -16,17 +16,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
-import math
+from functools import cached_property, partial
 from typing import Any
 
 from biped_com_ros.core.constants import SECOND_NS
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.ros.fast.codec import Template
-from biped_com_ros.ros.fast.compat import plain_requested, raw_publish
+from biped_com_ros.ros.fast.compat import raw_publish
 from biped_com_ros.ros.fast.vector_reader import STAMP_NUMBERS
 from biped_com_ros.ros.node.clock import steady_time
-from biped_com_ros.ros.node.timers import call_soon
 from biped_com_ros.ros.topics.frames import frame_prefix, with_prefix
 from biped_com_ros.ros.topics.qos import copy_of, overridable, STATE_OUTPUT
 from geometry_msgs.msg import (
@@ -34,7 +32,6 @@ from geometry_msgs.msg import (
 import numpy as np
 from rclpy.event_handler import PublisherEventCallbacks
 from rclpy.node import Node
-from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import (
@@ -65,17 +62,13 @@ class TemplatePublisher:
         Name -> path pattern of the numbers that change; see `codec.Template`.
     qos
         Quality of service; users override it with ``qos_overrides.<topic>.publisher.*``.
-    plain
-        Use rclpy's own serialization; default: by `BIPED_COM_PLAIN`.
-    later
-        Create the publisher 20 ms after the node's start, or when it is first used. One takes
-        0.5 ms to create, the first one of a message package several, since its libraries are
-        loaded: that makes the first message of ``com_estimator`` 15 ms earlier.
     event_callbacks
         rclpy's PublisherEventCallbacks.
 
     Attributes
     ----------
+    publisher
+        The rclpy publisher.
     send : callable
         Publishes a serialized message.
     prototype
@@ -92,38 +85,18 @@ class TemplatePublisher:
     """
 
     def __init__(self, node: Node, topic: str, prototype: Any, fields: dict[str, str],
-                 qos: QoSProfile = STATE_OUTPUT, plain: bool | None = None,
-                 later: bool = False,
+                 qos: QoSProfile = STATE_OUTPUT,
                  event_callbacks: PublisherEventCallbacks | None = None) -> None:
-        self._node, self._patterns, self._plain = node, fields, plain
-        self._name, self._qos = topic, qos
+        self._node, self._patterns = node, fields
         self.prototype = with_prefix(prototype, frame_prefix(node))
-        self._event_callbacks = event_callbacks
         self.on_publish: Callable[[bytes, int | None], None] | None = None
-        self._publisher: Publisher | None = None
-        self.send: Callable[[bytes], None] = self._create_and_send
-        self._is_latched = self._has_subscribers = False
-        self._next_check = math.inf
-        if later and not plain_requested():
-            call_soon(node, lambda: self.publisher)
-        else:
-            _ = self.publisher
-
-    @property
-    def publisher(self) -> Publisher:
-        """Return the rclpy publisher."""
-        if self._publisher is None:
-            self._publisher = publisher = self._node.create_publisher(
-                type(self.prototype), self._name, copy_of(self._qos),
-                event_callbacks=self._event_callbacks, qos_overriding_options=overridable())
-            self.send = raw_publish(publisher)
-            self._is_latched = publisher.qos_profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
-            self._next_check = 0.0
-        return self._publisher
-
-    def _create_and_send(self, raw: bytes) -> None:
-        _ = self.publisher
-        self.send(raw)
+        self.publisher = node.create_publisher(
+            type(prototype), topic, copy_of(qos), event_callbacks=event_callbacks,
+            qos_overriding_options=overridable())
+        self.send = raw_publish(self.publisher)
+        self._is_latched = self.publisher.qos_profile.durability == (
+            DurabilityPolicy.TRANSIENT_LOCAL)
+        self._has_subscribers, self._next_check = False, 0.0
 
     @property
     def has_subscribers(self) -> bool:
@@ -142,7 +115,7 @@ class TemplatePublisher:
     @cached_property
     def template(self) -> Template:
         """Return the serialized message, made when it is first used."""
-        template = Template(self.prototype, self._patterns, self._plain)
+        template = Template(self.prototype, self._patterns)
         if template.plain_reason:
             self._node.get_logger().warning(
                 f"'{self.topic}' is serialized by rclpy, which is slower: "
@@ -177,22 +150,19 @@ class TemplatePublisher:
         self._node.destroy_publisher(self.publisher)
 
 
-def point_publisher(node: Node, topic: str, frame_id: str, **options: Any) -> TemplatePublisher:
-    """PointStamped; field ``point`` (3,)."""
-    return TemplatePublisher(node, topic, PointStamped(header=Header(frame_id=frame_id)),
-                             {'point': 'point'}, **options)
+def _stamped_publisher(message_type: type, field: str, node: Node, topic: str, frame_id: str,
+                       **options: Any) -> TemplatePublisher:
+    """Publish a message that has a header and one field of that name."""
+    return TemplatePublisher(
+        node, topic, message_type(header=Header(frame_id=frame_id)), {field: field}, **options)
 
 
-def vector_publisher(node: Node, topic: str, frame_id: str, **options: Any) -> TemplatePublisher:
-    """Vector3Stamped; field ``vector`` (3,)."""
-    return TemplatePublisher(node, topic, Vector3Stamped(header=Header(frame_id=frame_id)),
-                             {'vector': 'vector'}, **options)
-
-
-def wrench_publisher(node: Node, topic: str, frame_id: str, **options: Any) -> TemplatePublisher:
-    """WrenchStamped; field ``wrench`` (6,), force first."""
-    return TemplatePublisher(node, topic, WrenchStamped(header=Header(frame_id=frame_id)),
-                             {'wrench': 'wrench'}, **options)
+#: Take node, topic and frame. PointStamped; field ``point`` (3,).
+point_publisher = partial(_stamped_publisher, PointStamped, 'point')
+#: Vector3Stamped; field ``vector`` (3,).
+vector_publisher = partial(_stamped_publisher, Vector3Stamped, 'vector')
+#: WrenchStamped; field ``wrench`` (6,), force first.
+wrench_publisher = partial(_stamped_publisher, WrenchStamped, 'wrench')
 
 
 def pose_array_publisher(node: Node, topic: str, frame_id: str, n: int,

@@ -180,13 +180,15 @@ class StateInputs:
             self._node, feet, self._on_probabilities,
             names.CONTACT_PROBABILITIES, **options)
         self.inputs['covariance of the wrenches'] = StampedArrayInput(
-            self._node, names.WRENCH_COVARIANCE, (6 * len(feet)) ** 2, self._on_covariance,
+            self._node, names.WRENCH_COVARIANCE, (6 * len(feet)) ** 2,
+            partial(self._on_covariance, StateEstimator.add_wrench_covariance),
             largest=largest, **options)
 
     def _subscribe_to_hand_covariance(self, count: int) -> None:
         """Subscribe to the covariance that `wrench_aggregator` publishes of virtual hands."""
         self.inputs["covariance of the hands' forces"] = StampedArrayInput(
-            self._node, names.HAND_COVARIANCE, (3 * count) ** 2, self._on_hand_covariance,
+            self._node, names.HAND_COVARIANCE, (3 * count) ** 2,
+            partial(self._on_covariance, StateEstimator.add_hand_covariance),
             largest=largest_credible_load(self._model.mass) ** 2,
             **{**self._options, 'required': False})
 
@@ -239,16 +241,14 @@ class StateInputs:
 
     def _on_joints(self, stamp_ns: int, positions: Array, velocities: Array, _: Array) -> None:
         state = self._model.state(positions, velocities)
-        for estimator, callbacks in self._consumers:
-            _call(callbacks, estimator.add_joints(stamp_ns, state))
+        _feed(self._consumers, StateEstimator.add_joints, stamp_ns, state)
 
     def _on_imu(self, stamp_ns: int, quaternion: Array, gyro: Array, _: Array) -> None:
         self._on_base(stamp_ns, quaternion, gyro)
 
     def _on_base(self, stamp_ns: int, *sample: Array) -> None:
         kept = [array.copy() for array in sample]  # the input reuses its arrays
-        for estimator, callbacks in self._consumers:
-            _call(callbacks, estimator.add_base(stamp_ns, *kept))
+        _feed(self._consumers, StateEstimator.add_base, stamp_ns, *kept)
 
     def _on_external_odometry(self, stamp_ns: int, position: Array, quaternion: Array,
                               _: Array) -> None:
@@ -257,40 +257,33 @@ class StateInputs:
             consumer[0].base.add_odometry(stamp_ns, *kept)
 
     def _on_wrench(self, foot: int, stamp_ns: int, wrench: Array) -> None:
-        frame = self.wrenches[foot].frame
-        for estimator, callbacks in self._wrench_consumers:
-            _call(callbacks, estimator.add_wrench(foot, stamp_ns, wrench, frame))
+        _feed(self._wrench_consumers, StateEstimator.add_wrench, foot, stamp_ns, wrench,
+              self.wrenches[foot].frame)
 
     def _on_force_z(self, foot: int, stamp_ns: int, wrench: Array) -> None:
         """Add a load of which it is not known where it acts."""
         config, name = self._model.config, self._model.soles.names[foot]
         at_middle = wrench[2] * force_at_middle(config.feet[name].polygon)
-        for estimator, callbacks in self._wrench_consumers:
-            _call(callbacks, estimator.add_wrench(
-                foot, stamp_ns, at_middle, config.sole_frame(name)))
+        _feed(self._wrench_consumers, StateEstimator.add_wrench, foot, stamp_ns, at_middle,
+              config.sole_frame(name))
 
-    def _on_covariance(self, stamp_ns: int, values: Array) -> None:
-        size = 6 * len(self._model.soles.names)
-        covariance = values.reshape(size, size).copy()  # the input reuses its array
-        for estimator, callbacks in self._wrench_consumers:
-            _call(callbacks, estimator.add_wrench_covariance(stamp_ns, covariance))
-
-    def _on_hand_covariance(self, stamp_ns: int, values: Array) -> None:
+    def _on_covariance(self, add: Callable[..., Any], stamp_ns: int, values: Array) -> None:
         size = math.isqrt(values.size)
         covariance = values.reshape(size, size).copy()  # the input reuses its array
-        for estimator, callbacks in self._wrench_consumers:
-            _call(callbacks, estimator.add_hand_covariance(stamp_ns, covariance))
+        _feed(self._wrench_consumers, add, stamp_ns, covariance)
 
     def _on_probabilities(self, stamp_ns: int, values: Array, *_: Array) -> None:
-        probabilities = values.tolist()
-        for estimator, callbacks in self._wrench_consumers:
-            _call(callbacks, estimator.add_contact_probabilities(stamp_ns, probabilities))
+        _feed(self._wrench_consumers, StateEstimator.add_contact_probabilities, stamp_ns,
+              values.tolist())
 
 
-def _call(callbacks: Sequence[Callback], states: Sequence[LocatedState]) -> None:
-    for located in states:
-        for callback in callbacks:
-            callback(located)
+def _feed(consumers: Sequence[tuple[StateEstimator, Sequence[Callback]]],
+          add: Callable[..., Sequence[LocatedState]], *sample: Any) -> None:
+    """Add a sample to each estimator, and call back with the states that follow."""
+    for estimator, callbacks in consumers:
+        for located in add(estimator, *sample):
+            for callback in callbacks:
+                callback(located)
 
 
 class ContactInputs:

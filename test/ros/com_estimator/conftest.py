@@ -14,7 +14,6 @@
 """Rigs of the node com_estimator."""
 
 import pytest
-from support.closing import maker
 from support.com_estimator_rig import ComEstimatorRig, RecordedEstimator
 from support.small_robot import MAPPING, URDF
 from support.stance_motion import LEFT, SwayingMotion
@@ -35,11 +34,10 @@ def files(tmp_path_factory):
 
 
 @pytest.fixture(scope='module')
-def shared_rig(files):
-    rig = ComEstimatorRig(files(), SwayingMotion(3))
+def shared_rig(files, closing_later):
+    rig = closing_later(ComEstimatorRig(files(), SwayingMotion(3)))
     rig.warm_up()
-    yield rig
-    rig.close()
+    return rig
 
 
 @pytest.fixture
@@ -54,15 +52,13 @@ def rig(shared_rig):
 
 
 @pytest.fixture
-def own_rig(files):
+def own_rig(files, closing):
     """Return a function that makes a rig with other parameters."""
-    with maker(ComEstimatorRig) as make:
-        yield lambda motion=None, changes=None, **parameters: make(
-            files(**(changes or {})), motion or SwayingMotion(3), **parameters)
+    return lambda motion=None, changes=None, **parameters: closing(ComEstimatorRig(
+        files(**(changes or {})), motion or SwayingMotion(3), **parameters))
 
 
 @pytest.fixture
-def recorded():
+def recorded(closing):
     """Return a function that makes a rig that plays recordings, see `RecordedEstimator`."""
-    with maker(RecordedEstimator) as make:
-        yield make
+    return lambda *arguments, **values: closing(RecordedEstimator(*arguments, **values))

@@ -13,10 +13,7 @@
 # limitations under the License.
 """What the node does with bad messages, bad parameters and clocks that are set back."""
 
-from functools import partial
-
 from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
-from biped_com_ros.ros.node import input_watch
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticStatus
 import numpy as np
@@ -27,53 +24,12 @@ from support.stance_motion import RIGHT
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
 
 
-def test_inputs_that_are_missing_and_arrive_are_logged(own_rig, monkeypatch, capfd):
-    monkeypatch.setattr(input_watch, '_FIRST_REMINDER', 0.6)
-    rig = own_rig(sensor_timeout=5.0)
-    rig.spin(2.0)
-    log = capfd.readouterr().err
-    for text in ('waiting for joint states for ', 'waiting for IMU for ', f"on '{rig.space}/imu'"):
-        assert text in log
-    assert not any(rig.got.values())
-    rig.warm_up()
-    rig.spin(2.0)
-    log = capfd.readouterr().err
-    assert log.count(f"received joint states on '{rig.space}/joint_states'") == 1
-    assert log.count(f"received IMU on '{rig.space}/imu'") == 1
-    assert 'waiting' not in log
-
-
-def set_position(name, value, message):
-    message.position[list(message.name).index(name)] = value
-
-
-def leave_out(name, message):
-    i = list(message.name).index(name)
-    for field in ('name', 'position', 'velocity'):
-        values = list(getattr(message, field))
-        setattr(message, field, values[:i] + values[i + 1:])
-
-
-def add(name, message):
-    message.name = [*message.name, name]
-    message.position, message.velocity = [*message.position, 0.1], [*message.velocity, 0.1]
-
-
-@pytest.mark.parametrize(('spoil', 'reason'), [
-    (partial(set_position, 'left_knee', float('nan')), "position of 'left_knee' = nan"),
-    (partial(set_position, 'waist', float('inf')), "position of 'waist' = inf"),
-    (partial(set_position, 'neck', 1e15), "position of 'neck' = 1e+15 is implausible"),
-    (partial(leave_out, 'left_knee'), "joint 'left_knee' "),
-    (partial(add, 'waist'), "names joint 'waist' more than once")])
-def test_joint_states_that_cannot_be_right_are_named_and_not_used(rig, spoil, reason):
-    for i in range(60):
-        rig.silent = {'joints'}
-        message = rig.joint_state(rig.step(dt=0.02))
-        spoil(message)
-        rig.joints.publish(message)
+def test_joint_states_that_cannot_be_right_are_named_and_not_used(rig):
+    """For whatever reason, see ``test_joint_state_input``."""
+    rig.silent, reason = {'joints'}, "position of 'left_knee' = nan"
+    for _ in range(10):
+        rig.joints.publish(rig.joint_state(rig.step(dt=0.02), left_knee=float('nan')))
         rig.spin(0.001)
-        if i == 50:  # until then a joint that is missing may come in a message of its own
-            rig.clear()
     assert not rig.got['com'] and reason in rig.node.inputs.joints.last_error
     rig.silent = set()
     assert reason in rig.health(f'input {rig.space}/joint_states', WARN)
@@ -126,15 +82,6 @@ def test_after_the_clock_was_set_back_the_world_begins_anew(own_rig):
 def test_a_start_that_makes_no_sense_is_one_clear_error(files, changes, parameters, message):
     with pytest.raises((ConfigurationError, UnknownNameError), match=message):
         make_node(files(**changes), **parameters)
-
-
-def test_a_parameter_that_does_not_exist_is_named(files, capfd):
-    make_node(files(), tf_rat=3.0, base_sourc='imu', nodes=['com_estimator']).destroy_node()
-    log = capfd.readouterr().err
-    assert "parameter 'tf_rat' = 3.0 does not exist" in log and "did you mean 'tf_rate'" in log
-    assert "'base_sourc' = 'imu' does not exist" in log
-    assert 'valid: base_source, base_timeout, ' in log
-    assert "'nodes'" not in log, 'it belongs to another node of the process'
 
 
 def test_the_dcm_of_a_com_below_the_ground_is_not_published(own_rig):

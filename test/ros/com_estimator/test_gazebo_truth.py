@@ -18,8 +18,6 @@ Nodes that the launch files for Gazebo start, with what these make for them.
 Among them the one that publishes the true centre of mass, of robots in the twin of Gazebo.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from biped_com_ros.core.geometry.pose import Pose

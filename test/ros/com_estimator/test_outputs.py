@@ -13,8 +13,6 @@
 # limitations under the License.
 """What the node publishes over DDS: a synthetic motion goes in, its CoM has to come out."""
 
-from __future__ import annotations
-
 import itertools
 import re
 
@@ -29,7 +27,7 @@ from rclpy.parameter import Parameter
 from scipy.spatial.transform import Rotation
 from std_msgs.msg import String
 from support.com_estimator_rig import transforms
-from support.messages import set_fields, vector
+from support.messages import payload, vector
 from support.small_robot import URDF
 from support.stance_motion import BOTH, RIGHT, SwayingMotion
 from visualization_msgs.msg import Marker, MarkerArray
@@ -230,11 +228,7 @@ def test_the_com_contains_the_payload_and_has_no_step(own_rig):
     steps = []
 
     def carry(mass):
-        message = InertiaStamped()
-        message.header.stamp, message.header.frame_id = rig.peer.get_clock().now().to_msg(), link
-        message.inertia.m = mass
-        set_fields(message.inertia.com, 'xyz', com)
-        publisher.publish(message)
+        publisher.publish(payload(rig.peer.get_clock().now().to_msg(), link, mass, com))
         before = rig.node.payload.carried.mass
         rig.step()
         steps.append(abs(rig.node.payload.carried.mass - before))

@@ -236,11 +236,10 @@ def sequence(parts, rng, n=400):
             yield number, ns
 
 
-def both(n_required=6, plain=False):
+def both(n_required=6):
     """Return a reader, what it calls back, and what it is held against."""
     reader = JointStateReader(ReadSpec(
-        reader=JointStateReader, message_type=JointState, options=(NAMES, n_required, TIMEOUT),
-        plain=plain))
+        reader=JointStateReader, message_type=JointState, options=(NAMES, n_required, TIMEOUT)))
     reader.add(receiver := Receiver())
     return reader, receiver, Reference(NAMES, n_required)
 
@@ -261,10 +260,11 @@ def same(receiver, reference):
                                       np.array(expected[1:]).view(np.uint64))
 
 
-@pytest.mark.parametrize(('n_required', 'plain'), [(6, False), (4, True)])
+@pytest.mark.parametrize(('n_required', 'plain'), [(6, 0), (4, 1)])
 @pytest.mark.parametrize('parts', ROBOTS.values(), ids=ROBOTS)
-def test_parts_are_put_together_as_by_the_reference(parts, n_required, plain):
-    reader, receiver, reference = both(n_required, plain)
+def test_parts_are_put_together_as_by_the_reference(monkeypatch, parts, n_required, plain):
+    monkeypatch.setenv('BIPED_COM_PLAIN', str(plain))
+    reader, receiver, reference = both(n_required)
     rng = np.random.default_rng(len(parts) + n_required)
     play(reader, reference, SECOND, (
         (ns, parts[number].message(rng, ns)) for number, ns in sequence(parts, rng)))

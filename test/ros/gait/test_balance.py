@@ -13,8 +13,6 @@
 # limitations under the License.
 """Feedback of gait_player over DDS, from IMU and wrenches to trajectories: steps, ~/balance."""
 
-from __future__ import annotations
-
 from diagnostic_msgs.msg import DiagnosticStatus
 import numpy as np
 import pytest

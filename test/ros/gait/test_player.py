@@ -13,20 +13,12 @@
 # limitations under the License.
 """gait_player over DDS, with a robot that follows its trajectories, and one that does not."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
-from biped_com_ros.nodes.gait_player.parameters import GaitPlayerParameters
-from support.settings import setting_values
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 import numpy as np
 import pytest
 from rclpy.parameter import Parameter
 from support.gait_rig import seconds, SPEED, YAW
-import yaml
 
-CONFIG = Path(__file__).resolve().parents[3] / 'config' / 'gait_player.yaml'
 LOST = (DiagnosticStatus.ERROR, 'stability lost: the DCM is outside', 'UNSTABLE')
 RECOVERED = (DiagnosticStatus.OK, 'recovered, now stable', 'STABLE')
 
@@ -279,8 +271,3 @@ def test_a_robot_with_other_legs_is_unable(make):
         assert not response.success and 'cannot walk' in response.message
     rig.warns('this robot cannot walk')
     assert rig.lines['gait'].level == DiagnosticStatus.OK  # nothing is wrong with it
-
-
-def test_the_parameter_file_has_every_parameter_with_its_default():
-    given = yaml.safe_load(CONFIG.read_text())['/**/gait_player']['ros__parameters']
-    assert given == setting_values(GaitPlayerParameters())

@@ -13,8 +13,6 @@
 # limitations under the License.
 """Shifts of the centre of mass by gait_player, over DDS."""
 
-from __future__ import annotations
-
 import re
 
 from diagnostic_msgs.msg import DiagnosticStatus

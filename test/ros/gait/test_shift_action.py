@@ -13,8 +13,6 @@
 # limitations under the License.
 """The action ``~/shift`` of gait_player, over DDS."""
 
-from __future__ import annotations
-
 import re
 
 from builtin_interfaces.msg import Duration
@@ -30,10 +28,8 @@ TOLERANCE_VIOLATED, INVALID = -5, -1
 
 
 @pytest.fixture
-def client(rig):
-    client = GoalClient(rig, 'gait_player/shift')
-    yield client
-    client.close()
+def client(rig, closing):
+    return closing(GoalClient(rig, 'gait_player/shift'))
 
 
 def shift(frame, *transforms, seconds=3, joints=('com',)):

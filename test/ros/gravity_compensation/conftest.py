@@ -24,24 +24,15 @@ def talos():
 
 
 @pytest.fixture
-def make(talos):
+def make(talos, closing):
     """Return a function that makes a rig with other parameters."""
-    rigs = []
-
-    def _make(**values):
-        rigs.append(GravityRig(talos, **values))
-        return rigs[-1]
-    yield _make
-    for rig in rigs:
-        rig.close()
+    return lambda **values: closing(GravityRig(talos, **values))
 
 
 @pytest.fixture(scope='module')
-def shared(talos):
+def shared(talos, closing_later):
     """Return a rig for all tests of a file."""
-    rig = GravityRig(talos)
-    yield rig
-    rig.close()
+    return closing_later(GravityRig(talos))
 
 
 @pytest.fixture

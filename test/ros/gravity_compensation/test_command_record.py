@@ -13,8 +13,6 @@
 # limitations under the License.
 """The record of commands that outlives its process: content, lock, and files of others."""
 
-from __future__ import annotations
-
 from biped_com_ros.nodes.gravity_compensation.command_takeover import CommandRecord
 import numpy as np
 import pytest

@@ -17,8 +17,6 @@ The controller that gets the commands: its joints, its states, how it is discove
 The stand-in checks that no effort that it applies is a jump, beginning at zero.
 """
 
-from __future__ import annotations
-
 import re
 
 from biped_com_ros.core.gravity.effort_guard import ACTIVE

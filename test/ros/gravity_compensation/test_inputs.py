@@ -13,8 +13,6 @@
 # limitations under the License.
 """Inputs that are missing, late or wrong: efforts are held, ramp to zero, and come back."""
 
-from __future__ import annotations
-
 import math
 
 from biped_com_ros.core.gravity.model import GravityModel

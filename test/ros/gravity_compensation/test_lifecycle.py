@@ -13,20 +13,12 @@
 # limitations under the License.
 """Lifecycle and parameters."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 from biped_com_ros.nodes.gravity_compensation.node import GravityCompensation
-from biped_com_ros.nodes.gravity_compensation.parameters import GravityCompensationParameters
-from support.settings import setting_values
 from lifecycle_msgs.msg import Transition
 import pytest
 from std_msgs.msg import Float64MultiArray
 from support.messages import parameters as overrides
-import yaml
 
-CONFIG = Path(__file__).resolve().parents[3] / 'config' / 'gravity_compensation.yaml'
 CONFIGURE, ACTIVATE = Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE
 DEACTIVATE, CLEANUP = Transition.TRANSITION_DEACTIVATE, Transition.TRANSITION_CLEANUP
 
@@ -82,11 +74,6 @@ def test_a_problem_of_timing_does_not_hide_another_publisher_of_commands(rig):
     rig.reports('1 other publisher', '/gravity_compensation/commands', 'joint_states')
     rig.peer.destroy_publisher(other)
     rig.until(lambda: 'other publisher' not in rig.status()[1], 'its end')
-
-
-def test_the_parameter_file_has_every_parameter_with_its_default():
-    values = yaml.safe_load(CONFIG.read_text())['/**/gravity_compensation']['ros__parameters']
-    assert values == setting_values(GravityCompensationParameters())
 
 
 @pytest.mark.parametrize(('values', 'text'), (

@@ -13,8 +13,6 @@
 # limitations under the License.
 """What the node publishes, and parameters that change at run time."""
 
-from __future__ import annotations
-
 import math
 
 from biped_com_ros.core.gravity.effort_guard import EffortGuard

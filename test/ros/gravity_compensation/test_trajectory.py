@@ -13,8 +13,6 @@
 # limitations under the License.
 """Motion through the node, to a stand-in of joint_trajectory_controller that follows it."""
 
-from __future__ import annotations
-
 from lifecycle_msgs.msg import Transition
 import numpy as np
 import pytest
@@ -29,10 +27,8 @@ needs_state = pytest.mark.skipif(
 
 
 @pytest.fixture(scope='module')
-def shared(talos):
-    rig = TrajectoryRig(talos)
-    yield rig
-    rig.close()
+def shared(talos, closing_later):
+    return closing_later(TrajectoryRig(talos))
 
 
 @pytest.fixture
@@ -41,16 +37,9 @@ def robot(shared):
 
 
 @pytest.fixture
-def make(talos):
+def make(talos, closing):
     """Return a function that makes a rig with other parameters."""
-    rigs = []
-
-    def _make(*args, **values):
-        rigs.append(TrajectoryRig(talos, *args, **values))
-        return rigs[-1]
-    yield _make
-    for rig in rigs:
-        rig.close()
+    return lambda *arguments, **values: closing(TrajectoryRig(talos, *arguments, **values))
 
 
 def test_a_trajectory_moves_the_joint_while_efforts_follow_the_posture(robot):

@@ -13,8 +13,6 @@
 # limitations under the License.
 """The action FollowJointTrajectory of the node, and goals that others send to the controller."""
 
-from __future__ import annotations
-
 from builtin_interfaces.msg import Duration
 import numpy as np
 import pytest
@@ -26,13 +24,12 @@ FOREIGN = 'joint_trajectory_controller/follow_joint_trajectory'
 
 
 @pytest.fixture(scope='module')
-def shared(talos):
+def shared(talos, closing_later):
     """Return a rig, a client of its action, and one of the action of its controller."""
-    rig = TrajectoryRig(talos, goal_time=0.3)
+    rig = closing_later(TrajectoryRig(talos, goal_time=0.3))
     rig.controller.serve_action()
-    yield rig, *(GoalClient(rig, name) for name in (
+    return rig, *(GoalClient(rig, name) for name in (
         'gravity_compensation/follow_joint_trajectory', FOREIGN))
-    rig.close()
 
 
 @pytest.fixture

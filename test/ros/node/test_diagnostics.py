@@ -13,8 +13,6 @@
 # limitations under the License.
 """Diagnostics and services over DDS."""
 
-from __future__ import annotations
-
 import gc
 
 from biped_com_ros.core.errors import InputError
@@ -41,29 +39,26 @@ def statuses(rig, received):
 
 
 @pytest.mark.parametrize(('namespace', 'prefix'), [('', ''), ('robot1', 'robot1/')])
-def test_lines_carry_namespace_node_robot_and_values_once_a_second(namespace, prefix):
+def test_lines_carry_namespace_node_robot_and_values_once_a_second(namespace, prefix, closing):
     """Though simulated time stands still; a broken report does not affect the others."""
-    rig = NodeRig(namespace=namespace, parameter_overrides=parameters(use_sim_time=True))
-    try:
-        diagnostics = Diagnostics(rig.node, 'robby')
-        diagnostics.add('broken', lambda: 1 / 0)
-        diagnostics.add('weight', lambda: (OK, 'fine', {'measured [N]': 123.4567891, 'n': 2}))
-        received = rig.collect(DiagnosticArray, '/diagnostics')
-        received.clear()
-        rig.spin(2.0)
-        assert len(received) == 2
-        lines = {status.name: status for status in received[-1].status}
-        line, broken = (lines[f'{prefix}node: {name}'] for name in ('weight', 'broken'))
-        assert (line.level, line.message, line.hardware_id) == (OK, 'fine', f'{prefix}robby')
-        assert {v.key: v.value for v in line.values} == {'measured [N]': '123.457', 'n': '2'}
-        assert broken.level == ERROR and 'ZeroDivisionError' in broken.message
-        assert is_in_namespace(line, '/robot1') is bool(namespace)
-        assert is_in_namespace(line, '/') is not bool(namespace)
-        diagnostics.remove('weight')
-        rig.spin(1.0)
-        assert all('weight' not in status.name for status in received[-1].status)
-    finally:
-        rig.close()
+    rig = closing(NodeRig(namespace=namespace, parameter_overrides=parameters(use_sim_time=True)))
+    diagnostics = Diagnostics(rig.node, 'robby')
+    diagnostics.add('broken', lambda: 1 / 0)
+    diagnostics.add('weight', lambda: (OK, 'fine', {'measured [N]': 123.4567891, 'n': 2}))
+    received = rig.collect(DiagnosticArray, '/diagnostics')
+    received.clear()
+    rig.spin(2.0)
+    assert len(received) == 2
+    lines = {status.name: status for status in received[-1].status}
+    line, broken = (lines[f'{prefix}node: {name}'] for name in ('weight', 'broken'))
+    assert (line.level, line.message, line.hardware_id) == (OK, 'fine', f'{prefix}robby')
+    assert {v.key: v.value for v in line.values} == {'measured [N]': '123.457', 'n': '2'}
+    assert broken.level == ERROR and 'ZeroDivisionError' in broken.message
+    assert is_in_namespace(line, '/robot1') is bool(namespace)
+    assert is_in_namespace(line, '/') is not bool(namespace)
+    diagnostics.remove('weight')
+    rig.spin(1.0)
+    assert all('weight' not in status.name for status in received[-1].status)
 
 
 def test_a_second_node_of_the_name_is_reported_until_it_is_gone(rig):

@@ -12,8 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-from __future__ import annotations
-
+from biped_com_ros.nodes.com_estimator.node import ComEstimator
 from biped_com_ros.nodes.gravity_compensation.node import GravityCompensation
 from biped_com_ros.nodes.wrench_aggregator.node import WrenchAggregator
 from biped_com_ros.ros.node.callback_errors import Throttle
@@ -83,7 +82,7 @@ def test_of_several_nodes_of_a_process_one_logs_what_they_wait_for(driven_time):
     assert other.log == ["received messages on '/imu'"]
 
 
-@pytest.mark.parametrize('node_class', [WrenchAggregator, GravityCompensation])
+@pytest.mark.parametrize('node_class', [WrenchAggregator, ComEstimator, GravityCompensation])
 def test_nodes_log_what_they_wait_for(node_class, capfd):
     rig = NodeRig(node=node_class(namespace='/waits', parameter_overrides=[
         Parameter('robot', value='biped')]))

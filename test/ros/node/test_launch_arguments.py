@@ -13,8 +13,6 @@
 # limitations under the License.
 """A launch argument wins over the user's parameter file, and that over the launch file."""
 
-from __future__ import annotations
-
 import functools
 import importlib
 from pathlib import Path

@@ -13,8 +13,6 @@
 # limitations under the License.
 """Where a node's robot comes from: a file, or the latched topic."""
 
-from __future__ import annotations
-
 from pathlib import Path
 import re
 from types import SimpleNamespace
@@ -33,13 +31,12 @@ URDF, MASS = URDF_FILE.read_text(), 16.34
 
 
 @pytest.fixture
-def rig():
-    rig = NodeRig()
+def rig(closing):
+    rig = closing(NodeRig())
     rig.log = []
     rig.node.get_logger().error = rig.log.append
     rig.node.get_logger().warning = rig.log.append
-    yield rig
-    rig.close()
+    return rig
 
 
 @pytest.fixture

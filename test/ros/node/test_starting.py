@@ -13,8 +13,6 @@
 # limitations under the License.
 """Starting executables: help, wrong words, and why a node or a suite of nodes cannot start."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 import re

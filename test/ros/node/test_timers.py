@@ -22,9 +22,9 @@ PERIOD, SELDOM = 0.005, 0.03
 
 
 @pytest.mark.parametrize('plain', ['0', '1'])
-def test_looks_seldom_until_it_is_needed_and_again_after(monkeypatch, plain):
+def test_looks_seldom_until_it_is_needed_and_again_after(monkeypatch, plain, closing):
     monkeypatch.setenv('BIPED_COM_PLAIN', plain)
-    rig, looks, silent = NodeRig(), [], False
+    rig, looks, silent = closing(NodeRig()), [], False
 
     def look():
         looks.append(steady_time())
@@ -34,12 +34,9 @@ def test_looks_seldom_until_it_is_needed_and_again_after(monkeypatch, plain):
         looks.clear()
         rig.spin(seconds)
         return [b - a for a, b in zip(looks, looks[1:])]
-    try:
-        watchdog(rig.node, PERIOD, look)
-        assert steps(0.2) == pytest.approx([SELDOM] * 5)
-        silent = True
-        assert steps(0.2)[-30:] == pytest.approx([PERIOD] * 30)
-        silent = False
-        assert steps(0.2)[1:] == pytest.approx([SELDOM] * 5)
-    finally:
-        rig.close()
+    watchdog(rig.node, PERIOD, look)
+    assert steps(0.2) == pytest.approx([SELDOM] * 5)
+    silent = True
+    assert steps(0.2)[-30:] == pytest.approx([PERIOD] * 30)
+    silent = False
+    assert steps(0.2)[1:] == pytest.approx([SELDOM] * 5)

@@ -13,8 +13,6 @@
 # limitations under the License.
 """Two robots with frame prefixes in one tree of transforms, over DDS."""
 
-from __future__ import annotations
-
 import importlib
 import re
 
@@ -134,43 +132,35 @@ class Fleet(NodeRig):
         'gravity_compensation/left/wrench', 'gravity_compensation/markers',
         'torso_controller/shape', 'torso_controller/reference', 'torso_controller/wrench',
         'torso_controller/markers', 'payload_estimator/payload'), '', marks=pytest.mark.thorough)])
-def test_robots_share_a_tree_and_no_frame(robots, kinds, topics, child):
-    rig = Fleet(robots, kinds)
-    try:
-        rig.check(topics)
-        if child:
-            assert {f'{robot}/{child}' for robot in robots} <= {pair[1] for pair in rig.pairs}
-        else:  # com_calibrator
-            assert all(source.count > 0 for source in inputs_of(rig.nodes[-1]))
-    finally:
-        rig.close()
+def test_robots_share_a_tree_and_no_frame(robots, kinds, topics, child, closing):
+    rig = closing(Fleet(robots, kinds))
+    rig.check(topics)
+    if child:
+        assert {f'{robot}/{child}' for robot in robots} <= {pair[1] for pair in rig.pairs}
+    else:  # com_calibrator
+        assert all(source.count > 0 for source in inputs_of(rig.nodes[-1]))
 
 
-def test_the_zmp_reference_of_a_walk_has_it_once_whether_the_com_has_it_or_not():
-    rig = GaitRig(RobotModel.load('biped'), frame_prefix='red/')
-    try:
-        rig.until_it_may()
-        assert rig.request('single_step').success
-        rig.until(lambda: rig.references, what='the reference')
-        assert {reference.header.frame_id for reference in rig.references} == {'red/odom'}
-    finally:
-        rig.close()
+def test_the_zmp_reference_of_a_walk_has_the_prefix_once_in_any_case(closing):
+    rig = closing(GaitRig(RobotModel.load('biped'), frame_prefix='red/'))
+    rig.until_it_may()
+    assert rig.request('single_step').success
+    rig.until(lambda: rig.references, what='the reference')
+    assert {reference.header.frame_id for reference in rig.references} == {'red/odom'}
 
 
-def test_frames_of_drivers_may_have_the_prefix_or_not():
-    rig = NodeRig(node=WrenchAggregator(namespace='/mixed', parameter_overrides=parameters_of(
-        robot='biped', frame_prefix='mixed/')))
-    try:
-        source = rig.node.sensors[0]
-        sender = rig.publisher(WrenchStamped, source.topic)
-        for frame in ('l_ankle_ft', 'mixed/l_ankle_ft', 'other/l_ankle_ft'):
-            rig.time.advance(1e-3)
-            sender.publish(WrenchStamped(header=Header(
-                frame_id=frame, stamp=rig.node.get_clock().now().to_msg())))
-            run_ready(rig.executor)
-        assert source.count == 2 and source.refused == {'wrong frame': 1}
-    finally:
-        rig.close()
+def test_frames_of_drivers_may_have_the_prefix_or_not(closing):
+    rig = closing(NodeRig(node=WrenchAggregator(
+        namespace='/mixed',
+        parameter_overrides=parameters_of(robot='biped', frame_prefix='mixed/'))))
+    source = rig.node.sensors[0]
+    sender = rig.publisher(WrenchStamped, source.topic)
+    for frame in ('l_ankle_ft', 'mixed/l_ankle_ft', 'other/l_ankle_ft'):
+        rig.time.advance(1e-3)
+        sender.publish(WrenchStamped(header=Header(
+            frame_id=frame, stamp=rig.node.get_clock().now().to_msg())))
+        run_ready(rig.executor)
+    assert source.count == 2 and source.refused == {'wrong frame': 1}
 
 
 def test_a_node_without_the_parameter_has_no_prefix(rig):

@@ -13,8 +13,6 @@
 # limitations under the License.
 """Inputs over DDS: good data arrives, bad data is refused by name and nothing breaks."""
 
-from __future__ import annotations
-
 from biped_com_ros.core.geometry.wrench import cop_on_sole
 from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, OK, WARN
 from biped_com_ros.ros.topics import inputs
@@ -43,7 +41,7 @@ JOINTS = ('hip', 'knee', 'ankle')
 
 
 def test_wrench(rig, plain):
-    feed = Feed(rig, WrenchInput, 'left/wrench', 'l_foot', plain=plain)
+    feed = Feed(rig, WrenchInput, 'left/wrench', 'l_foot')
     good = WrenchStamped(header=Header(frame_id='l_foot'))
     good.wrench.force, good.wrench.torque = Vector3(x=1.0, y=2.0, z=3.0), Vector3(x=4.0, z=6.0)
     feed.send(good)
@@ -59,7 +57,7 @@ def test_wrench(rig, plain):
 
 
 def test_of_a_vertical_force_nothing_else_is_read(rig, plain):
-    feed = Feed(rig, WrenchInput, 'left/wrench', 'pad', plain=plain, force_z=True, largest=1e3)
+    feed = Feed(rig, WrenchInput, 'left/wrench', 'pad', force_z=True, largest=1e3)
     message = WrenchStamped(header=Header(frame_id='pad'))
     message.wrench.force = Vector3(x=NAN, y=1e300, z=3.0)
     message.wrench.torque = Vector3(x=NAN, y=NAN, z=INF)
@@ -74,7 +72,7 @@ def test_of_a_vertical_force_nothing_else_is_read(rig, plain):
 
 def test_what_is_too_large_in_other_units_is_so_in_newtons(rig, plain):
     """Of 1 kN and 1 kN m at most, in kgf and N mm."""
-    feed = Feed(rig, WrenchInput, 'left/wrench', 'foot', plain=plain, largest=1e3,
+    feed = Feed(rig, WrenchInput, 'left/wrench', 'foot', largest=1e3,
                 factors=(-9.80665,) * 3 + (1e-3,) * 3)
     message = WrenchStamped(header=Header(frame_id='foot'))
     message.wrench.force.z, message.wrench.torque.x = 100.0, 9e5
@@ -127,7 +125,7 @@ UTM = {'pose.pose.position.x': 5e6}
 def test_what_is_too_large_to_be_true_is_refused_with_its_limit(
         rig, plain, kind, path, value, limit, good):
     make, message_type, arguments = kind
-    feed = Feed(rig, make, *arguments, plain=plain, **(
+    feed = Feed(rig, make, *arguments, **(
         {'largest': 1e3} if make is WrenchInput else {}))
     feed.send(message_with(message_type, {path: value}))
     assert f'{path} = {value:g} is implausible (limit {limit}): check' in feed.source.last_error
@@ -138,7 +136,7 @@ def test_what_is_too_large_to_be_true_is_refused_with_its_limit(
 def test_a_tilted_imu_is_turned_back(rig, plain):
     """Of a link in any attitude, an IMU that is turned in it measures turned vectors."""
     tilt = Rotation.from_rotvec((0.1, -0.15, 0.05))
-    feed = Feed(rig, ImuInput, 'imu', 'imu_link', plain=plain,
+    feed = Feed(rig, ImuInput, 'imu', 'imu_link',
                 tilt=tuple(tilt.as_rotvec().tolist()))
     rng = np.random.default_rng(2)
     for _ in range(3):
@@ -153,7 +151,7 @@ def test_a_tilted_imu_is_turned_back(rig, plain):
 
 
 def test_imu(rig, plain):
-    feed = Feed(rig, ImuInput, 'imu', 'imu_link', plain=plain)
+    feed = Feed(rig, ImuInput, 'imu', 'imu_link')
     good = imu(Time(), 'imu_link', (0.6, 0.0, 0.0, 0.8), (1.0, 2.0, 3.0), (4.0, 5.0, 6.0))
     feed.send(good)
     _, quaternion, rate, acceleration = feed.received[-1]
@@ -166,7 +164,7 @@ def test_imu(rig, plain):
     feed.send(good)
     assert feed.source.refused == {'not a unit quaternion': 1, 'no orientation': 1}
     assert len(feed.received) == 1
-    relaxed = Feed(rig, ImuInput, 'imu', '', need_orientation=False, plain=plain)
+    relaxed = Feed(rig, ImuInput, 'imu', '', need_orientation=False)
     relaxed.send(good)
     assert relaxed.received[-1][2].tolist() == [1.0, 2.0, 3.0]
     assert not relaxed.source.has_orientation
@@ -181,8 +179,7 @@ def test_imu(rig, plain):
 
 
 def test_odometry(rig, plain):
-    feed = Feed(rig, OdometryInput, 'odom', frame_id='odom', child_frame_id='base_link',
-                plain=plain)
+    feed = Feed(rig, OdometryInput, 'odom', frame_id='odom', child_frame_id='base_link')
     good = odometry(Time(), 'odom', 'base_link', (1.0, 2.0, 3.0), (0.0, 0.6, 0.0, 0.8),
                     (4.0, 0.0, 0.0, 0.0, 0.0, 5.0))
     feed.send(good)
@@ -199,11 +196,11 @@ def test_odometry(rig, plain):
 
 
 def test_bool_and_array(rig, plain):
-    feed = Feed(rig, BoolInput, 'contact', plain=plain)
+    feed = Feed(rig, BoolInput, 'contact')
     for value in (True, False, True):
         feed.send(Bool(data=value))
     assert [got[1] for got in feed.received] == [True, False, True] and feed.source.value is True
-    feed = Feed(rig, ArrayInput, 'commands', 2, plain=plain)
+    feed = Feed(rig, ArrayInput, 'commands', 2)
     feed.send(Float64MultiArray(data=[1.0, 2.0]))
     for data, complaint in (([1.0], 'it has 1 values; valid: 2'), ([1.0, INF], 'data[1] = inf'), (
             [1e300, 1.0], 'data[0] = 1e+300 is implausible (limit 1e+09)')):
@@ -215,8 +212,8 @@ def test_bool_and_array(rig, plain):
 
 def test_an_array_behind_its_stamp(rig, plain):
     """As `StampedArrayPublisher` publishes it; 0.1 s after a second, so that digits count."""
-    feed = Feed(rig, StampedArrayInput, 'covariance', 4, plain=plain)
-    output = StampedArrayPublisher(rig.node, 'covariance', 2, plain=plain)
+    feed = Feed(rig, StampedArrayInput, 'covariance', 4)
+    output = StampedArrayPublisher(rig.node, 'covariance', 2)
     rig.until(lambda: output.publisher.get_subscription_count())
     now = feed.now // 10 ** 9 * 10 ** 9 + 100_000_001
     for values, stamp in (
@@ -230,7 +227,7 @@ def test_an_array_behind_its_stamp(rig, plain):
 
 
 def test_an_array_without_a_stamp_is_refused(rig, plain):
-    feed = Feed(rig, StampedArrayInput, 'covariance', 4, plain=plain)
+    feed = Feed(rig, StampedArrayInput, 'covariance', 4)
     feed.send(Float64MultiArray(data=[1.0] * 6))
     assert 'data_offset 0; valid: 6 and 2' in feed.source.last_error
     layout = MultiArrayLayout(data_offset=2)

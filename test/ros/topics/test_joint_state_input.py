@@ -18,8 +18,6 @@ How parts of the robot are put together, velocities are found and NaN is taken i
 ``test/ros/fast/test_joint_states.py``.
 """
 
-from __future__ import annotations
-
 from biped_com_ros.ros.fast.codec import reading
 from biped_com_ros.ros.topics.inputs import JointStateInput, PointInput
 from biped_com_ros.ros.topics.stamp import ns_of_msg, stamp_to_msg
@@ -39,7 +37,7 @@ JOINTS = ('hip', 'knee', 'ankle')
 
 @pytest.fixture
 def joints(rig, plain):
-    return Feed(rig, JointStateInput, JOINTS, plain=plain)
+    return Feed(rig, JointStateInput, JOINTS)
 
 
 def whole(order=(0, 1, 2), scale=1.0, extra=()):
@@ -63,7 +61,7 @@ def test_joints_arrive_in_the_requested_order_without_others(joints):
 
 def test_what_comes_over_dds_is_recognised_by_its_bytes(rig, monkeypatch):
     """Also where DDS leaves in the padding what the heap has."""
-    feed = Feed(rig, JointStateInput, JOINTS, plain=False)
+    feed = Feed(rig, JointStateInput, JOINTS)
     converted, convert = [], reading.deserialize_message
     monkeypatch.setattr(reading, 'deserialize_message', lambda raw, message_type: (
         converted.append(raw) or convert(raw, message_type)))
@@ -74,7 +72,7 @@ def test_what_comes_over_dds_is_recognised_by_its_bytes(rig, monkeypatch):
 
 
 def test_offsets_and_corrections_are_applied_once_and_by_joint(rig, plain):
-    joints = Feed(rig, JointStateInput, JOINTS, plain=plain, offsets=(0.1, 0.0, -0.2),
+    joints = Feed(rig, JointStateInput, JOINTS, offsets=(0.1, 0.0, -0.2),
                   limits=((-9.0, 9.0),) * 3, torque_offsets=(10.0, 0.0, -20.0),
                   torque_gains=(0.0, 0.25, -0.2))
 
@@ -125,7 +123,7 @@ def test_a_missing_joint_is_named_once_it_is_clear_that_it_does_not_come(joints)
 
 
 def test_a_joint_where_it_cannot_be_is_named_and_not_used(rig, plain):
-    feed = Feed(rig, JointStateInput, JOINTS, plain=plain,
+    feed = Feed(rig, JointStateInput, JOINTS,
                 limits=((-2.0, 2.0), (0.0, 2.5), (-INF, INF)))
     feed.send(JointState(name=['ankle', 'knee', 'hip'], position=[90.0, 2.4, -2.0]))
     assert len(feed.received) == 1
@@ -140,7 +138,7 @@ def test_a_joint_where_it_cannot_be_is_named_and_not_used(rig, plain):
 
 @pytest.mark.parametrize('velocity', [[], [NAN] * 3])
 def test_a_driver_that_comes_back_without_velocities_is_used_again(rig, plain, velocity):
-    feed = Feed(rig, JointStateInput, JOINTS, plain=plain, uses_velocities=True)
+    feed = Feed(rig, JointStateInput, JOINTS, uses_velocities=True)
     start = feed.now
 
     def send(ms, velocity):
@@ -222,7 +220,7 @@ def test_two_publishers_of_one_topic_are_hinted_at(joints):
 
 def test_clock_set_anew_starts_over(rig, plain):
     """As when a simulation restarts or a bag loops."""
-    feed = Feed(rig, JointStateInput, JOINTS, max_age=0.0, plain=plain)
+    feed = Feed(rig, JointStateInput, JOINTS, max_age=0.0)
     for ns in (100_000_000_000, 100_010_000_000, 2_000_000_000, 2_010_000_000):
         feed.send(JointState(name=list(JOINTS), position=[ns * 1e-9] * 3), stamp=ns)
     assert not feed.source.refused
@@ -231,23 +229,20 @@ def test_clock_set_anew_starts_over(rig, plain):
     np.testing.assert_allclose([r[2][0] for r in feed.received], [0.0, 0.5, 0.0, 0.5], atol=1e-6)
 
 
-def test_simulated_time_is_the_measure_where_it_is_used(plain):
-    rig = NodeRig(parameter_overrides=[Parameter('use_sim_time', value=True)])
-    try:
-        feed = Feed(rig, PointInput, 'com', 'odom', plain=plain)
-        source, point = feed.source, PointStamped(header=Header(frame_id='odom'))
-        feed.send(point, stamp=5_000_000_000)
-        assert source.refused == {'no clock': 1} and not source.last_error  # still starting
-        clock = rig.publisher(Clock, '/clock')
-        clock.publish(Clock(clock=stamp_to_msg(10_000_000_000)))
-        rig.until(lambda: rig.node.get_clock().now().nanoseconds == 10_000_000_000)
-        feed.send(point, stamp=5_000_000_000)
-        assert 'behind the simulated clock' in source.last_error
-        feed.send(point, stamp=9_900_000_000)
-        assert len(feed.received) == 1
-        assert source.age() == pytest.approx(0.1) and not source.stale()
-        assert source.age(11_900_000_000) == pytest.approx(2.0)
-        clock.publish(Clock(clock=stamp_to_msg(10_600_000_000)))
-        rig.until(source.stale)
-    finally:
-        rig.close()
+def test_simulated_time_is_the_measure_where_it_is_used(plain, closing):
+    rig = closing(NodeRig(parameter_overrides=[Parameter('use_sim_time', value=True)]))
+    feed = Feed(rig, PointInput, 'com', 'odom')
+    source, point = feed.source, PointStamped(header=Header(frame_id='odom'))
+    feed.send(point, stamp=5_000_000_000)
+    assert source.refused == {'no clock': 1} and not source.last_error  # still starting
+    clock = rig.publisher(Clock, '/clock')
+    clock.publish(Clock(clock=stamp_to_msg(10_000_000_000)))
+    rig.until(lambda: rig.node.get_clock().now().nanoseconds == 10_000_000_000)
+    feed.send(point, stamp=5_000_000_000)
+    assert 'behind the simulated clock' in source.last_error
+    feed.send(point, stamp=9_900_000_000)
+    assert len(feed.received) == 1
+    assert source.age() == pytest.approx(0.1) and not source.stale()
+    assert source.age(11_900_000_000) == pytest.approx(2.0)
+    clock.publish(Clock(clock=stamp_to_msg(10_600_000_000)))
+    rig.until(source.stale)

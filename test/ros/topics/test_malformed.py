@@ -13,8 +13,6 @@
 # limitations under the License.
 """Bytes and stamps over DDS that no driver should send: refused by name, and at little cost."""
 
-from __future__ import annotations
-
 import struct
 import time
 
@@ -35,12 +33,12 @@ JOINTS = ('hip', 'knee', 'ankle')
 
 @pytest.fixture
 def points(rig, plain):
-    return Feed(rig, PointInput, 'point', '', plain=plain)
+    return Feed(rig, PointInput, 'point', '')
 
 
 @pytest.fixture
 def joints(rig, plain):
-    return Feed(rig, JointStateInput, JOINTS, plain=plain)
+    return Feed(rig, JointStateInput, JOINTS)
 
 
 def whole():
@@ -55,7 +53,7 @@ def whole():
     ({'nanoseconds': 2 ** 32 - 1}, 'its stamp has 4294967295 nanoseconds'),
     ({'seconds': -5}, 'is negative')])
 def test_impossible_stamps_are_refused(rig, plain, parts, words):
-    points = Feed(rig, PointInput, 'point', '', plain=plain, max_age=0.0)
+    points = Feed(rig, PointInput, 'point', '', max_age=0.0)
     point = PointStamped(header=Header(frame_id='odom'))
     points.send(point)
     points.send_raw(points.bytes_of(point, **parts))
@@ -110,7 +108,7 @@ def test_big_endian_messages_are_read_with_their_stamps_and_the_next_ones_fast(p
     (ArrayInput, ['topic', 2], Float64MultiArray(data=[1.0, 2.0])),
     (BoolInput, ['topic'], Bool(data=True))], ids=['wrench', 'imu', 'joints', 'array', 'bool'])
 def test_truncated_messages_are_malformed(rig, plain, make, arguments, message):
-    feed = Feed(rig, make, *arguments, plain=plain)
+    feed = Feed(rig, make, *arguments)
     feed.send(message)
     has_stamp = hasattr(message, 'header')
     size = len(serialize_message(message)) if make is ArrayInput else codec.Layout(message).size
@@ -136,7 +134,7 @@ def test_lengths_that_cannot_be_are_malformed(joints):
 
 
 def test_an_array_with_too_few_elements_is_malformed(rig, plain):
-    feed = Feed(rig, VectorInput, PoseArray, 'poses', ['poses.1.position.x'], plain=plain)
+    feed = Feed(rig, VectorInput, PoseArray, 'poses', ['poses.1.position.x'])
     feed.send(PoseArray(poses=[Pose()]))
     assert feed.source.refused == {'malformed': 1} and 'fewer elements' in feed.source.last_error
     feed.send(PoseArray(poses=[Pose(), Pose()]))
@@ -144,7 +142,7 @@ def test_an_array_with_too_few_elements_is_malformed(rig, plain):
 
 
 def test_nul_in_a_string_slows_one_message_only(rig):
-    points = Feed(rig, PointInput, 'point', '', plain=False)
+    points = Feed(rig, PointInput, 'point', '')
     point = PointStamped(header=Header(frame_id='odometry'))
     raw = points.bytes_of(point)
     raw[raw.index(b'etry')] = 0

@@ -13,13 +13,10 @@
 # limitations under the License.
 """Publishers and transforms over DDS: what subscribers get is what was set."""
 
-from __future__ import annotations
-
 import sys
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Pose
-from biped_com_ros.ros.node.timers import call_soon
 from biped_com_ros.ros.topics import markers
 from biped_com_ros.ros.topics import outputs
 from biped_com_ros.ros.topics import tf
@@ -63,65 +60,41 @@ def xyz(value):
 
 def test_point_vector_wrench(rig, plain):
     node = rig.node
-    point = received(rig, outputs.point_publisher(node, '~/com', 'odom', plain=plain),
+    point = received(rig, outputs.point_publisher(node, '~/com', 'odom'),
                      PointStamped, point=[1.0, 2.0, 3.0])
     assert xyz(point.point) == [1.0, 2.0, 3.0] and point.header.frame_id == 'odom'
-    vector = received(rig, outputs.vector_publisher(node, 'v', 'odom', plain=plain),
+    vector = received(rig, outputs.vector_publisher(node, 'v', 'odom'),
                       Vector3Stamped, vector=[4.0, 5.0, 6.0])
     assert xyz(vector.vector) == [4.0, 5.0, 6.0]
-    wrench = received(rig, outputs.wrench_publisher(node, 'w', 'l_sole', plain=plain),
+    wrench = received(rig, outputs.wrench_publisher(node, 'w', 'l_sole'),
                       WrenchStamped, wrench=np.arange(6.0))
     assert xyz(wrench.wrench.force) + xyz(wrench.wrench.torque) == [0, 1, 2, 3, 4, 5]
     assert wrench.header.frame_id == 'l_sole'
 
 
-def test_outputs_made_later_are_there_right_after_the_start(rig):
-    def fail():
-        raise RuntimeError('no such topic')
-
-    call_soon(rig.node, fail)  # keeps none of the others
-    out = outputs.float_publisher(rig.node, 'later', later=True)
-    frames = tf.TransformOutput(rig.node, [('odom', 'base_link')], later=True)
-    assert not out.has_subscribers and not frames.has_subscribers
-    assert rig.node.count_publishers('later') == 0
-    received(rig, out, Float64, data=1.5)
-    messages = rig.collect(TFMessage, '/tf')
-    rig.until(lambda: frames.has_subscribers, what='a subscriber')
-    frames.publish(STAMP)
-    run_ready(rig.executor)
-    assert messages
-
-
-def test_an_output_made_later_is_made_when_it_is_used(rig):
-    out = outputs.float_publisher(rig.node, 'at_once', later=True, qos=LATCHED)
-    out.publish()
-    assert rig.node.count_publishers('at_once') == 1
-    assert out.has_subscribers
-
-
 def test_arrays(rig, plain):
     node, positions = rig.node, np.arange(12.0).reshape(4, 3)
-    poses = received(rig, outputs.pose_array_publisher(node, 'poses', 'odom', 4, plain=plain),
+    poses = received(rig, outputs.pose_array_publisher(node, 'poses', 'odom', 4),
                      PoseArray, position=positions)
     assert [xyz(pose.position) for pose in poses.poses] == positions.tolist()
     assert all(pose.orientation.w == 1.0 for pose in poses.poses)
     assert not received(rig, outputs.pose_array_publisher(
-        node, 'no_poses', 'odom', 0, plain=plain), PoseArray).poses
+        node, 'no_poses', 'odom', 0), PoseArray).poses
     assert not received(rig, outputs.float_array_publisher(
-        node, 'no_data', 0, plain=plain), Float64MultiArray).data
+        node, 'no_data', 0), Float64MultiArray).data
     data = received(rig, outputs.float_array_publisher(
-        node, 'data', 3, labels=['a', 'bb', 'ccc'], plain=plain),
+        node, 'data', 3, labels=['a', 'bb', 'ccc']),
         Float64MultiArray, data=[1.0, 2.0, 3.0])
     assert data.data.tolist() == [1.0, 2.0, 3.0]
     assert [dim.label for dim in data.layout.dim] == ['a', 'bb', 'ccc']
     state = received(rig, outputs.joint_state_publisher(
-        node, 'efforts', ['hip', 'knee_joint'], fields=['effort'], plain=plain),
+        node, 'efforts', ['hip', 'knee_joint'], fields=['effort']),
         JointState, effort=[7.0, 8.0])
     assert (state.name, list(state.position), list(state.effort)) == (
         ['hip', 'knee_joint'], [], [7.0, 8.0])
-    assert received(rig, outputs.bool_publisher(node, 'flag', plain=plain), Bool,
+    assert received(rig, outputs.bool_publisher(node, 'flag'), Bool,
                     data=True).data is True
-    assert received(rig, outputs.float_publisher(node, 'number', plain=plain), Float64,
+    assert received(rig, outputs.float_publisher(node, 'number'), Float64,
                     data=2.5).data == 2.5
 
 
@@ -133,7 +106,7 @@ def test_markers(rig, plain):
         markers.arrow('l_sole', 'left_foot_wrench', 1), label,
         markers.line_strip('odom', 'support', 4), markers.cylinder('odom', 'zmp')], {
         'position': 'markers[*].pose.position', 'arrow': 'markers[1].points',
-        'support': 'markers[3].points'}, plain=plain)
+        'support': 'markers[3].points'})
     positions, polygon = np.arange(15.0).reshape(5, 3), np.arange(12.0).reshape(4, 3)
     message = received(rig, out, MarkerArray, position=positions, support=polygon,
                        arrow=[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
@@ -155,7 +128,7 @@ def test_has_subscribers_follows_subscribers(rig):
 
 
 def test_latched_output_reaches_those_who_come_late(rig, plain):
-    out = outputs.float_array_publisher(rig.node, '~/offsets', 2, qos=LATCHED, plain=plain)
+    out = outputs.float_array_publisher(rig.node, '~/offsets', 2, qos=LATCHED)
     assert out.has_subscribers
     out.fields['data'][...] = (1.0, 2.0)
     out.publish()
@@ -164,22 +137,19 @@ def test_latched_output_reaches_those_who_come_late(rig, plain):
     assert messages[0].data.tolist() == [1.0, 2.0]
 
 
-def test_quality_of_service_is_overridable():
-    rig = NodeRig(parameter_overrides=[Parameter(
+def test_quality_of_service_is_overridable(closing):
+    rig = closing(NodeRig(parameter_overrides=[Parameter(
         'qos_overrides./point.publisher.reliability', value='best_effort'), Parameter(
-        'qos_overrides./latched.publisher.durability', value='transient_local')])
-    try:
-        out = outputs.point_publisher(rig.node, 'point', 'odom')
-        assert out.publisher.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT
-        latched = outputs.point_publisher(rig.node, 'latched', 'odom')
-        assert latched.publisher.qos_profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
-        assert latched.has_subscribers
-        # and nowhere else
-        other = outputs.point_publisher(rig.node, 'other', 'odom').publisher.qos_profile
-        assert other.reliability == ReliabilityPolicy.RELIABLE
-        assert other.durability == DurabilityPolicy.VOLATILE
-    finally:
-        rig.close()
+        'qos_overrides./latched.publisher.durability', value='transient_local')]))
+    out = outputs.point_publisher(rig.node, 'point', 'odom')
+    assert out.publisher.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT
+    latched = outputs.point_publisher(rig.node, 'latched', 'odom')
+    assert latched.publisher.qos_profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
+    assert latched.has_subscribers
+    # and nowhere else
+    other = outputs.point_publisher(rig.node, 'other', 'odom').publisher.qos_profile
+    assert other.reliability == ReliabilityPolicy.RELIABLE
+    assert other.durability == DurabilityPolicy.VOLATILE
 
 
 # -- transforms
@@ -196,8 +166,8 @@ def transforms(message):
 
 
 def test_one_node_may_publish_several_sets_of_transforms(rig, plain):
-    single = tf.TransformOutput(rig.node, [('odom', 'base_link'), ('odom', 'com')], plain=plain)
-    many = tf.TransformOutput(rig.node, [('odom', f'link{i}_com') for i in range(30)], plain=plain)
+    single = tf.TransformOutput(rig.node, [('odom', 'base_link'), ('odom', 'com')])
+    many = tf.TransformOutput(rig.node, [('odom', f'link{i}_com') for i in range(30)])
     messages = rig.collect(TFMessage, '/tf')
     rig.until(lambda: single.has_subscribers and many.has_subscribers)
     single.positions[...] = (1.0, 2.0, 3.0), (4.0, 5.0, 6.0)

@@ -13,8 +13,6 @@
 # limitations under the License.
 """Who publishes a topic on which nothing arrives, and why: as diagnostics tell it."""
 
-from __future__ import annotations
-
 import re
 
 from biped_com_ros.ros.topics.inputs import PointInput

@@ -13,8 +13,6 @@
 # limitations under the License.
 """Whole messages of bounded size, over DDS: what is too long, or no message, is not used."""
 
-from __future__ import annotations
-
 from biped_com_ros.ros.fast.codec import LONGEST_MESSAGE
 from biped_com_ros.ros.node.callback_errors import callback_errors
 from biped_com_ros.ros.topics.qos import COMMAND_INPUT

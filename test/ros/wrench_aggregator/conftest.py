@@ -14,16 +14,13 @@
 """Rigs of the node wrench_aggregator."""
 
 import pytest
-from support.closing import maker
 from support.wrench_aggregator_rig import WrenchAggregatorRig
 from support.wrench_oracle import TiltedRobot
 
 
 @pytest.fixture(scope='module')
-def shared_rig():
-    rig = WrenchAggregatorRig()
-    yield rig
-    rig.close()
+def shared_rig(closing_later):
+    return closing_later(WrenchAggregatorRig())
 
 
 @pytest.fixture
@@ -39,7 +36,6 @@ def rig(shared_rig):
 
 
 @pytest.fixture
-def own_rig():
+def own_rig(closing):
     """Return a function that makes a rig with other parameters."""
-    with maker(WrenchAggregatorRig) as make:
-        yield make
+    return lambda *arguments, **values: closing(WrenchAggregatorRig(*arguments, **values))

@@ -13,17 +13,10 @@
 # limitations under the License.
 """What the node does with bad readings, bad parameters and signals."""
 
-from __future__ import annotations
-
-
 from biped_com_ros.core.errors import ConfigurationError
 from diagnostic_msgs.msg import DiagnosticStatus
-from geometry_msgs.msg import WrenchStamped
-from lifecycle_msgs.msg import TransitionEvent
 import numpy as np
 import pytest
-from rclpy.node import Node
-from support.effort_controller import ControllerManager
 from support.wrench_aggregator_rig import make_node
 from support.wrench_oracle import TiltedRobot, YAML
 import yaml
@@ -94,26 +87,6 @@ def test_readings_at_different_instants_make_no_total(own_rig):
     rig.clear()
     rig.play(10)
     assert len(rig.got['wrench']) == 10
-
-
-def test_an_inactive_broadcaster_is_named_with_the_command_that_activates_it(rig):
-    """As force_torque_sensor_broadcaster of ros2_control 4.46.0 is, and its controller manager."""
-    rig.silent = {'right_foot'}
-    broadcaster = Node('right_foot', namespace=rig.namespace)
-    broadcaster.create_publisher(TransitionEvent, 'right_foot/transition_event', 10)
-    broadcaster.create_publisher(WrenchStamped, 'right_foot/wrench', 10)
-    rig.executor.add_node(broadcaster)
-    manager = ControllerManager(rig, right_foot='inactive')
-    remedy = (f'/{rig.namespace}/right_foot publishes it but is an inactive controller: '
-              'ros2 control switch_controllers --activate right_foot')
-    try:
-        rig.until(lambda: remedy in rig.node.sensors[2].report()[1], what='the remedy')
-        assert rig.node.sensors[2].report()[0] == DiagnosticStatus.ERROR
-    finally:
-        rig.spin(0.2)  # until the last question is answered
-        manager.close()
-        rig.executor.remove_node(broadcaster)
-        broadcaster.destroy_node()
 
 
 def test_nonsense_parameters_are_refused():

@@ -17,8 +17,6 @@ Instruments as robots have them, over DDS: IMUs without orientation, other units
 The true forces come from ``wrench_oracle``, which knows nothing of the package.
 """
 
-from __future__ import annotations
-
 from diagnostic_msgs.msg import DiagnosticStatus
 import numpy as np
 import pytest
@@ -85,10 +83,8 @@ class SoleRig(WrenchAggregatorRig):
 
 
 @pytest.fixture
-def soles(tmp_path):
+def soles(tmp_path, closing):
     """Return a function that makes a robot with instruments at its soles."""
-    rigs = []
-
     def make(factors=1.0, **sensor):
         config = yaml.safe_load(YAML.read_text())
         del config['hands']
@@ -102,11 +98,8 @@ def soles(tmp_path):
         class InstrumentRig(SoleRig):
             pass
         InstrumentRig.factors = factors * np.ones(6)
-        rigs.append(InstrumentRig(TiltedRobot.somewhere(0), str(tmp_path / 'soles.yaml')))
-        return rigs[-1]
-    yield make
-    for rig in rigs:
-        rig.close()
+        return closing(InstrumentRig(TiltedRobot.somewhere(0), str(tmp_path / 'soles.yaml')))
+    return make
 
 
 N_MM = np.repeat([1.0, 1e3], 3)

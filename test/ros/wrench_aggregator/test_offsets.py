@@ -13,8 +13,6 @@
 # limitations under the License.
 """Offsets and known errors of sensors: tares, biases that are followed, the YAML's."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from biped_com_ros.core.errors import ConfigurationError
@@ -410,13 +408,11 @@ class FaultyInstruments(TiltedRobot):
 
 
 @pytest.fixture
-def faulty(tmp_path):
+def faulty(tmp_path, closing):
     robot, path = FaultyInstruments.somewhere(0), tmp_path / 'faulty.yaml'
     path.write_text(yaml.safe_dump({
         **yaml.safe_load(YAML.read_text()), 'instruments': robot.corrections()}, sort_keys=False))
-    rig = WrenchAggregatorRig(robot, robot_file=str(path))
-    yield rig
-    rig.close()
+    return closing(WrenchAggregatorRig(robot, robot_file=str(path)))
 
 
 def test_forces_are_the_true_ones(faulty):

@@ -18,8 +18,6 @@ The forces, the weight of the feet, offsets and reversed signs come from ``wrenc
 knows nothing of the package.
 """
 
-from __future__ import annotations
-
 import dataclasses
 
 from biped_com_ros.core.wrench.contact import ContactThresholds

@@ -13,8 +13,6 @@
 # limitations under the License.
 """Feet and hands without sensors: what is published for a robot that stands in the simulator."""
 
-from __future__ import annotations
-
 from biped_com_ros.core.geometry.pose import rotation_from_quaternion
 from biped_com_ros.nodes.wrench_aggregator.node import WrenchAggregator
 from biped_com_ros.nodes.zmp_monitor.node import ZmpMonitor
@@ -69,10 +67,8 @@ class VirtualRig(PlantRig):
 
 
 @pytest.fixture(scope='module')
-def rig(tmp_path_factory):
-    rig = VirtualRig(tmp_path_factory.mktemp('virtual'))
-    yield rig
-    rig.close()
+def rig(tmp_path_factory, closing_later):
+    return closing_later(VirtualRig(tmp_path_factory.mktemp('virtual')))
 
 
 def test_the_virtual_foot_and_the_total_carry_the_simulators_forces(rig):
@@ -136,16 +132,13 @@ def test_without_efforts_nothing_is_published_and_the_reason_is_named(rig):
     assert rig.wrenches['right']
 
 
-def test_a_robot_without_any_sensor(tmp_path):
+def test_a_robot_without_any_sensor(tmp_path, closing):
     """All feet are virtual: there are no offsets, and nothing fails."""
-    bare = VirtualRig(tmp_path, bare=True)
-    try:
-        assert len(bare.got['wrench']) > 20
-        for i, foot in enumerate(FEET):
-            bare.assert_virtual(bare.wrenches[foot], i)
-        assert bare.report('callbacks')[0] == DiagnosticStatus.OK
-    finally:
-        bare.close()
+    bare = closing(VirtualRig(tmp_path, bare=True))
+    assert len(bare.got['wrench']) > 20
+    for i, foot in enumerate(FEET):
+        bare.assert_virtual(bare.wrenches[foot], i)
+    assert bare.report('callbacks')[0] == DiagnosticStatus.OK
 
 
 HAND = 'l_gripper'
@@ -228,10 +221,8 @@ class HandsRig(PlantRig):
 
 @pytest.fixture(scope='module', params=[
     'virtual', pytest.param('sensor', marks=pytest.mark.thorough)])
-def hands(request, tmp_path_factory):
-    hands = HandsRig(tmp_path_factory.mktemp('hands'), request.param)
-    yield hands
-    hands.close()
+def hands(request, tmp_path_factory, closing_later):
+    return closing_later(HandsRig(tmp_path_factory.mktemp('hands'), request.param))
 
 
 def test_an_idle_hand_publishes_exactly_zero_and_is_no_sensor_that_hangs(hands, monkeypatch):

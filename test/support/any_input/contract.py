@@ -53,11 +53,11 @@ class Arguments:
     have a default are left out unless the table knows them.
     """
 
-    def __init__(self, *tables: Mapping[str, Mapping[str, Any]]) -> None:
+    def __init__(self, *tables):
         self.tables = {scope: table for part in tables for scope, table in part.items()}
         assert len(self.tables) == sum(map(len, tables)), 'a scope is in two tables'
 
-    def find(self, name: str, scope: str, default: Any = None) -> Any:
+    def find(self, name, scope, default=None):
         """Return what a name stands for in a scope, or the default."""
         while name not in self.tables.get(scope, {}):
             if not scope:
@@ -65,13 +65,13 @@ class Arguments:
             scope = scope.rpartition('.')[0]
         return self.tables[scope][name]
 
-    def of(self, function: Callable[..., Any]) -> st.SearchStrategy[tuple[Any, ...]]:
+    def of(self, function):
         """Return the strategy of the arguments of a function."""
         scope = name_of(function)
 
         @st.composite
-        def all_arguments(draw: st.DrawFn) -> tuple[Any, ...]:
-            drawn: dict[str, Any] = {}
+        def all_arguments(draw):
+            drawn = {}
             if self.find('arguments', scope) is not None:
                 return self._value('arguments', scope, draw, drawn)
             return tuple(
@@ -81,8 +81,7 @@ class Arguments:
                     parameter.default is parameter.empty or self.find(name, scope) is not None))
         return all_arguments()
 
-    def _value(self, name: str, scope: str, draw: st.DrawFn, drawn: dict[str, Any],
-               default: Any = None) -> Any:
+    def _value(self, name, scope, draw, drawn, default=None):
         if name not in drawn:
             value = self.find(name, scope, default)
             assert value is not None, f'no table knows the parameter {name} of {scope}'
@@ -119,14 +118,14 @@ class ObjectCase(NamedTuple):
     elsewhere: tuple[str, ...] = ()
 
 
-def public_methods(kind: type) -> set[str]:
+def public_methods(kind):
     """Return the names of the public methods of a class, without properties."""
     return {name for name in dir(kind) if (not name.startswith('_') and callable(
         inspect.getattr_static(kind, name))) or isinstance(
             inspect.getattr_static(kind, name), (classmethod, staticmethod))}
 
 
-def check_object(kind: type, case: ObjectCase, data: Any) -> None:
+def check_object(kind, case, data):
     """Make an object and call its methods: all is finite, or it is our error."""
     try:
         thing = case.make(*data.draw(case.arguments))
@@ -147,7 +146,7 @@ def check_object(kind: type, case: ObjectCase, data: Any) -> None:
             assert str(error).strip(), 'the error says nothing'
 
 
-def _public_attributes(thing: Any) -> list[str]:
+def _public_attributes(thing):
     kind = type(thing)
     names = {*getattr(thing, '__dict__', ()), *getattr(thing, '__slots__', ()), *(
         name for name in dir(kind) if isinstance(
@@ -155,13 +154,13 @@ def _public_attributes(thing: Any) -> list[str]:
     return sorted(name for name in names if not name.startswith('_'))
 
 
-def name_of(function: Callable[..., Any]) -> str:
+def name_of(function):
     """Return the dotted name of a function below ``biped_com_ros.core``, or ``papers...``."""
     module = function.__module__.removeprefix('biped_com_ros.').removeprefix('core.')
     return f'{module}.{function.__qualname__}'
 
 
-def public_functions() -> dict[str, Callable[..., Any]]:
+def public_functions():
     """Return all public functions of the core and the papers, by name."""
     found = {}
     for info in (info for package in (biped_com_ros.core, biped_com_ros.papers)
@@ -173,8 +172,7 @@ def public_functions() -> dict[str, Callable[..., Any]]:
     return found
 
 
-def check(function: Callable[..., Any], arguments: tuple[Any, ...],
-          use: Callable[[Any], Any], may_be_infinite: bool, may_be_nan: bool) -> None:
+def check(function, arguments, use, may_be_infinite, may_be_nan):
     """Call a function; anything but a finite result or our error fails."""
     try:
         result = use(function(*arguments))
@@ -186,8 +184,7 @@ def check(function: Callable[..., Any], arguments: tuple[Any, ...],
     assert_finite(result, 'the result', may_be_infinite, may_be_nan)
 
 
-def assert_finite(result: Any, what: str, may_be_infinite: bool = False,
-                  may_be_nan: bool = False) -> None:
+def assert_finite(result, what, may_be_infinite=False, may_be_nan=False):
     """Check all numbers in a result."""
     for where, value in numbers_in(result):
         is_wrong = (not may_be_nan and np.isnan(value)) | (
@@ -195,7 +192,7 @@ def assert_finite(result: Any, what: str, may_be_infinite: bool = False,
         assert not np.any(is_wrong), f'{what}{where} is {value}'
 
 
-def numbers_in(value: Any, where: str = '', depth: int = 0) -> Iterator[tuple[str, Any]]:
+def numbers_in(value, where='', depth=0):
     """Return all numbers in a result with the way to them."""
     if isinstance(value, (float, complex, np.floating)) or (
             isinstance(value, np.ndarray) and value.dtype.kind in 'fc'):
@@ -205,7 +202,7 @@ def numbers_in(value: Any, where: str = '', depth: int = 0) -> Iterator[tuple[st
             yield from numbers_in(part, f'{where}{name}', depth + 1)
 
 
-def _parts_of(value: Any) -> Iterator[tuple[str, Any]]:
+def _parts_of(value):
     if isinstance(value, Mapping):
         yield from ((f'[{key!r}]', part) for key, part in value.items())
     elif isinstance(value, tuple) and hasattr(value, '_fields'):

@@ -12,10 +12,9 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
+import re
 import tempfile
 
 from biped_com_ros.core import plain_xml
@@ -165,6 +164,7 @@ TABLES = {
     'files': {
         'path': _paths, 'text': _texts, 'limit': st.integers(0, 50), 'now': st.none() | v.anything,
         'prefix': _texts.map('any_input_old_{}'.format)},
+    'files.remove_old_directories': {'parent': _paths, 'name': re.compile('any_input_old')},
     'files.make_temporary_directory': {'prefix': _texts.map(lambda text: f'{_HERE}/{text}')},
     'model.resources': {
         'package': _texts,

@@ -12,8 +12,6 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-from __future__ import annotations
-
 from biped_com_ros.core.geometry import polygon, shapes, wrench
 from biped_com_ros.core.state.rest import StandingMean
 from hypothesis import strategies as st

@@ -18,8 +18,6 @@ Those that messages reach first, and those that efforts depend on. Filters get t
 ``ros/fast`` lets them pass; the guard and the supervisor of efforts get anything.
 """
 
-from __future__ import annotations
-
 import math
 
 from biped_com_ros.core.gravity.compensation import AUTO, CompensationSettings, GravityCompensator

@@ -13,8 +13,6 @@
 # limitations under the License.
 """Random robots, with postures, states and captures of them."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

@@ -13,8 +13,6 @@
 # limitations under the License.
 """Numbers, vectors, poses and contacts for properties."""
 
-from __future__ import annotations
-
 from biped_com_ros.core.geometry.plane import Plane
 from biped_com_ros.core.geometry.polygon import convex_hull
 from biped_com_ros.core.geometry.pose import Pose, rotation_from_quaternion

@@ -16,7 +16,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 import os
@@ -24,7 +24,7 @@ import time
 
 from biped_com_ros.core.model.efforts import effort_limits
 import numpy as np
-from support.reliability.robot import NodeObserver, OUTPUTS
+from support.reliability.robot import OUTPUTS
 from support.reliability.system import OTHERS
 
 #: Efforts within this share of those before the fault are the same.
@@ -131,14 +131,14 @@ class FaultBench:
 
     """
 
-    def __init__(self, robot: NodeObserver) -> None:
+    def __init__(self, robot):
         self.robot = robot
         limits = effort_limits(robot.model).take(
             robot.model.joint_index(robot.model.actuated_joint_names))
         self._permitted, self._clamp = EFFORT_RATE * MAX_STEP * limits, EFFORT_CLAMP * limits
-        self._full: np.ndarray | None = None
+        self._full = None
 
-    def until_running(self, timeout: float = 120.0, others: Iterable[str] = ()) -> None:
+    def until_running(self, timeout=120.0, others=()):
         """Run until efforts are steady and all estimators, and other nodes, publish."""
         end, names = time.monotonic() + timeout, (*OUTPUTS, *others)
         while not (self._is_steady() and all(map(self._is_alive, names))):
@@ -147,7 +147,7 @@ class FaultBench:
             self.robot.step()
         self._full = self._applied
 
-    def measure(self, fault: Fault, timeout: float = 40.0) -> FaultResult:
+    def measure(self, fault, timeout=40.0):
         """Inject a fault and wait for the recovery."""
         robot, controller = self.robot, self.robot.controller
         assert self._full is not None
@@ -180,14 +180,14 @@ class FaultBench:
                            message or self._message(), is_named or not fault.named)
 
     @property
-    def _applied(self) -> np.ndarray:
+    def _applied(self):
         return self.robot.controller.applied[-1].efforts
 
-    def _run(self, end: float) -> None:
+    def _run(self, end):
         while time.monotonic() < end:
             self.robot.step()
 
-    def _is_steady(self) -> bool:
+    def _is_steady(self):
         applied = self.robot.controller.applied
         if len(applied) < 50 or np.isnan(applied[-40][1]).any():
             return False
@@ -195,7 +195,7 @@ class FaultBench:
         return bool(applied[-1][1].any() and change < 0.01 * np.abs(applied[-1][1]).max()
                     and self._status.startswith('active'))
 
-    def _is_alive(self, name: str, since: float = 0.0) -> bool:
+    def _is_alive(self, name, since=0.0):
         """
         Whether a node has just published; True for those that are judged by efforts.
 
@@ -207,11 +207,11 @@ class FaultBench:
         recent = max(time.monotonic() - 0.3, since)
         return times is None or (bool(times) and times[-1] > recent)
 
-    def _has_recovered(self) -> bool:
+    def _has_recovered(self):
         time_of_last, efforts, _ = self.robot.controller.applied[-1]
         return time_of_last > time.monotonic() - 0.2 and self._is_full(efforts)
 
-    def _history(self, since: float) -> str:
+    def _history(self, since):
         """Describe a recovery that failed: of a busy computer, or of one that gets no messages."""
         states = Counter(text.partition(':')[0] for at, text in self.robot.statuses if at > since)
         silent = [time.monotonic() - times[-1][0] for times in (
@@ -220,11 +220,11 @@ class FaultBench:
                 f'{" and ".join(f"{seconds:.1f}" for seconds in silent)} s ago; load '
                 f'{os.getloadavg()[0]:.1f}')
 
-    def _is_full(self, efforts: np.ndarray) -> bool:
+    def _is_full(self, efforts):
         assert self._full is not None
         return bool(np.abs(efforts - self._full).max() < SAME * np.abs(self._full).max())
 
-    def _outcome(self, begin: float, end: float) -> tuple[str, float]:
+    def _outcome(self, begin, end):
         """Return what is applied at the end of the fault, and since when after its begin, s."""
         applied = [pair for pair in self.robot.controller.applied if not np.isnan(pair[1]).any()]
         if not applied:
@@ -241,7 +241,7 @@ class FaultBench:
             return KEPT, 0.0
         return INTERRUPTED, end - begin
 
-    def _largest_step(self) -> tuple[float, int]:
+    def _largest_step(self):
         """
         Return the largest step between two commands, and how many commands were lost.
 
@@ -251,7 +251,7 @@ class FaultBench:
         has to begin where the last command was.
         """
         largest, lost, last = 0.0, 0, 0
-        before: np.ndarray | None = None
+        before = None
         for _, efforts, number in list(self.robot.controller.applied):
             if not number:
                 before, last = np.zeros(len(efforts)), 0
@@ -264,11 +264,11 @@ class FaultBench:
         return largest, lost
 
     @property
-    def _status(self) -> str:
+    def _status(self):
         """Return the last diagnostics."""
         return self.robot.statuses[-1][1] if self.robot.statuses else ''
 
-    def _message(self) -> str:
+    def _message(self):
         """Return the last diagnostics of a problem, or else the last ones."""
         statuses = self.robot.statuses
         errors = [text for _, text in statuses if not text.startswith('active, support')]

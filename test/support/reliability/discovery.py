@@ -13,9 +13,6 @@
 # limitations under the License.
 """Whether a node on each of two hosts finds the other one, where multicast is blocked."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 import os
 from pathlib import Path
 import shutil
@@ -33,14 +30,13 @@ _CHOSEN = ('ROS_AUTOMATIC_DISCOVERY_RANGE', 'ROS_STATIC_PEERS', 'ROS_DISCOVERY_S
            'FASTRTPS_DEFAULT_PROFILES_FILE', 'FASTDDS_DEFAULT_PROFILES_FILE')
 
 
-def discovery_server() -> str | None:
+def discovery_server():
     """Return the program of Fast DDS that is a discovery server; None if it is not installed."""
     return shutil.which('fast-discovery-server', path=os.pathsep.join(
         (str(Path(sys.executable).parent), os.environ.get('PATH', ''))))
 
 
-def meet(environment: dict[str, str], seconds: float,
-         server: Sequence[str] = ()) -> tuple[bool, bool]:
+def meet(environment, seconds, server=()):
     """
     Run a node on each of two hosts, between which no multicast is carried.
 
@@ -79,20 +75,19 @@ def meet(environment: dict[str, str], seconds: float,
                 process.wait()
 
 
-def _start(host: str, arguments: Sequence[str],
-           environment: dict[str, str]) -> subprocess.Popen[bytes]:
+def _start(host, arguments, environment):
     command = [sys.executable, '-m', 'support.reliability.discovery', *arguments]
     return subprocess.Popen(on_host(host, command), env=environment)
 
 
-def main(name: str, other: str, seconds: str) -> int:
+def main(name, other, seconds):
     """Publish, and return 0 as soon as enough of the other node was received."""
     from std_msgs.msg import String
     rclpy.init()
     node = rclpy.create_node(name)
     publisher = node.create_publisher(String, name, 10)
     node.create_publisher(String, _COMMON, 10)
-    received: list[str] = []
+    received = []
     node.create_subscription(String, other, lambda message: received.append(message.data), 10)
     end = time.monotonic() + float(seconds)
     enough_at = None

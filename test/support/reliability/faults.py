@@ -13,16 +13,14 @@
 # limitations under the License.
 """The faults of the table."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager, contextmanager, ExitStack
 import signal
 import time
 
 from support.reliability.bench import Fault, HELD, INTERRUPTED, KEPT, ZERO
-from support.reliability.robot import FaultyStandingRobot, SensorFault
-from support.reliability.system import busy_cores, NODES, SimulatorProcess, System
+from support.reliability.robot import SensorFault
+from support.reliability.system import busy_cores, NODES
 
 _Context = Callable[[], AbstractContextManager[object]]
 #: So long an input fails, s: longer than holding and ramping to zero.
@@ -35,17 +33,17 @@ _LOADING = 0.5
 _RESPAWN = 20.0
 
 
-def sensor_faults(robot: FaultyStandingRobot) -> list[Fault]:
+def sensor_faults(robot):
     """Faults of sensors and clocks."""
     wrench = next(iter(robot.model.config.wrench_sensors))
 
-    def fault(words: str, sensor: str, kind: str, value: float, *expected: str) -> Fault:
+    def fault(words, sensor, kind, value, *expected):
         return Fault(f'{words} {kind}' + (f' by {value:g} s' if kind == 'late' else ''),
                      _failing(robot, sensor, kind, value), _FAILS, expected)
 
-    def clock(seconds: float) -> Fault:
+    def clock(seconds):
         @contextmanager
-        def inject() -> Iterator[None]:
+        def inject():
             robot.clock_error = seconds
             yield
             robot.clock_error = 0.0
@@ -66,9 +64,9 @@ def sensor_faults(robot: FaultyStandingRobot) -> list[Fault]:
         clock(3600.0), clock(-3600.0), clock(0.05)]
 
 
-def _failing(robot: FaultyStandingRobot, sensor: str, kind: str, value: float) -> _Context:
+def _failing(robot, sensor, kind, value):
     @contextmanager
-    def inject() -> Iterator[None]:
+    def inject():
         robot.faults[sensor] = SensorFault(kind, value)
         yield
         del robot.faults[sensor]
@@ -79,12 +77,12 @@ def _failing(robot: FaultyStandingRobot, sensor: str, kind: str, value: float) -
 _WORDS = {'tendon_states': 'tendon states', 'odom': 'odometry'}
 
 
-def faults_of_bystander(robot: FaultyStandingRobot, sensor: str, revives: str = '') -> list[Fault]:
+def faults_of_bystander(robot, sensor, revives=''):
     """Return faults of a sensor that efforts do not depend on; its loss has to be named."""
     topic = robot.model.config.wrench_sensors.get(sensor)
     named = f'/{topic.topic if topic else sensor}: no valid message'
 
-    def fault(kind: str, value: float = 0.0) -> Fault:
+    def fault(kind, value=0.0):
         words = f'{_WORDS.get(sensor, "a hand sensor")} {kind}'
         return Fault(words + (f' by {value:g} s' if value else ''),
                      _failing(robot, sensor, kind, value),
@@ -94,12 +92,12 @@ def faults_of_bystander(robot: FaultyStandingRobot, sensor: str, revives: str = 
     return [fault('lost'), fault('frozen'), fault('late', 0.3)]
 
 
-def suite_faults(system: System) -> list[Fault]:
+def suite_faults(system):
     """Faults of the process that all estimators share."""
     return [_ended('suite: kill -9', system, 'suite', signal.SIGKILL, ZERO, 'zmp_monitor')]
 
 
-def node_faults(node: str, system: System, outcome: str) -> list[Fault]:
+def node_faults(node, system, outcome):
     """Faults of a node of a system; `outcome` is that of efforts while it does nothing."""
     faults = []
     for words, number in (('kill -9', signal.SIGKILL), ('restart (SIGINT)', signal.SIGINT)):
@@ -110,7 +108,7 @@ def node_faults(node: str, system: System, outcome: str) -> list[Fault]:
                            revives=node)]
 
 
-def process_faults(robot: FaultyStandingRobot, system: System) -> list[Fault]:
+def process_faults(robot, system):
     """Faults of processes and of the computer."""
     faults = []
     for node in NODES:
@@ -127,16 +125,16 @@ def process_faults(robot: FaultyStandingRobot, system: System) -> list[Fault]:
         Fault('2 busy loops per core', busy_cores, 5.0, (KEPT, ZERO, INTERRUPTED))]
 
 
-def simulator_faults(simulator: SimulatorProcess) -> list[Fault]:
+def simulator_faults(simulator):
     """Faults of the simulator, with simulated time."""
     @contextmanager
-    def killed() -> Iterator[None]:
+    def killed():
         simulator.kill()
         yield
         simulator.start()
 
     @contextmanager
-    def stopped() -> Iterator[None]:
+    def stopped():
         with ExitStack() as stack:
             simulator.send(signal.SIGSTOP)
             stack.callback(simulator.send, signal.SIGCONT)
@@ -145,13 +143,12 @@ def simulator_faults(simulator: SimulatorProcess) -> list[Fault]:
             Fault('simulator: SIGSTOP for 3 s', stopped, 3.0, (ZERO,))]
 
 
-def _ended(name: str, system: System, process: str, number: signal.Signals, outcome: str,
-           revives: str) -> Fault:
+def _ended(name, system, process, number, outcome, revives):
     """Return the end of a process, which is started again."""
     ended = 0
 
     @contextmanager
-    def inject() -> Iterator[None]:
+    def inject():
         nonlocal ended
         ended = system.pid(process)
         system.send(process, number)
@@ -160,9 +157,9 @@ def _ended(name: str, system: System, process: str, number: signal.Signals, outc
                  is_back=lambda: system.pid(process) != ended)
 
 
-def _stopped(system: System, node: str) -> _Context:
+def _stopped(system, node):
     @contextmanager
-    def inject() -> Iterator[None]:
+    def inject():
         with ExitStack() as stack:
             system.send(node, signal.SIGSTOP)
             stack.callback(system.send, node, signal.SIGCONT)
@@ -170,9 +167,9 @@ def _stopped(system: System, node: str) -> _Context:
     return inject
 
 
-def _restarted(robot: FaultyStandingRobot) -> _Context:
+def _restarted(robot):
     @contextmanager
-    def inject() -> Iterator[None]:
+    def inject():
         robot.controller.close()
         end = time.monotonic() + _LOADING
         while time.monotonic() < end:
@@ -182,5 +179,5 @@ def _restarted(robot: FaultyStandingRobot) -> _Context:
     return inject
 
 
-def _second(system: System, node: str) -> _Context:
+def _second(system, node):
     return lambda: system.beside(node)

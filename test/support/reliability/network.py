@@ -19,9 +19,6 @@ The wire is a process that carries Ethernet frames between two TAP devices, so t
 host has its own ``/dev/shm``, as Fast DDS would go past the network otherwise.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
 import contextlib
 import fcntl
 from functools import cache
@@ -43,7 +40,7 @@ ADDRESSES = ('10.123.45.1', '10.123.45.2')
 
 
 @cache
-def unavailable() -> str:
+def unavailable():
     """Return why two hosts cannot be made here; '' if they can, which is tried once."""
     if os.name != 'posix' or os.geteuid() != 0:
         return 'network namespaces need root'
@@ -66,11 +63,10 @@ class Wire:
 
     """
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor):
         self.descriptor = descriptor
 
-    def impair(self, loss: float = 0.0, delay: float = 0.0, jitter: float = 0.0,
-               multicast: bool = True) -> None:
+    def impair(self, loss=0.0, delay=0.0, jitter=0.0, multicast=True):
         """
         Lose a share of all packets; delay the others by `delay` and up to `jitter` more, s.
 
@@ -81,14 +77,14 @@ class Wire:
         os.write(self.descriptor, line.encode())
 
 
-def on_host(name: str, command: Sequence[str]) -> list[str]:
+def on_host(name, command):
     """Return the command that runs another one on a host."""
     return ['ip', 'netns', 'exec', name, 'sh', '-c',
             'mount -t tmpfs none /dev/shm && exec "$@"', 'sh', *command]
 
 
 @contextlib.contextmanager
-def two_hosts() -> Iterator[tuple[tuple[str, str], Wire]]:
+def two_hosts():
     """Make two hosts; yields their names and the wire between them."""
     names = tuple(f'biped_{side}_{os.getpid()}' for side in 'ab')
     with contextlib.ExitStack() as stack:
@@ -115,24 +111,24 @@ def two_hosts() -> Iterator[tuple[tuple[str, str], Wire]]:
         yield (names[0], names[1]), Wire(write)
 
 
-def _ip(*arguments: str) -> None:
+def _ip(*arguments):
     done = subprocess.run(['ip', *arguments], text=True, stderr=subprocess.PIPE, check=False)
     if done.returncode:
         raise OSError(f'ip {" ".join(arguments)}: {done.stderr.strip()}')
 
 
-def _tap(name: str) -> int:
+def _tap(name):
     descriptor = os.open('/dev/net/tun', os.O_RDWR)
     request = struct.pack('16sH', name.encode(), _TAP | _NO_PACKET_INFO)
     fcntl.ioctl(descriptor, _SET_INTERFACE, request)
     return descriptor
 
 
-def carry(first: int, second: int, control: int) -> None:
+def carry(first, second, control):
     """Carry frames until the other end of `control` is closed."""
     other = {first: second, second: first}
     settings = {'loss': 0.0, 'delay': 0.0, 'jitter': 0.0, 'multicast': True}
-    waiting: list[tuple[float, int, int, bytes]] = []
+    waiting = []
     count = 0
     while True:
         timeout = max(waiting[0][0] - time.monotonic(), 0.0) if waiting else None

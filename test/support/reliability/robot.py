@@ -21,11 +21,10 @@ time and goes on whatever happens to the nodes.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 import threading
 import time
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.model.robot import RobotModel
@@ -115,12 +114,12 @@ class AppliedEfforts:
 
     """
 
-    def __init__(self, namespace: str, joints: list[str], executor: Any = None) -> None:
+    def __init__(self, namespace, joints, executor=None):
         self._namespace, self._joints, self._shared = namespace, joints, executor
-        self.applied: list[Applied] = []
+        self.applied = []
         self.start()
 
-    def start(self) -> None:
+    def start(self):
         """Start, applying nothing until the first command."""
         self.applied.append(Applied(time.monotonic(), np.full(len(self._joints), np.nan), 0))
         self.node = Node('effort_controller', namespace=self._namespace)
@@ -136,7 +135,7 @@ class AppliedEfforts:
         self._events.publish(TransitionEvent(
             goal_state=State(id=State.PRIMARY_STATE_ACTIVE)))
 
-    def _start_thread(self) -> None:
+    def _start_thread(self):
         self.node.create_subscription(Float64MultiArray, COMMANDS, self._on_commands, 1000)
         # The EventsExecutor has no callbacks that get the number of a message.
         self._executor = SingleThreadedExecutor()
@@ -145,19 +144,19 @@ class AppliedEfforts:
         self._thread = threading.Thread(target=self._spin, daemon=True)
         self._thread.start()
 
-    def _spin(self) -> None:
+    def _spin(self):
         while not self._ends:
             self._executor.spin_once(timeout_sec=0.1)
 
-    def _on_commands(self, message: Any, info: Any) -> None:
+    def _on_commands(self, message, info):
         self.applied.append(Applied(time.monotonic(), np.array(message.data),
                                     info['publication_sequence_number']))
 
-    def _on_counted_commands(self, message: Any) -> None:
+    def _on_counted_commands(self, message):
         self.applied.append(Applied(
             time.monotonic(), np.array(message.data), self.applied[-1].number + 1))
 
-    def close(self) -> None:
+    def close(self):
         """End."""
         if self._shared is None:
             self._ends = True
@@ -196,17 +195,17 @@ class NodeObserver:
 
     """
 
-    def __init__(self, namespace: str, robot: str, is_light: bool = False) -> None:
+    def __init__(self, namespace, robot, is_light=False):
         self.model, self._namespace = RobotModel.load(robot), namespace
         self.executor = make_executor()
         self.node = Node('robot', namespace=namespace)
         self.controller = AppliedEfforts(
             namespace, list(self.model.actuated_joint_names), self.executor if is_light else None)
-        self.arrivals: dict[str, list[float]] = {name: [] for name in OUTPUTS}
-        self.statuses: list[tuple[float, str]] = []
-        self.reported_at: dict[str, float] = {}
-        self.problems: list[str] = []
-        self.lengths: list[tuple[float, np.ndarray]] = []
+        self.arrivals = {name: [] for name in OUTPUTS}
+        self.statuses = []
+        self.reported_at = {}
+        self.problems = []
+        self.lengths = []
         for name, (kind, topic) in OUTPUTS.items():
             self.node.create_subscription(
                 kind, topic, self._noting(self.arrivals[name]), qos_profile_sensor_data, raw=True)
@@ -216,15 +215,15 @@ class NodeObserver:
         self.executor.add_node(self.node)
 
     @staticmethod
-    def _noting(times: list[float]) -> Any:
-        def note(_: Any) -> None:
+    def _noting(times):
+        def note(_):
             times.append(time.monotonic())
         return note
 
-    def _on_lengths(self, message: Any) -> None:
+    def _on_lengths(self, message):
         self.lengths.append((time.monotonic(), np.array(message.data)))
 
-    def _on_statuses(self, message: Any) -> None:
+    def _on_statuses(self, message):
         for status in message.status:
             if status.level != DiagnosticStatus.OK:
                 self.problems.append(f'{status.name}: {status.message}')
@@ -233,7 +232,7 @@ class NodeObserver:
             if status.name == f'{self._namespace}/gravity_compensation: effort':
                 self.statuses.append((time.monotonic(), status.message))
 
-    def drop_history(self) -> None:
+    def drop_history(self):
         """Drop what has arrived, but the last commands."""
         self.controller.applied[:-100] = []
         self.statuses[:-10] = []
@@ -242,17 +241,17 @@ class NodeObserver:
         for times in self.arrivals.values():
             times[:-1] = []
 
-    def step(self) -> None:
+    def step(self):
         """Run callbacks for 10 ms."""
         self.run_callbacks(0.01)
 
-    def run_callbacks(self, seconds: float) -> None:
+    def run_callbacks(self, seconds):
         """Run callbacks for some time."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0.0:
             self.executor.spin_once(timeout_sec=left)
 
-    def close(self) -> None:
+    def close(self):
         """Destroy everything."""
         self.controller.close()
         self.executor.shutdown()
@@ -275,8 +274,7 @@ class FaultyStandingRobot(NodeObserver):
 
     """
 
-    def __init__(self, namespace: str, robot: str, rate: float = RATE,
-                 is_light: bool = False) -> None:
+    def __init__(self, namespace, robot, rate=RATE, is_light=False):
         super().__init__(namespace, robot, is_light)
         self._period = 1.0 / rate
         params = SimulatorParameters(robot=robot)
@@ -296,13 +294,13 @@ class FaultyStandingRobot(NodeObserver):
             names, _readings(plant.observation))}
         self._add_tendons(plant)
         self._add_odometry(plant)
-        self.faults: dict[str, SensorFault] = {}
+        self.faults = {}
         self.clock_error, self._instant = 0.0, 0
-        self.on_joint_states: Callable[[int], None] = lambda stamp_ns: None
-        self._queues: dict[str, deque[tuple[int, dict[str, Any]]]] = {}
+        self.on_joint_states = lambda stamp_ns: None
+        self._queues = {}
         self._next = time.monotonic()
 
-    def _add_tendons(self, plant: Plant) -> None:
+    def _add_tendons(self, plant):
         names = [f'tendon_{i}' for i in range(plant.tendon_count)]
         if names:
             self._add('tendon_states', joint_state_publisher(
@@ -310,23 +308,23 @@ class FaultyStandingRobot(NodeObserver):
                 position=plant.observation.tendon_lengths,
                 effort=plant.observation.tendon_tensions)
 
-    def _add_odometry(self, plant: Plant) -> None:
+    def _add_odometry(self, plant):
         truth, prototype = plant.truth(), Odometry(child_frame_id=self.model.config.base_link)
         prototype.header.frame_id = 'odom'
         self._add('odom', TemplatePublisher(self.node, 'odom', prototype, {
             'position': 'pose.pose.position', 'orientation': 'pose.pose.orientation'}),
             position=truth.base_position, orientation=truth.base_quaternion)
 
-    def _add(self, name: str, output: TemplatePublisher, **readings: np.ndarray) -> None:
+    def _add(self, name, output, **readings):
         self._outputs[name] = output
         self._readings[name] = self._draw(readings)
 
-    def _draw(self, readings: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def _draw(self, readings):
         """Return noisy readings of `_DRAWN` instants, by field."""
         return {field: value + _NOISE * (np.abs(value).max() + 1e-3) * self._random.normal(
             size=(_DRAWN, *value.shape)) for field, value in readings.items()}
 
-    def step(self) -> None:
+    def step(self):
         """Publish one instant of all sensors, and run callbacks until the next one is due."""
         stamp_ns = time.time_ns() + nanoseconds(self.clock_error)
         self._instant = (self._instant + 1) % _DRAWN
@@ -338,7 +336,7 @@ class FaultyStandingRobot(NodeObserver):
         self._next = max(self._next + self._period, now - 0.1)
         self.run_callbacks(max(self._next - now, 1e-4))
 
-    def _publish(self, name: str, stamp_ns: int) -> None:
+    def _publish(self, name, stamp_ns):
         fault = self.faults.get(name, SensorFault(''))
         queue = self._queues.setdefault(name, deque())
         queue.append((stamp_ns, self._read(name, fault.kind)))
@@ -353,13 +351,13 @@ class FaultyStandingRobot(NodeObserver):
                 output.fields[field][...] = value
             output.publish(stamp)
 
-    def _read(self, name: str, kind: str) -> dict[str, Any]:
+    def _read(self, name, kind):
         instant = 0 if kind == 'frozen' else self._instant
         scale = 0.0 if kind == 'dead' else 1.0
         return {field: scale * drawn[instant] for field, drawn in self._readings[name].items()}
 
 
-def _readings(o: Any) -> list[dict[str, np.ndarray]]:
+def _readings(o):
     """Return the fields of each output, in the order of ``SensorOutputs.outputs``."""
     joints = {'position': o.joint_positions, 'velocity': o.joint_velocities,
               'effort': o.joint_efforts}

@@ -13,16 +13,12 @@
 # limitations under the License.
 """Running systems whose faults are measured."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, ExitStack
 import os
 from pathlib import Path
 import tempfile
-from typing import Any
 
-from support.reliability.bench import Fault, FaultBench, KEPT
+from support.reliability.bench import FaultBench, KEPT
 from support.reliability.faults import (
     faults_of_bystander, node_faults, process_faults, sensor_faults, simulator_faults,
     suite_faults)
@@ -44,8 +40,7 @@ wrench_sensors:
 
 
 @contextmanager
-def running(kind: str = 'standing',
-            robot: str = ROBOT) -> Iterator[tuple[FaultBench, list[Fault]]]:
+def running(kind='standing', robot=ROBOT):
     """
     Run a system; yields its bench and its faults.
 
@@ -67,14 +62,14 @@ def running(kind: str = 'standing',
             file.write_text(HANDS)
             robot = str(file)
 
-        def start(**options: Any) -> System:
+        def start(**options):
             return closing(System(namespace, robot, **options))
 
-        def closing(started: Any) -> Any:
+        def closing(started):
             stack.callback(started.close)
             return started
 
-        others: Iterable[str] = ()
+        others = ()
         observer = closing((NodeObserver if kind == 'simulated' else FaultyStandingRobot)(
             namespace, robot))
         if kind == 'standing':

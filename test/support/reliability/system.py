@@ -13,9 +13,6 @@
 # limitations under the License.
 """The nodes as processes of a launch file, which can be killed, stopped and doubled."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
 import contextlib
 import os
 from pathlib import Path
@@ -58,10 +55,10 @@ class System:
 
     """
 
-    def __init__(self, namespace: str, robot: str, simulated: bool = False,
-                 composed: bool = False, file: str = 'bringup.launch.py',
-                 more: Sequence[str] = ('gravity:=active', 'torso:=false'),
-                 prefix: Sequence[str] = ()) -> None:
+    def __init__(self, namespace, robot, simulated=False,
+                 composed=False, file='bringup.launch.py',
+                 more=('gravity:=active', 'torso:=false'),
+                 prefix=()):
         self.namespace, self.robot, self._simulated = namespace, robot, simulated
         self._directory = tempfile.TemporaryDirectory(prefix='reliability_')
         directory = self._directory.name
@@ -73,7 +70,7 @@ class System:
             arguments.append(f'composed:={str(composed).lower()}')
         self._launched = Launched(Path(directory), file, *arguments, before=prefix)
 
-    def pid(self, node: str) -> int:
+    def pid(self, node):
         """Return the process of a node that was started last."""
         output = self._launched.output
         found = re.findall(rf'\[{node}-\d+\]: process started with pid \[(\d+)\]', output)
@@ -81,12 +78,12 @@ class System:
             raise RuntimeError(f'{node} was not started:\n{output}')
         return int(found[-1])
 
-    def send(self, node: str, number: signal.Signals) -> None:
+    def send(self, node, number):
         """Send a signal to a node."""
         os.kill(self.pid(node), number)
 
     @contextlib.contextmanager
-    def beside(self, node: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    def beside(self, node, *arguments):
         """Run a second node of the same name."""
         clock = ('-p', f'use_sim_time:={str(self._simulated).lower()}')
         with process(['-m', f'biped_com_ros.nodes.{node}.node', '--ros-args',
@@ -95,7 +92,7 @@ class System:
                       *clock, *arguments]) as second:
             yield second
 
-    def close(self) -> None:
+    def close(self):
         """End all processes."""
         self._launched.end()
         self._directory.cleanup()
@@ -112,33 +109,33 @@ class SimulatorProcess:
 
     """
 
-    def __init__(self, namespace: str, robot: str) -> None:
+    def __init__(self, namespace, robot):
         self._arguments = ['-m', 'biped_com_ros.nodes.simulator.node', '--ros-args',
                            '-r', f'__ns:=/{namespace}', '-p', f'robot:={robot}', '-p',
                            'rate:=200.0']
         self.start()
 
-    def start(self) -> None:
+    def start(self):
         """Start it, again if it was killed."""
         self._stack = contextlib.ExitStack()
         self._process = self._stack.enter_context(process(self._arguments))
 
-    def send(self, number: signal.Signals) -> None:
+    def send(self, number):
         """Send it a signal."""
         self._process.send_signal(number)
 
-    def kill(self) -> None:
+    def kill(self):
         """Kill it at once."""
         self._process.kill()
         self._process.wait()
 
-    def close(self) -> None:
+    def close(self):
         """End it."""
         self._stack.close()
 
 
 @contextlib.contextmanager
-def process(arguments: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+def process(arguments):
     """Run a Python process; it is interrupted at the end, and killed if that does not end it."""
     running = subprocess.Popen([sys.executable, *arguments], stdin=subprocess.DEVNULL,
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -155,7 +152,7 @@ def process(arguments: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
 
 
 @contextlib.contextmanager
-def busy_cores(per_core: int = 2) -> Iterator[None]:
+def busy_cores(per_core=2):
     """Have so many busy loops on each core."""
     count = per_core * (os.cpu_count() or 1)
     with contextlib.ExitStack() as stack:

@@ -13,18 +13,14 @@
 # limitations under the License.
 """The table of faults."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from pathlib import Path
 
-from support.reliability.bench import FaultResult
 
 FILE = Path(__file__).resolve().parents[3] / 'doc' / 'results' / 'reliability.txt'
 _HEAD = ('fault', 'efforts', 'since', 'node again', 'efforts again', 'step')
 
 
-def as_table(results: Sequence[FaultResult]) -> str:
+def as_table(results):
     """Return the rows as a table of text."""
     rows = [_HEAD, *((r.name, r.outcome, f'{r.safe_after:.2f} s', f'{r.output_after:.1f} s',
                       f'{r.recovered_after:.1f} s', f'{100.0 * r.largest_step:.0f} %')
@@ -36,6 +32,6 @@ def as_table(results: Sequence[FaultResult]) -> str:
     return '\n'.join([rule, lines[0], rule, *lines[1:], rule])
 
 
-def write(results: Sequence[FaultResult], where: str) -> None:
+def write(results, where):
     """Write the file that the documentation shows."""
     FILE.write_text(f'$ python -m benchmarks.reliability\n{where}\n\n{as_table(results)}\n')

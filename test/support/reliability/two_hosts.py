@@ -18,10 +18,7 @@ A network that loses 5 % of all packets and delays the others by 20 to 40 ms; an
 cut for 5 s. It prints one line of JSON per fault.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 import dataclasses
 import json
 import os
@@ -39,11 +36,11 @@ _ENVIRONMENT = {'ROS_AUTOMATIC_DISCOVERY_RANGE': 'SUBNET', 'ROS_DOMAIN_ID': '1'}
 _ROBOT = 'biped'
 
 
-def network_faults(wire: Wire) -> list[Fault]:
+def network_faults(wire):
     """Return the faults of the network."""
-    def impaired(**settings: float) -> Callable[[], AbstractContextManager[object]]:
+    def impaired(**settings):
         @contextmanager
-        def inject() -> Iterator[None]:
+        def inject():
             wire.impair(**settings)
             yield
             wire.impair()
@@ -55,7 +52,7 @@ def network_faults(wire: Wire) -> list[Fault]:
                   revives='com_estimator', limit=3.0)]
 
 
-def on_the_robot(other: str, wire: Wire) -> None:
+def on_the_robot(other, wire):
     """Run on the robot's host; the estimators run on the `other` one."""
     rclpy.init()
     namespace = 'two_hosts'
@@ -76,7 +73,7 @@ def on_the_robot(other: str, wire: Wire) -> None:
         rclpy.try_shutdown()
 
 
-def measure() -> list[FaultResult]:
+def measure():
     """Make two hosts and measure."""
     path = os.pathsep.join(os.path.abspath(part) for part in sys.path if part)
     environment = {**os.environ, **_ENVIRONMENT, 'PYTHONPATH': path}
@@ -89,7 +86,7 @@ def measure() -> list[FaultResult]:
             if line.startswith('{')]
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments):
     """Measure, or be the part on the robot's host."""
     if arguments:
         on_the_robot(arguments[0], Wire(int(arguments[1])))

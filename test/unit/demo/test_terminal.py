@@ -13,8 +13,6 @@
 # limitations under the License.
 """The text and the table of the demo's measurements."""
 
-from __future__ import annotations
-
 import math
 import re
 

@@ -13,8 +13,6 @@
 # limitations under the License.
 """Sensor values in, efforts or an error out."""
 
-from __future__ import annotations
-
 import math
 
 from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError

@@ -13,8 +13,6 @@
 # limitations under the License.
 """Ramps, rate limit and clamp: never too much, never too fast, never NaN."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import replace
 import math

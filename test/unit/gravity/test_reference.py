@@ -12,8 +12,6 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-from __future__ import annotations
-
 from biped_com_ros.core.errors import InputError, UnknownNameError
 from biped_com_ros.core.gravity.joint_trajectory import joint_trajectory, JointTrajectory
 from biped_com_ros.core.gravity.motion_goal import GoalCheck, Outcome, Tolerance, tolerances

@@ -23,7 +23,6 @@ from biped_com_ros.core.identification.poses.pose_safety import DesignOptions
 from biped_com_ros.core.identification.poses.posture_plan import PosturePlanner
 from biped_com_ros.core.identification.poses.transfer import HOIST_SETTLING, HoistMove
 from biped_com_ros.core.identification.session import SessionState
-from biped_com_ros.core.model.config import RobotConfig
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pytest
@@ -269,7 +268,7 @@ LEAN = np.radians(10.0)
 def planner(*postures, **others):
     """Return a planner for the paper's robot with further postures, (joint, rad) by name."""
     model = RobotModel.load('three_link')
-    config: RobotConfig = model.config
+    config = model.config
     config = type(config)(**{**vars(config), 'postures': {**config.postures, **others}})
     return PosturePlanner(RobotModel(config, model.urdf), DesignOptions(postures=postures))
 

@@ -13,19 +13,14 @@
 # limitations under the License.
 """What tests of running processes share."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from pathlib import Path
 import sys
-from typing import Any
 
 import pytest
-from support.scripted_launch import Runner, SCRIPTS, Start
+from support.scripted_launch import Runner, SCRIPTS
 
 
 @pytest.fixture
-def package(tmp_path: Path) -> Path:
+def package(tmp_path):
     """Install the scripts as package 'fake'; return its prefix."""
     directory = tmp_path / 'prefix' / 'lib' / 'fake'
     directory.mkdir(parents=True)
@@ -38,10 +33,10 @@ def package(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def start(tmp_path: Path, package: Path) -> Iterator[Start]:
-    runners: list[Runner] = []
+def start(tmp_path, package):
+    runners = []
 
-    def run(*words: str | dict[str, Any], slow: str = '') -> Runner:
+    def run(*words, slow=''):
         runners.append(Runner(tmp_path, package, *words, slow=slow))
         return runners[-1]
 

@@ -13,15 +13,13 @@
 # limitations under the License.
 """What launch files start, and with what."""
 
-from __future__ import annotations
-
 from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
 import pytest
 from support.planned import each_of_nodes, plan, planned, SHARE
 
 
-def test_bringup_starts_what_commands_motors_only_as_configured() -> None:
-    def autostart(**arguments: str) -> object:
+def test_bringup_starts_what_commands_motors_only_as_configured():
+    def autostart(**arguments):
         return planned('bringup', **arguments)['gravity_compensation'].parameters['autostart']
 
     assert autostart() is False
@@ -37,20 +35,20 @@ def test_bringup_starts_what_commands_motors_only_as_configured() -> None:
 
 
 @pytest.mark.parametrize('file', ['bringup', 'simulation', 'demo', 'torso', 'torso_demo'])
-def test_a_larger_torso_gets_stronger_tendons(file: str) -> None:
+def test_a_larger_torso_gets_stronger_tendons(file):
     for robot, expected in (('biped', 'torso_controller.yaml'), ('sabian', 'torso/sabian.yaml')):
         assert planned(file, robot=robot)['torso_controller'].files == (
             SHARE / 'config' / expected,)
 
 
 @pytest.mark.parametrize('file', ['torso', 'torso_demo'])
-def test_a_joystick_is_read_if_requested(file: str) -> None:
+def test_a_joystick_is_read_if_requested(file):
     joystick = planned(file, joy='true', namespace='r1')['joy_node']
     assert joystick.namespace == '/r1'  # where torso_controller subscribes to joy
     assert 'joy_node' not in planned(file)
 
 
-def test_prefixed_robots_share_the_global_tree_of_frames() -> None:
+def test_prefixed_robots_share_the_global_tree_of_frames():
     for file in ('simulation', 'torso', 'demo'):
         alone, shared = (planned(file, namespace='r1', **given)
                          for given in ({}, {'frame_prefix': 'r1/'}))
@@ -61,7 +59,7 @@ def test_prefixed_robots_share_the_global_tree_of_frames() -> None:
             assert alone[node].remappings['/tf_static'] == 'tf_static'
 
 
-def test_the_simulators_virtual_joints_have_one_publisher() -> None:
+def test_the_simulators_virtual_joints_have_one_publisher():
     for virtual_joints, topic in (('', 'torso_controller/joint_states'),
                                   ('true', 'torso_controller/joint_states'),
                                   ('false', 'joint_states')):
@@ -76,7 +74,7 @@ WITHOUT = {('demo', 'demo'), ('torso_demo', 'torso_teleop'), ('demo', 'com_calib
 
 
 @each_of_nodes
-def test_every_node_gets_its_own_parameter_file(file: str) -> None:
+def test_every_node_gets_its_own_parameter_file(file):
     for node, program in planned(file).items():
         given = list(dict.fromkeys(
             path.stem for path in program.files if path.parent == SHARE / 'config'))
@@ -99,6 +97,6 @@ def test_every_node_gets_its_own_parameter_file(file: str) -> None:
     ('simulation', {'rate': 'fast'}, "argument 'rate': 'fast' is not a number"),
     ('simulation', {'seed': '1.5'}, "argument 'seed': '1.5' is not a whole number"),
     ('gazebo', {'hidden': 'real'}, "'hidden' 'real'.*valid: masses, none")])
-def test_what_is_wrong_is_named(file: str, given: dict[str, str], message: str) -> None:
+def test_what_is_wrong_is_named(file, given, message):
     with pytest.raises((ConfigurationError, UnknownNameError), match=message):
         plan(file, **given)

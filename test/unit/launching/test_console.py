@@ -13,34 +13,31 @@
 # limitations under the License.
 """The log of a launch: complete when the launch is killed, kept for a while, never in the way."""
 
-from __future__ import annotations
-
 import errno
 import os
 from pathlib import Path
 import sys
 
+from biped_com_ros.core.files import KEPT_DAYS, remove_old_directories
 from biped_com_ros.launching import run
-from biped_com_ros.launching.console import (
-    Console, KEPT_DAYS, new_log_directory, remove_old_logs)
+from biped_com_ros.launching.console import Console, LOG_DIRECTORY, new_log_directory
 import pytest
 
 DAY = 86400.0
 
 
 @pytest.fixture
-def console(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Console:
+def console(tmp_path, monkeypatch):
     monkeypatch.setenv('ROS_LOG_DIR', str(tmp_path))
     return Console()
 
 
-def test_a_line_is_in_the_log_at_once(console: Console) -> None:
+def test_a_line_is_in_the_log_at_once(console):
     console.line('node-1', 'the last words')
     assert console.log_file.read_text() == '[node-1] the last words\n'
 
 
-def test_a_full_disk_is_reported_once_and_output_goes_on(
-        capsys: pytest.CaptureFixture[str], console: Console) -> None:
+def test_a_full_disk_is_reported_once_and_output_goes_on(capsys, console):
     console.close()
     console._log = open('/dev/full', 'w', buffering=1, encoding='utf-8')
     console._stream = sys.stdout
@@ -54,7 +51,7 @@ def test_a_full_disk_is_reported_once_and_output_goes_on(
     assert str(console.log_file) in warning and 'No space left on device' in warning
 
 
-def test_only_old_logs_of_launches_are_removed(tmp_path: Path) -> None:
+def test_only_old_logs_of_launches_are_removed(tmp_path):
     names = ('2026-01-02-03-04-05-123456-launch-77', '2026-02-02-03-04-05-123456-launch-78',
              '2026-01-02-03-04-05-123456-ubuntu-79', 'mine')
     now = 1e9
@@ -62,14 +59,13 @@ def test_only_old_logs_of_launches_are_removed(tmp_path: Path) -> None:
         log = tmp_path / name / 'launch.log'
         log.parent.mkdir()
         log.write_text('')
-        os.utime(log, (now - age * DAY, now - age * DAY))
-    remove_old_logs(tmp_path, now)
+        for path in (log, log.parent):
+            os.utime(path, (now - age * DAY, now - age * DAY))
+    remove_old_directories(tmp_path, LOG_DIRECTORY, now)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names[1:])
-    remove_old_logs(tmp_path / 'nowhere', now)
 
 
-def test_where_home_cannot_be_written_the_log_is_a_temporary_one(
-        monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_where_home_cannot_be_written_the_log_is_a_temporary_one(monkeypatch, tmp_path):
     monkeypatch.delenv('ROS_LOG_DIR', raising=False)
     monkeypatch.setenv('ROS_HOME', '/proc/no_home')
     monkeypatch.setattr('tempfile.tempdir', str(tmp_path))
@@ -77,17 +73,16 @@ def test_where_home_cannot_be_written_the_log_is_a_temporary_one(
     assert console.log_file.is_relative_to(tmp_path)
 
 
-def test_the_log_file_is_readable_by_its_owner_only(console: Console) -> None:
+def test_the_log_file_is_readable_by_its_owner_only(console):
     """The page prints its token, which the launch logs."""
     console.line('viewer-1', 'Open http://10.0.0.1:8080/?token=secret', visible=False)
     assert 'token=secret' in console.log_file.read_text()
     assert console.log_file.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_user_without_a_home_has_a_temporary_log(
-        monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_user_without_a_home_has_a_temporary_log(monkeypatch, tmp_path):
     """As a container gives a number that no user has."""
-    def homeless() -> Path:
+    def homeless():
         raise RuntimeError('Could not determine home directory.')
 
     monkeypatch.setattr(Path, 'home', homeless)
@@ -99,11 +94,9 @@ def test_a_user_without_a_home_has_a_temporary_log(
 
 
 @pytest.mark.parametrize('call', ['tempfile.mkdtemp', 'os.fsync'])
-def test_a_disk_that_was_full_before_the_launch_is_named(
-        call: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
-        capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_disk_that_was_full_before_the_launch_is_named(call, monkeypatch, tmp_path, capsys):
     """There is room neither for a directory, nor for the file of parameters."""
-    def full(*_: object, **__: object) -> None:
+    def full(*_, **__):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(call, full)

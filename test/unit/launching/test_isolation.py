@@ -13,8 +13,6 @@
 # limitations under the License.
 """``run_launch --isolated``: the variables, and the reservation of domains."""
 
-from __future__ import annotations
-
 from contextlib import closing, ExitStack
 import socket
 import subprocess
@@ -32,7 +30,7 @@ gives to whoever asks for any (Linux: from 32768 on), as those of domain 102 and
 linux = pytest.mark.skipif(not sys.platform.startswith('linux'), reason='abstract names')
 
 
-def test_this_machine_only_in_a_domain_that_is_not_the_common_one() -> None:
+def test_this_machine_only_in_a_domain_that_is_not_the_common_one():
     with closing(Isolation({'PATH': '/bin'})) as isolated:
         assert isolated.environment[RANGE] == 'LOCALHOST'
         assert int(isolated.environment[DOMAIN]) in isolation.DOMAINS
@@ -45,19 +43,19 @@ def test_this_machine_only_in_a_domain_that_is_not_the_common_one() -> None:
     ({RANGE: 'SUBNET', 'ROS_STATIC_PEERS': '10.0.0.2'},
      {RANGE: 'SUBNET', 'ROS_STATIC_PEERS': '10.0.0.2'}),
     ({DOMAIN: '7', RANGE: 'SUBNET'}, {DOMAIN: '7', RANGE: 'SUBNET'})])
-def test_what_the_user_has_set_is_kept(given: dict[str, str], kept: dict[str, str]) -> None:
+def test_what_the_user_has_set_is_kept(given, kept):
     with closing(Isolation(given)) as isolated:
         assert isolated.environment.items() >= kept.items()
 
 
-def test_no_other_way_leads_to_other_machines() -> None:
+def test_no_other_way_leads_to_other_machines():
     others = {'ROS_STATIC_PEERS': '10.0.0.2', 'ROS_DISCOVERY_SERVER': '10.0.0.3:11811'}
     with closing(Isolation(others)) as isolated:
         assert not others.keys() & isolated.environment.keys()
 
 
 @linux
-def test_no_two_have_the_same_domain(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_two_have_the_same_domain(monkeypatch):
     monkeypatch.setattr(isolation, 'DOMAINS', range(UNUSED, UNUSED + 4))
     with ExitStack() as stack:
         all_four = [stack.enter_context(closing(Isolation({}))) for _ in range(4)]
@@ -70,7 +68,7 @@ def test_no_two_have_the_same_domain(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @linux
-def test_a_killed_launcher_holds_no_domain(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_launcher_holds_no_domain(monkeypatch):
     monkeypatch.setattr(isolation, 'DOMAINS', range(UNUSED, UNUSED + 1))
     code = ('import sys; from biped_com_ros.launching.isolation import _hold; '
             'kept = _hold(int(sys.argv[1])); print("held", flush=True); sys.stdin.read()')
@@ -85,7 +83,7 @@ def test_a_killed_launcher_holds_no_domain(monkeypatch: pytest.MonkeyPatch) -> N
     Isolation({}).close()
 
 
-def test_a_domain_with_a_participant_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_domain_with_a_participant_is_not_taken(monkeypatch):
     monkeypatch.setattr(isolation, 'DOMAINS', range(UNUSED, UNUSED + 1))
     with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as participant:
         participant.bind(('', 7400 + 250 * UNUSED + 10 + 3))  # data, of the second one
@@ -93,7 +91,7 @@ def test_a_domain_with_a_participant_is_not_taken(monkeypatch: pytest.MonkeyPatc
             Isolation({})
 
 
-def test_the_text_shows_how_to_inspect_it() -> None:
+def test_the_text_shows_how_to_inspect_it():
     with closing(Isolation({DOMAIN: '12'})) as isolated:
         assert 'on this machine only' in isolated.describe()
         assert f'export {DOMAIN}=12 {RANGE}=LOCALHOST' in isolated.describe()

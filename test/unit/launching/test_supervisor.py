@@ -13,28 +13,23 @@
 # limitations under the License.
 """The runner with real processes: output, signals, exit codes, and no process left behind."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 import os
-from pathlib import Path
 import re
 import signal
 import subprocess
 import sys
 import time
-from typing import Any
 
 from biped_com_ros.launching import run
 from biped_com_ros.launching.files import LAUNCH_FILES
 import pytest
 from support.scripted_launch import (
-    living, node, PATIENT, SCRIPTED, scripted_command, scripted_file, Start)
+    living, node, PATIENT, SCRIPTED, scripted_command, scripted_file)
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith('linux'), reason='looks into /proc')
 
 
-def test_lines_carry_the_name_and_number_of_their_process(start: Start, tmp_path: Path) -> None:
+def test_lines_carry_the_name_and_number_of_their_process(start, tmp_path):
     """Processes get the environment, but no terminal; files of parameters are removed."""
     runner = start(node('talks'), node('ends', parameters={'a': 1}), node('environment'))
     assert runner.process.wait(timeout=100) == 0
@@ -52,7 +47,7 @@ def test_lines_carry_the_name_and_number_of_their_process(start: Start, tmp_path
     assert list(tmp_path.glob('run_launch_*')) == []
 
 
-def test_sigint_is_forwarded_once(start: Start) -> None:
+def test_sigint_is_forwarded_once(start):
     runner = start(node('polite', **PATIENT), node('default', **PATIENT))
     runner.wait_for('ready', 2)
     code, duration = runner.end()
@@ -64,7 +59,7 @@ def test_sigint_is_forwarded_once(start: Start) -> None:
     assert runner.survivors() == []
 
 
-def test_sigterm_ends_all_the_same_way(start: Start) -> None:
+def test_sigterm_ends_all_the_same_way(start):
     runner = start(node('polite', **PATIENT))
     runner.wait_for('ready')
     assert runner.end(signal.SIGTERM)[0] == 0, runner.output
@@ -73,8 +68,8 @@ def test_sigterm_ends_all_the_same_way(start: Start) -> None:
 
 
 @pytest.mark.thorough
-def test_a_process_that_ignores_signals_is_killed_within_three_seconds(start: Start) -> None:
-    durations: list[float] = []
+def test_a_process_that_ignores_signals_is_killed_within_three_seconds(start):
+    durations = []
     while min(durations, default=3.0) >= 3.0:
         assert len(durations) < 3, durations  # a busy machine may take its own time, not always
         runner = start(node('stubborn'), node('stubborn'))
@@ -88,7 +83,7 @@ def test_a_process_that_ignores_signals_is_killed_within_three_seconds(start: St
     assert runner.survivors() == []
 
 
-def test_ctrl_c_again_is_harder(start: Start) -> None:
+def test_ctrl_c_again_is_harder(start):
     runner = start(node('stubborn', **PATIENT))
     runner.wait_for('ready', 2)
     start_time = time.monotonic()
@@ -101,7 +96,7 @@ def test_ctrl_c_again_is_harder(start: Start) -> None:
     assert runner.survivors() == []
 
 
-def test_what_a_process_leaves_behind_is_ended(start: Start) -> None:
+def test_what_a_process_leaves_behind_is_ended(start):
     runner = start(node('leaves_child'))
     assert runner.process.wait(timeout=100) == 0
     assert '[leaves_child-1] ready' in runner.output
@@ -110,7 +105,7 @@ def test_what_a_process_leaves_behind_is_ended(start: Start) -> None:
     assert living(lambda command, group: group == int(pid[1])) == []
 
 
-def test_processes_end_even_if_the_runner_is_killed(start: Start) -> None:
+def test_processes_end_even_if_the_runner_is_killed(start):
     runner = start(node('polite'), node('default'))
     runner.wait_for('ready', 2)
     runner.end(signal.SIGKILL)
@@ -123,8 +118,7 @@ def test_processes_end_even_if_the_runner_is_killed(start: Start) -> None:
 @pytest.mark.parametrize(('script', 'code', 'text'), [
     ('fails', 7, r'process has died \[pid \d+, exit code 7, cmd'),
     ('crashes', 128 + signal.SIGSEGV, r'exit code -11 \(SIGSEGV\)')])
-def test_a_failure_is_reported_and_the_others_run_on(
-        start: Start, script: str, code: int, text: str) -> None:
+def test_a_failure_is_reported_and_the_others_run_on(start, script, code, text):
     runner = start(node('polite', **PATIENT), node(script))
     runner.wait_for('ready')
     runner.wait_for(text)
@@ -140,7 +134,7 @@ def test_a_failure_is_reported_and_the_others_run_on(
     (1, 'Traceback (most recent call last):|KeyboardInterrupt|ImportError: initialization failed',
      0, 'has finished cleanly', 'has died|Traceback')])
 def test_an_error_at_the_end_is_an_error_unless_it_is_the_interrupt(
-        start: Start, exits: int, printed: str, code: int, text: str, absent: str) -> None:
+        start, exits, printed, code, text, absent):
     runner = start(node('ends_with', arguments=(str(exits), printed), **PATIENT))
     runner.wait_for('ready')
     assert runner.end()[0] == code
@@ -150,7 +144,7 @@ def test_an_error_at_the_end_is_an_error_unless_it_is_the_interrupt(
 
 @pytest.mark.parametrize('delay', [
     0.0, *[pytest.param(delay, marks=pytest.mark.thorough) for delay in (0.05, 0.1, 0.4)], 0.2])
-def test_ctrl_c_while_the_runner_starts_prints_nothing(delay: float) -> None:
+def test_ctrl_c_while_the_runner_starts_prints_nothing(delay):
     """As ``make`` starts it, with SIGINT blocked until Python itself has started."""
     runner = subprocess.Popen(
         [sys.executable, '-m', 'biped_com_ros.launching.run', '--dry-run',
@@ -164,7 +158,7 @@ def test_ctrl_c_while_the_runner_starts_prints_nothing(delay: float) -> None:
     assert runner.returncode in ((-signal.SIGINT, 0) if delay else (-signal.SIGINT,))
 
 
-def test_ctrl_c_before_anything_runs_leaves_no_files(start: Start, tmp_path: Path) -> None:
+def test_ctrl_c_before_anything_runs_leaves_no_files(start, tmp_path):
     """As in the second in which `make demo` decides what to start."""
     sleep = f'sleep 60.{os.getpid()}'
     runner = start(node('ends'), slow=sleep)
@@ -180,14 +174,14 @@ def test_ctrl_c_before_anything_runs_leaves_no_files(start: Start, tmp_path: Pat
 
 
 @pytest.mark.parametrize(('script', 'code'), [('ends', 0), ('fails', 7)])
-def test_on_exit_shutdown_ends_the_others(start: Start, script: str, code: int) -> None:
+def test_on_exit_shutdown_ends_the_others(start, script, code):
     runner = start(node('default'), node(script, ends_launch=True))
     assert runner.process.wait(timeout=100) == code
     assert f'shutting down: {script}-2 has ended' in runner.output
     assert runner.survivors() == []
 
 
-def test_an_executable_that_cannot_be_started_is_an_error(start: Start, package: Path) -> None:
+def test_an_executable_that_cannot_be_started_is_an_error(start, package):
     broken = package / 'lib' / 'fake' / 'broken'
     broken.write_text('#!/no/such/program\n')
     broken.chmod(0o755)
@@ -197,7 +191,7 @@ def test_an_executable_that_cannot_be_started_is_an_error(start: Start, package:
     assert '[ends-2] done' in runner.output
 
 
-def test_the_foreground_process_gets_the_terminal(start: Start) -> None:
+def test_the_foreground_process_gets_the_terminal(start):
     runner = start(node('talks'), node('environment'), '--foreground', 'environment')
     assert runner.process.wait(timeout=100) == 0
     assert runner.output.startswith('[INFO] [launch]: all output is logged to')
@@ -206,8 +200,7 @@ def test_the_foreground_process_gets_the_terminal(start: Start) -> None:
     assert '[talks-1] on stdout\n' in runner.log
 
 
-def test_what_the_foreground_process_logs_does_not_break_its_table(
-        start: Start, tmp_path: Path) -> None:
+def test_what_the_foreground_process_logs_does_not_break_its_table(start, tmp_path):
     runner = start(node('logs'), '--foreground', 'logs')
     assert runner.process.wait(timeout=100) == 0
     assert 'the table' in runner.output and 'break it' not in runner.output
@@ -216,8 +209,7 @@ def test_what_the_foreground_process_logs_does_not_break_its_table(
 
 
 @pytest.mark.parametrize('foreground', [(), ('--foreground', 'refuses')])
-def test_a_logged_reason_is_not_followed_by_a_long_command(
-        start: Start, foreground: tuple[str, ...]) -> None:
+def test_a_logged_reason_is_not_followed_by_a_long_command(start, foreground):
     runner = start(node('refuses'), *foreground)
     assert runner.process.wait(timeout=100) == 1
     assert "[refuses-1] unknown robot 'x'\n" in runner.output
@@ -225,7 +217,7 @@ def test_a_logged_reason_is_not_followed_by_a_long_command(
     assert re.search(r"process has died, cmd '.*lib/fake/refuses", runner.log)
 
 
-def test_a_common_reason_is_printed_once(start: Start) -> None:
+def test_a_common_reason_is_printed_once(start):
     runner = start(*3 * [node('fatal')], node('environment'), '--foreground', 'environment')
     assert runner.process.wait(timeout=100) == 1
     assert runner.output.count("]: unknown robot 'x'\n") == 1
@@ -233,14 +225,14 @@ def test_a_common_reason_is_printed_once(start: Start) -> None:
     assert runner.log.count("unknown robot 'x'") == 3
 
 
-def test_a_failure_in_the_background_shows_the_last_lines(start: Start) -> None:
+def test_a_failure_in_the_background_shows_the_last_lines(start):
     runner = start(node('fails'), node('environment'), '--foreground', 'environment')
     assert runner.process.wait(timeout=100) == 7
     assert re.search(r'\[fails-1\] about to fail\n\[ERROR\] \[fails-1\]: process has died',
                      runner.output)
 
 
-def test_the_runner_goes_on_after_its_output_is_closed(tmp_path: Path, package: Path) -> None:
+def test_the_runner_goes_on_after_its_output_is_closed(tmp_path, package):
     runner = piped(tmp_path, node('polite'))
     assert runner.stdout is not None
     runner.stdout.readline()
@@ -252,7 +244,7 @@ def test_the_runner_goes_on_after_its_output_is_closed(tmp_path: Path, package: 
     assert runner.wait(timeout=100) == 0
 
 
-def test_the_output_of_show_args_may_be_cut_off(tmp_path: Path) -> None:
+def test_the_output_of_show_args_may_be_cut_off(tmp_path):
     runner = piped(tmp_path, '-s')
     assert runner.stdout is not None and runner.stderr is not None
     assert runner.stdout.readline().startswith('Arguments')
@@ -262,7 +254,7 @@ def test_the_output_of_show_args_may_be_cut_off(tmp_path: Path) -> None:
     runner.stderr.close()
 
 
-def piped(tmp_path: Path, *words: str | dict[str, Any]) -> subprocess.Popen[str]:
+def piped(tmp_path, *words):
     """Start a launch file whose output goes through pipes."""
     command, environment = scripted_command(words)
     return subprocess.Popen(
@@ -272,13 +264,12 @@ def piped(tmp_path: Path, *words: str | dict[str, Any]) -> subprocess.Popen[str]
 
 
 @pytest.fixture
-def main(tmp_path: Path, package: Path, monkeypatch: pytest.MonkeyPatch,
-         capfd: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
+def main(tmp_path, package, monkeypatch, capfd):
     """Return a function that runs the command in this process; it starts nothing."""
     monkeypatch.setenv('AMENT_PREFIX_PATH', str(package))
     monkeypatch.setenv('ROS_LOG_DIR', str(tmp_path / 'log'))
 
-    def call(*words: str | dict[str, Any]) -> tuple[int, str]:
+    def call(*words):
         command, environment = scripted_command(words)
         monkeypatch.setenv(SCRIPTED, environment[SCRIPTED])
         monkeypatch.setitem(LAUNCH_FILES, 'x', scripted_file())
@@ -300,15 +291,13 @@ def main(tmp_path: Path, package: Path, monkeypatch: pytest.MonkeyPatch,
     (['robot:=a', 'b'], "'b' is neither a launch file nor an argument NAME:=VALUE"),
     (['other'], "'other' is neither a launch file nor an argument NAME:=VALUE"),
     (['robot:=nobody'], "unknown robot 'nobody'")])
-def test_bad_use_is_refused_before_anything_starts(
-        main: Callable[..., tuple[int, str]], options: list[str], text: str) -> None:
+def test_bad_use_is_refused_before_anything_starts(main, options, text):
     code, output = main(node('ends'), *options)
     assert code == 2 and re.search(text, output)
     assert 'process started' not in output and 'Traceback' not in output
 
 
-def test_what_is_shown_without_a_start(
-        main: Callable[..., tuple[int, str]], package: Path) -> None:
+def test_what_is_shown_without_a_start(main, package):
     code, output = main('--show-args')
     assert code == 0 and 'robot\n      Name of a robot' in output
     assert "one process per node\n      (default: 'true'; one of: true, false)" in output

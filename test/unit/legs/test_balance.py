@@ -13,8 +13,6 @@
 # limitations under the License.
 """Laws of balance: signs, decay, limits."""
 
-from __future__ import annotations
-
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.legs.balance import (
     BalanceSettings, ComAdmittance, desired_zmp, GroundTilt, SoleAdmittance)

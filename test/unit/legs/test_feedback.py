@@ -13,8 +13,6 @@
 # limitations under the License.
 """Feedback of a gait: what its increments do, by the robot's own kinematics."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from biped_com_ros.core.constants import GRAVITY

@@ -13,8 +13,6 @@
 # limitations under the License.
 """A gait is started, paused, taken up again and halted, smoothly and standing."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from biped_com_ros.core.errors import ConfigurationError, InputError

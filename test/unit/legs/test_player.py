@@ -13,8 +13,6 @@
 # limitations under the License.
 """Requests to walk, pause and stop become motions that end where the robot can stand."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import replace
 from xml.etree import ElementTree

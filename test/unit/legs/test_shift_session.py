@@ -13,8 +13,6 @@
 # limitations under the License.
 """Shifts of the centre of mass over a foot, and the way back."""
 
-from __future__ import annotations
-
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.legs.shift_session import ShiftRequest, ShiftSession
 import numpy as np

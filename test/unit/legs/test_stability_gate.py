@@ -13,8 +13,6 @@
 # limitations under the License.
 """Which reports of a stability monitor keep a robot from walking, and for how long."""
 
-from __future__ import annotations
-
 from biped_com_ros.core.legs.stability_gate import RECOVERY_TIME, StabilityGate
 import pytest
 

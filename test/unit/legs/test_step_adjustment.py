@@ -13,8 +13,6 @@
 # limitations under the License.
 """Steps that land elsewhere, and walks that wait: laws of the linear inverted pendulum."""
 
-from __future__ import annotations
-
 import math
 
 from biped_com_ros.core.legs.balance import stepping

@@ -13,8 +13,6 @@
 # limitations under the License.
 """What a walk session sends, measures and balances, and when it stops, with a robot of its own."""
 
-from __future__ import annotations
-
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Pose, rotation_about

@@ -13,8 +13,6 @@
 # limitations under the License.
 """The recipes say only what ros2_controllers documents, in the order that the node checks."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from biped_com_ros.core.model.robot import RobotModel

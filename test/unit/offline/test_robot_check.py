@@ -13,8 +13,6 @@
 # limitations under the License.
 """The check of a robot's file: what is wrong is found, and its remedy makes the robot ready."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 import re
 from xml.etree import ElementTree

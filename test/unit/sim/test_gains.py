@@ -13,8 +13,6 @@
 # limitations under the License.
 """Derived gains, compared with gravity's torques in MuJoCo in any posture."""
 
-from __future__ import annotations
-
 from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.sim.gains import SAG_ANYWHERE

@@ -13,8 +13,6 @@
 # limitations under the License.
 """Hands that hold on: the limit of their force, and where they hold."""
 
-from __future__ import annotations
-
 from biped_com_ros.core.errors import InputError, UnknownNameError
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.sim.grips import limited_sum, PLAY

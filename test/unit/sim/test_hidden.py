@@ -13,8 +13,6 @@
 # limitations under the License.
 """Hidden errors are what was asked for, no more and no less."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from biped_com_ros.core.errors import ConfigurationError, UnknownNameError

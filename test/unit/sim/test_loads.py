@@ -13,8 +13,6 @@
 # limitations under the License.
 """Loads on links of the simulated robot."""
 
-from __future__ import annotations
-
 from biped_com_ros.core.errors import InputError, UnknownNameError
 from biped_com_ros.sim.loads import TAKING
 import numpy as np

@@ -13,8 +13,6 @@
 # limitations under the License.
 """What the simulated ground gives a moving robot is what its momentum needs."""
 
-from __future__ import annotations
-
 from biped_com_ros.core.legs.keyframes import Keyframe, KeyframeMotion
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.sim.plant import Plant

@@ -13,8 +13,6 @@
 # limitations under the License.
 """Steps that are due, with a clock and commands under the control of the test."""
 
-from __future__ import annotations
-
 from biped_com_ros.sim.pacing import CATCH_UP_FACTOR, MAX_LAG, Pacer
 import numpy as np
 import pytest

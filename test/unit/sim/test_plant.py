@@ -13,8 +13,6 @@
 # limitations under the License.
 """The plant obeys mechanics, and its sensors and truth agree with each other."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 import math
 

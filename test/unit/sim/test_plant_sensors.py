@@ -13,8 +13,6 @@
 # limitations under the License.
 """Sensors of the plant: they agree with its truth and have the errors of their options."""
 
-from __future__ import annotations
-
 import math
 
 from biped_com_ros.sim.interface import DriveOptions, SensorOptions

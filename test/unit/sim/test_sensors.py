@@ -13,8 +13,6 @@
 # limitations under the License.
 """Noise and delay lines."""
 
-from __future__ import annotations
-
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.sim.sensors import Delay, Noise, steps_of
 from hypothesis import given, strategies as st

@@ -13,8 +13,6 @@
 # limitations under the License.
 """Commands become setpoints that drives can follow."""
 
-from __future__ import annotations
-
 from biped_com_ros.core.errors import InputError, UnknownNameError
 from biped_com_ros.sim.setpoints import Setpoints, Trajectory
 import numpy as np

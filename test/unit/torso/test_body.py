@@ -13,8 +13,6 @@
 # limitations under the License.
 """The torso's model and controller against MuJoCo's vertebrae and tendons."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 import math
 from xml.etree import ElementTree

@@ -13,8 +13,6 @@
 # limitations under the License.
 """The torso's controller against a pendulum on a spring that shares no formula with it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 import math
 

@@ -13,8 +13,6 @@
 # limitations under the License.
 """The reference motion of the bend: its limits, its end, and valid settings."""
 
-from __future__ import annotations
-
 import math
 
 from biped_com_ros.core.errors import ConfigurationError

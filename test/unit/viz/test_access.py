@@ -13,8 +13,6 @@
 # limitations under the License.
 """Who may open the page: the rules, and the server that applies them."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import socket

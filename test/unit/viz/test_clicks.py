@@ -13,8 +13,6 @@
 # limitations under the License.
 """A click on the robot becomes a push of the link that it meets, at the point that it meets."""
 
-from __future__ import annotations
-
 import math
 from types import SimpleNamespace
 

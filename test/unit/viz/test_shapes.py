@@ -13,8 +13,6 @@
 # limitations under the License.
 """Surfaces for the page: closed, outward, in place, light; and what cannot be drawn is told."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from xml.etree import ElementTree
 

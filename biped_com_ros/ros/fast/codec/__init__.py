@@ -26,12 +26,12 @@ publish a MarkerArray of 40 markers                 360 to 840  2
 
 * `Layout` finds the offset of each number, from the types of the fields.
 * `Decoder` keeps a `Plan` for each *structure* (all strings and sequence lengths): messages with
-  the same structure have the same offsets, and reading is one ``np.frombuffer`` and one ``take``.
+  the same structure have the same offsets, and reading is one ``unpack`` or ``np.frombuffer``.
 * `Template` keeps one serialized message whose numbers are NumPy views of the bytes.
 
 Decoders and templates compare what they read or write with rclpy's own conversion once. They use
-that conversion alone where the results differ, where the format is not known (big endian, XCDR2,
-wide strings), and if the environment variable ``BIPED_COM_PLAIN=1`` is set.
+that conversion alone where the results differ, where the format is not known (big endian, XCDR2;
+decoders, of wide strings, too), and if the environment variable ``BIPED_COM_PLAIN=1`` is set.
 """
 
 from __future__ import annotations

@@ -69,12 +69,6 @@ class Plan:
     ----------
     data
         That of the selection.
-    size
-        Least size of a message, bytes.
-    structure_of
-        Returns the parts of a message of at least `size` bytes that determine its structure.
-    structure
-        Their values for this structure, except for padding.
     values_of
         Returns the selected values of a message as a tuple: for few of them.
     stamp_of
@@ -82,45 +76,28 @@ class Plan:
 
     """
 
-    __slots__ = ('data', 'size', 'structure_of', 'structure', 'values_of', '_positions',
-                 '_reference', '_offset', '_count', '_indices', '_scratch')
+    __slots__ = ('data', 'values_of', '_first', '_indices', '_size', '_structure', '_structure_of')
 
     stamp_of = staticmethod(_STAMP.unpack_from)
 
     def __init__(self, raw: bytes, layout: Layout, selection: Selection) -> None:
-        offsets = _element_offsets(layout, selection.paths)
         self.data = selection.data
-        parts = _structure(layout)
-        self.structure_of = parts.unpack_from
-        self.size, self.structure = layout.size, parts.unpack_from(raw)
-        self._positions = np.concatenate(
-            [np.arange(*span) for span in layout.structure] or [np.arange(0)])
-        self._reference = np.frombuffer(raw, np.uint8)[self._positions].tobytes()
-        self._offset = int(offsets.min()) if len(offsets) else ENCAPSULATION
-        self._count = (int(offsets.max()) - self._offset) // 8 + 1 if len(offsets) else 0
-        indices = (offsets - self._offset) // 8
-        self.values_of = _unpacker(offsets.tolist())
-        self._scratch = np.empty(self._count)
-        self._indices = None if np.array_equal(indices, np.arange(self._count)) else indices
+        offsets = _element_offsets(layout, selection.paths)
+        self.values_of = _unpacker(offsets)
+        self._first = min(offsets, default=0)
+        self._indices = (np.array(offsets, np.intp) - self._first) // FLOAT64.itemsize
+        self._size = layout.size
+        self._structure_of = _unpack_spans([(0, len(LITTLE_ENDIAN_CDR)), *layout.structure])
+        self._structure = self._structure_of(raw)
 
     def matches(self, raw: bytes) -> bool:
-        """Return whether a message has this structure; may be False if only padding differs."""
-        return len(raw) >= self.size and self.structure_of(raw) == self.structure
+        """Return whether a message has this structure, whatever its padding holds."""
+        return len(raw) >= self._size and self._structure_of(raw) == self._structure
 
-    def matches_despite_padding(self, raw: bytes) -> bool:
-        """Return the same whatever the padding holds; slower."""
-        if not raw.startswith(LITTLE_ENDIAN_CDR) or len(raw) < self.size:
-            return False
-        return np.frombuffer(raw, np.uint8)[self._positions].tobytes() == self._reference
-
-    def gather(self, raw: bytes, out: np.ndarray) -> None:
-        """Write the selected values into `out` (k,), float64."""
-        if self._indices is None:
-            out[...] = np.frombuffer(raw, FLOAT64, self._count, self._offset)
-            return
-        # The bytes are not aligned: `take` would copy them first, more slowly.
-        self._scratch[...] = np.frombuffer(raw, FLOAT64, self._count, self._offset)
-        self._scratch.take(self._indices, None, out, 'clip')
+    def array_of(self, raw: bytes) -> np.ndarray:
+        """Return the selected values of a message as an array: for many of them."""
+        count = (len(raw) - self._first) // FLOAT64.itemsize
+        return np.frombuffer(raw, FLOAT64, count, self._first)[self._indices]
 
 
 class PlainPlan:
@@ -130,7 +107,7 @@ class PlainPlan:
 
     def __init__(self, message: Any, selection: Selection) -> None:
         self.data = selection.data
-        self._values = np.array([value_at(message, path) for path in selection.paths], float)
+        self._values = tuple(float(value_at(message, path)) for path in selection.paths)
         header = getattr(message, 'header', None)
         self._stamp = (0, 0) if header is None else (header.stamp.sec, header.stamp.nanosec)
 
@@ -140,15 +117,11 @@ class PlainPlan:
 
     def values_of(self, raw: bytes) -> tuple[float, ...]:
         """Return the selected values."""
-        return tuple(self._values.tolist())
+        return self._values
 
-    def matches(self, raw: bytes) -> bool:
-        """Return False: another message has to be converted again."""
-        return False
-
-    def gather(self, raw: bytes, out: np.ndarray) -> None:
-        """Write the selected values into `out` (k,), float64."""
-        out[...] = self._values
+    def array_of(self, raw: bytes) -> np.ndarray:
+        """Return the same as an array."""
+        return np.array(self._values)
 
 
 AnyPlan = Plan | PlainPlan
@@ -175,7 +148,7 @@ class Decoder:
     Examples
     --------
     >>> plan = decoder.plan_for(raw)
-    >>> plan.gather(raw, out)
+    >>> out[:] = plan.values_of(raw)
 
     """
 
@@ -184,9 +157,6 @@ class Decoder:
         self._message_type = message_type
         self._select = select
         self._plans: list[Plan] = []
-        #: The plan of the newest message of each length: parts of a robot that share a topic
-        #: differ in it.
-        self._newest: dict[int, Plan] = {}
         self.plain = plain_by_default() if plain is None else plain
         #: Why rclpy converts messages although bytes were to be used; None while it does not.
         self.plain_reason: str | None = None
@@ -201,26 +171,12 @@ class Decoder:
             If rclpy cannot convert it.
 
         """
-        plan = self._newest.get(len(raw))
-        if plan is not None and plan.structure_of(raw) == plan.structure:
-            return plan
-        if len(raw) > LONGEST_MESSAGE:
-            raise DecodeError(f'it has {len(raw)} bytes; limit {LONGEST_MESSAGE}')
-        found = self._known(raw) or self._new(raw)
-        if isinstance(found, Plan):
-            if len(self._newest) >= _MAX_PLANS:
-                self._newest.clear()
-            self._newest[len(raw)] = found
-        return found
-
-    def _known(self, raw: bytes) -> Plan | None:
         for plan in self._plans:
             if plan.matches(raw):
                 return plan
-        for plan in self._plans:
-            if plan.matches_despite_padding(raw):
-                return plan
-        return None
+        if len(raw) > LONGEST_MESSAGE:
+            raise DecodeError(f'it has {len(raw)} bytes; limit {LONGEST_MESSAGE}')
+        return self._new(raw)
 
     def _new(self, raw: bytes) -> AnyPlan:
         try:
@@ -235,30 +191,30 @@ class Decoder:
             raise DecodeError('it has fewer elements than expected') from None
         if self.plain or not raw.startswith(LITTLE_ENDIAN_CDR):
             return plain
-        plan = self._checked(raw, message, selection)
+        plan = self._checked(raw, message, selection, plain)
         if plan is None:
             return plain
         self._plans.insert(0, plan)
         del self._plans[_MAX_PLANS:]
         return plan
 
-    def _checked(self, raw: bytes, message: Any, selection: Selection) -> Plan | None:
+    def _checked(self, raw: bytes, message: Any, selection: Selection,
+                 plain: PlainPlan) -> Plan | None:
+        """Return the plan for a message; None if it reads it unlike rclpy."""
         try:
             layout = Layout(message)
             if len(layout.structure) > _MOST_PARTS:
                 return None
             plan = Plan(raw, layout, selection)
-            if not plan.matches_despite_padding(serialize_message(message)):
+            if not plan.matches(serialize_message(message)):
                 # As with NUL inside a string: rclpy reads such a message in its own way.
                 return None
-            ours = np.empty(len(selection.paths))
-            plan.gather(raw, ours)
-            unpacked = plan.values_of(raw)
+            ours = plan.values_of(raw), plan.array_of(raw)
         except (LayoutError, ValueError, IndexError) as error:
             self._use_rclpy(str(error))
             return None
-        theirs = [value_at(message, path) for path in selection.paths]
-        if not all(np.array_equal(values, theirs, equal_nan=True) for values in (ours, unpacked)):
+        theirs = plain.values_of(raw)
+        if not all(np.array_equal(values, theirs, equal_nan=True) for values in ours):
             self._use_rclpy('values differ from those rclpy reads')
             return None
         return plan
@@ -267,17 +223,12 @@ class Decoder:
         self.plain, self.plain_reason = True, reason
 
 
-def _structure(layout: Layout) -> Struct:
-    """Return what unpacks the structure: neighbouring parts at once, few long ones are cheaper."""
-    merged = [[0, len(LITTLE_ENDIAN_CDR)]]
-    for start, end in layout.structure:
-        if start - merged[-1][1] < 4:  # nothing but padding between
-            merged[-1][1] = end
-        else:
-            merged.append([start, end])
-    ends = [0, *(end for _, end in merged)]
-    return Struct('<' + ''.join(f'{start - before}x{end - start}s' for (start, end), before in zip(
-        merged, ends)))
+def _unpack_spans(spans: Sequence[tuple[int, int]]) -> Callable[[bytes], tuple[bytes, ...]]:
+    """Return what unpacks these ascending ranges of bytes."""
+    ends = [0, *(end for _, end in spans)]
+    return Struct('<' + ''.join(
+        f'{start - before}x{end - start}s'
+        for (start, end), before in zip(spans, ends))).unpack_from
 
 
 def _unpacker(offsets: Sequence[int]) -> Callable[[bytes], tuple[float, ...]]:
@@ -292,9 +243,9 @@ def _unpacker(offsets: Sequence[int]) -> Callable[[bytes], tuple[float, ...]]:
     return lambda raw: in_order(unpack(raw))
 
 
-def _element_offsets(layout: Layout, paths: Iterable[Path]) -> np.ndarray:
+def _element_offsets(layout: Layout, paths: Iterable[Path]) -> list[int]:
     leaves = {leaf.path: leaf for leaf in layout.leaves if leaf.dtype == FLOAT64}
-    return np.array([_element_offset(leaves, path) for path in paths], np.intp)
+    return [_element_offset(leaves, path) for path in paths]
 
 
 def _element_offset(leaves: dict[Path, Leaf], path: Path) -> int:

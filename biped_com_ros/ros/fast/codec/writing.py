@@ -25,15 +25,14 @@ views of float64 are aligned. Offsets of :class:`Layout` count from the CDR head
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 import math
 import re
 from typing import Any
 
 from biped_com_ros.ros.fast.codec.layout import (
-    fields_of, FieldType, HEADER_STAMP, Layout, LayoutError, Leaf, LITTLE_ENDIAN_CDR, Path,
-    plain_by_default, set_value_at, value_at)
+    HEADER_STAMP, Layout, Leaf, LITTLE_ENDIAN_CDR, Path, plain_by_default, set_value_at, value_at)
 from biped_com_ros.ros.topics.stamp import ns_of_msg, pack_stamp, stamp_to_msg
 import numpy as np
 from rclpy.serialization import deserialize_message, serialize_message
@@ -107,11 +106,13 @@ class Template:
     def __init__(self, prototype: Any, fields: dict[str, str],
                  plain: bool | None = None) -> None:
         self.prototype = prototype
-        self._patterns = dict(fields)
         self.plain_reason: str | None = None
         self.plain = plain_by_default() if plain is None else plain
+        leaves = Layout(prototype).leaves
+        self._selected = {name: _select(leaves, pattern) for name, pattern in fields.items()}
+        self._stamp_paths = _stamp_paths(leaves)
         if not self.plain:
-            self._try_bytes()
+            self._use_bytes(leaves)
         if self.plain:
             self._use_messages()
 
@@ -139,77 +140,48 @@ class Template:
 
     # -- bytes
 
-    def _try_bytes(self) -> None:
-        try:
-            raw = bytes(serialize_message(self.prototype))
-            layout = Layout(self.prototype)
-            if not raw.startswith(LITTLE_ENDIAN_CDR) or len(raw) < layout.size:
-                raise LayoutError('serialized bytes are not as expected')
-        except LayoutError as error:
-            self._use_rclpy(str(error))
-            return
-        self._build(raw, layout)
-        self._verify_or_fall_back()
-
-    def _build(self, raw: bytes, layout: Layout) -> None:
+    def _use_bytes(self, leaves: Sequence[Leaf]) -> None:
+        raw = bytes(serialize_message(self.prototype))
         self._buffer = bytearray(_MESSAGE) + bytearray(raw)
         self._memory = memoryview(self._buffer)[_MESSAGE:]
-        self._selected = {name: _select(layout.leaves, pattern)
-                          for name, pattern in self._patterns.items()}
         self.fields: dict[str, Any] = {
             name: _view(self._buffer, _MESSAGE + field.offsets(), field.dtype)
             for name, field in self._selected.items()}
-        self._stamp_paths = _stamp_paths(layout.leaves)
         stamps = {(*path, 'sec') for path in self._stamp_paths}
-        offsets = [leaf.offset for leaf in layout.leaves if leaf.path in stamps]
+        offsets = [leaf.offset for leaf in leaves if leaf.path in stamps]
         self._has_header_stamp_only = offsets == [HEADER_STAMP.start]
         self._stamps = _view(
             self._buffer, _MESSAGE + np.array([[offset, offset + 4] for offset in offsets]),
             np.dtype(np.uint32)) if offsets else None
+        if not raw.startswith(LITTLE_ENDIAN_CDR) or not self._is_read_as_written():
+            self.plain, self.plain_reason = True, 'values differ from those rclpy reads'
 
-    def _verify_or_fall_back(self) -> None:
-        """Compare distinct values of all fields with those that rclpy reads; else use rclpy."""
-        original = bytes(self._buffer)
-        counter = 1
-        expected = {}
+    def _is_read_as_written(self) -> bool:
+        """Return whether rclpy reads distinct values of all fields as they are written here."""
+        original, counter = bytes(self._buffer), 1
         for name, target in self.fields.items():
             size = math.prod(target.shape)
-            expected[name] = _test_values(counter, size, self._selected[name].dtype)
-            target[...] = expected[name].reshape(target.shape)
+            target[...] = _test_values(
+                counter, size, self._selected[name].dtype).reshape(target.shape)
             counter += size
         stamp_ns = 1_234_567_890_123_456_789 if self._stamp_paths else 0
         message = deserialize_message(self.serialize(stamp_ns), type(self.prototype))
-        right = all(np.array_equal(_numbers(message, self._selected[name]), values)
-                    for name, values in expected.items() if len(self._overlapping(name)) == 0)
-        right = right and all(
+        is_right = all(
+            np.array_equal(_numbers(message, field), np.ravel(self.fields[name][...]))
+            for name, field in self._selected.items()) and all(
             ns_of_msg(value_at(message, path)) == stamp_ns for path in self._stamp_paths)
         self._buffer[:] = original
-        if not right:
-            self._use_rclpy('values differ from those rclpy reads')
-
-    def _overlapping(self, name: str) -> set[str]:
-        """Names of later fields that overwrite some numbers of this one."""
-        mine = {leaf.path for leaf in self._selected[name].leaves}
-        names = list(self._selected)
-        return {other for other in names[names.index(name) + 1:]
-                if mine & {leaf.path for leaf in self._selected[other].leaves}}
+        return is_right
 
     # -- messages
-
-    def _use_rclpy(self, reason: str) -> None:
-        self.plain, self.plain_reason = True, reason
 
     def _use_messages(self) -> None:
         # A copy without shared parts: prototypes are often written like [Point()] * 3.
         self.prototype = deserialize_message(
             serialize_message(self.prototype), type(self.prototype))
-        leaves = list(_leaves_without_layout(self.prototype, ()))
-        self._selected = {name: _select(leaves, pattern)
-                          for name, pattern in self._patterns.items()}
         self.fields = {
             name: _numbers(self.prototype, field).reshape(field.shape).astype(field.dtype)
             for name, field in self._selected.items()}
-        self._stamp_paths = _stamp_paths(leaves)
 
 
 def _select(leaves: Sequence[Leaf], pattern: str) -> _Field:
@@ -274,24 +246,6 @@ def _stamp_paths(leaves: Iterable[Leaf]) -> list[Path]:
             and (len(leaf.path) == 3 or isinstance(leaf.path[-4], int))]
 
 
-def _leaves_without_layout(message: Any, path: Path) -> Iterator[Leaf]:
-    """Return the numbers of a message without their offsets."""
-    for name, kind in fields_of(message.__class__):
-        yield from _leaves_of_field(getattr(message, name), kind, path + (name,))
-
-
-def _leaves_of_field(value: Any, kind: FieldType, path: Path) -> Iterator[Leaf]:
-    if kind.dtype is not None:
-        count = 1 if kind.is_single else len(value)
-        if count:
-            yield Leaf(path, 0, kind.dtype, count, not kind.is_single)
-    elif kind.is_message and kind.is_single:
-        yield from _leaves_without_layout(value, path)
-    elif kind.is_message:
-        for index, element in enumerate(value):
-            yield from _leaves_without_layout(element, path + (index,))
-
-
 def _numbers(message: Any, field: _Field) -> np.ndarray:
     """Present values of a field, flat, read from the message object."""
     values: list[Any] = []
@@ -318,11 +272,10 @@ def _set_numbers(message: Any, field: _Field, values: np.ndarray) -> None:
 
 
 def _test_values(start: int, size: int, dtype: np.dtype) -> np.ndarray:
+    """Return values that are distinct, as far as their type has so many."""
     values = np.arange(start, start + size)
     if dtype == np.bool_:
         return values % 2 == 0
-    if dtype.itemsize == 1:
-        return (values % 100).astype(dtype)
-    if dtype.itemsize == 2:
-        return (values % 30000).astype(dtype)
+    if dtype.itemsize < 4:
+        values %= 100
     return values.astype(dtype)
