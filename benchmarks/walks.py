@@ -312,8 +312,7 @@ def instants(model: RobotModel) -> Any:
 
     def estimate() -> None:
         i = next(count)
-        feet.add_joints(10**9 + 2_000_000 * i, states[i % 4], efforts)
-        feet.add_imu(10**9 + 2_000_000 * i, attitude, still, upwards)
+        feet.update(10**9 + 2_000_000 * i, states[i % 4], efforts, still, upwards, attitude)
     return estimate
 
 

@@ -163,7 +163,7 @@ class BaseEstimator:
         self._stamp_ns: int | None = None
         self.problem = ''
 
-    def use(self, settings: BaseSettings) -> None:
+    def configure(self, settings: BaseSettings) -> None:
         """Use other tolerances, timeout and noise; the base stays where it is."""
         self._lowest_soles.tolerance = settings.contact_tolerance
         self._timeout_ns = nanoseconds(settings.timeout)
@@ -219,9 +219,6 @@ class BaseEstimator:
     def revise(self, since_ns: int,
                contacts_at: Callable[[int], tuple[bool, ...] | None]) -> None:
         """Take into account contacts that arrived late; see :meth:`LegOdometry.revise`."""
-
-    def continue_from(self, other: BaseEstimator) -> None:
-        """Start where another estimator of the same source has the base."""
 
     def reset(self) -> None:
         """Start over after the clock was set back."""
@@ -320,11 +317,6 @@ class ImuBase(BaseEstimator):
         """Take into account contacts that arrived late."""
         self._odometry.revise(since_ns, contacts_at)
 
-    def continue_from(self, other: BaseEstimator) -> None:
-        """Start where another estimator has the base, not at the origin."""
-        if isinstance(other, ImuBase):
-            self._odometry.continue_from(other._odometry)
-
     def reset(self) -> None:
         """Start at the origin again."""
         self._odometry.reset()
@@ -342,10 +334,10 @@ class FilterBase(BaseEstimator):
         self._filter = BaseFilter(model, settings.base_filter)
         self._is_held = False
 
-    def use(self, settings: BaseSettings) -> None:
+    def configure(self, settings: BaseSettings) -> None:
         """Use other tolerances, timeout and noise; the estimate is kept."""
-        super().use(settings)
-        self._filter.use(settings.base_filter)
+        super().configure(settings)
+        self._filter.configure(settings.base_filter)
 
     @property
     def is_held(self) -> bool:

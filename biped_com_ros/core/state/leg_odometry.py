@@ -150,11 +150,6 @@ class LegOdometry:
         """Share of each sole in carrying the base, shape (F,); zero for those not in contact."""
         return self._estimate.weights
 
-    def continue_from(self, other: LegOdometry) -> None:
-        """Continue from the estimate of another one of the same robot."""
-        self._estimate, self.sole_placements = other._estimate, other.sole_placements
-        self._history.clear()
-
     def update(self, state: RobotState, R_world_imu: Array,
                in_contact: Sequence[bool] | None = None, stamp_ns: int | None = None,
                loads: Sequence[float] | None = None) -> Pose:

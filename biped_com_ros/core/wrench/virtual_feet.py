@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Virtual feet from stamped samples: wrenches, contacts, and a comparison with real sensors."""
+"""Virtual feet: wrenches, contacts, and a comparison with real sensors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from dataclasses import dataclass
 
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel, RobotState
-from biped_com_ros.core.signals.synchronizer import ApproximateSynchronizer
 from biped_com_ros.core.wrench.aggregation import FORCE_Z
 from biped_com_ros.core.wrench.contact_probability import (
     ContactProbabilities, ContactProbabilitySettings)
@@ -34,7 +33,7 @@ _SUSPICIOUS, _LEAST_SHARE = 3.0, 0.03
 
 class VirtualFeet:
     """
-    Pairs joint states with samples of the IMU, and estimates wrenches and contacts of all feet.
+    Estimates wrenches and contacts of all feet.
 
     Parameters
     ----------
@@ -49,8 +48,6 @@ class VirtualFeet:
         The estimator of the wrenches.
     contacts
         The probabilities of contact.
-    state, R_world_imu, stamp_ns
-        Robot, attitude of the IMU and time, ns, of the last estimate.
 
     Raises
     ------
@@ -64,48 +61,25 @@ class VirtualFeet:
         self.sensors = VirtualFootWrenches(model, settings)
         self.contacts = ContactProbabilities(
             model, model.mass * settings.gravity, ContactProbabilitySettings())
-        self._pairs = ApproximateSynchronizer(2)
-        self._before_ns = 0
-        self.state: RobotState | None = None
+        self._last_ns = 0
 
-    def add_joints(self, stamp_ns: int, state: RobotState, efforts: Array) -> bool:
-        """Take the robot in its base and the torques of its motors (n,), N m; see `update`."""
-        return self._add(0, stamp_ns, (stamp_ns, state, efforts.copy()))
-
-    def add_imu(self, stamp_ns: int, R_world_imu: Array, angular_velocity: Array,
-                acceleration: Array) -> bool:
-        """
-        Take a sample of the IMU.
-
-        Returns
-        -------
-        bool
-            Whether there is a new estimate, with the stamp of the joint state.
-
-        """
-        return self._add(
-            1, stamp_ns, (R_world_imu, angular_velocity.copy(), acceleration.copy()))
+    def update(self, stamp_ns: int, state: RobotState, efforts: Array, angular_velocity: Array,
+               acceleration: Array, R_world_imu: Array) -> bool:
+        """Estimate at an instant; see :meth:`.VirtualFootWrenches.update`."""
+        before_ns, self._last_ns = self._last_ns, stamp_ns
+        if not self.sensors.update(
+                stamp_ns, state, efforts, angular_velocity, acceleration, R_world_imu):
+            self.contacts.reset()
+            return False
+        _, placed = state.along_world(self._model.stance_frames, R_world_imu)
+        self.contacts.update(1e-9 * (stamp_ns - before_ns), self.sensors.wrenches[:, 2],
+                             self.deviations[:, 2], placed[:len(self.sensors.wrenches)])
+        return True
 
     @property
     def deviations(self) -> Array:
         """Return the standard deviations of the wrenches, (F, 6), N and N m."""
         return np.sqrt(self.sensors.covariance.diagonal()).reshape(-1, 6)
-
-    def _add(self, source: int, stamp_ns: int, sample: tuple[object, ...]) -> bool:
-        if not self._pairs.add(source, stamp_ns, sample):
-            return False
-        (joints_ns, state, efforts), (R_world_imu, gyro, acceleration) = self._pairs.latest
-        if not self.sensors.update(joints_ns, state, efforts, gyro, acceleration, R_world_imu):
-            self._before_ns = joints_ns
-            self.contacts.reset()
-            return False
-        self.state, self.R_world_imu, self.stamp_ns = state, R_world_imu, joints_ns
-        _, placed = state.along_world(self._model.stance_frames, R_world_imu)
-        self.contacts.update(
-            1e-9 * (joints_ns - self._before_ns), self.sensors.wrenches[:, 2],
-            self.deviations[:, 2], placed[:len(self.sensors.wrenches)])
-        self._before_ns = joints_ns
-        return True
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ from biped_com_ros.core.errors import check_positive, ConfigurationError
 from biped_com_ros.core.geometry.pose import Array, IndexArray
 from biped_com_ros.core.geometry.wrench import set_twist_adjoint
 from biped_com_ros.core.model.robot import RobotModel, RobotState
-from biped_com_ros.core.wrench.contact import ContactDetector, ContactThresholds
+from biped_com_ros.core.wrench.contact import ContactThresholds
 from biped_com_ros.core.wrench.drive_errors import drive_errors
 from biped_com_ros.core.wrench.dynamics import ExternalForces
 from biped_com_ros.core.wrench.row_errors import RowErrors, RowErrorSettings
@@ -175,8 +175,7 @@ class VirtualHandForces:
         self.rows = np.zeros((3 * count, len(self.external.rows)))
         #: Beside the columns, the covariance of rows and forces.
         self._right = np.zeros((len(self._all_rows), 3 + 3 * count))
-        self._detectors = [
-            ContactDetector(settings.thresholds, self._weight) for _ in self.names]
+        self._detectors = [settings.thresholds.trigger(self._weight) for _ in self.names]
         self._settling_time = _SETTLING / (2.0 * math.pi * settings.cutoff)
         self._last_ns = NEVER_NS
         self.reset()
@@ -251,6 +250,11 @@ class VirtualHandForces:
         if updates:
             self._learn_drives()
         return True
+
+    @property
+    def deviations(self) -> Array:
+        """Return the standard deviations of the forces, (H, 3), N."""
+        return np.sqrt(self.covariance.diagonal()).reshape(-1, 3)
 
     @property
     def row_deviations(self) -> Array:

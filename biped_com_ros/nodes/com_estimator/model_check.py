@@ -63,7 +63,7 @@ class ModelCheck:
         if config.feet_with_force_z or not any(
                 foot.used_sensors for foot in config.feet.values()):
             return
-        self.use_parameters()
+        self.configure()
         self._weight: Report = OK, '', {}
         self._com: Report = OK, '', {}
         self._latest = latest
@@ -73,7 +73,7 @@ class ModelCheck:
         node.diagnostics.add('weight', lambda: self._current(self._weight))
         node.diagnostics.add('centre of mass', lambda: self._current(self._com))
 
-    def use_parameters(self) -> None:
+    def configure(self) -> None:
         """Compare by the masses and the parameters that there are now."""
         node = self._node
         weight = node.model.mass * node.params.gravity

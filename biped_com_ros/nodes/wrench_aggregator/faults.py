@@ -61,12 +61,9 @@ class SensorFaults:
         is_whole = self._weighs_all and not aggregation.model.config.feet_with_force_z
         self.turned = TurnedSensorWatch(aggregation) if is_whole else None
 
-    def use_inertials(self) -> None:
-        """Compare forces with the calibrated weight."""
+    def configure(self, missing: float) -> None:
+        """Compare with the weight as it is now, of which this share may be missing."""
         self._balance.body_weight = self._aggregation.body_weight
-
-    def set_missing(self, missing: float) -> None:
-        """Use another share of the weight that may be missing."""
         self._balance.settings = replace(self._balance.settings, missing=missing)
 
     def add_reading(self, sensor: int, stamp_ns: int, moved_ns: int) -> None:

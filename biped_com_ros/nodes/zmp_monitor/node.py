@@ -98,7 +98,7 @@ class ZmpMonitor(RobotNode[ZmpMonitorParameters]):
             hand_topics=hand_wrench_topics(model, params.hand_wrench_topics),
             wrench_delay=_aligned_delay(params))
         self.watch_inputs(self.inputs.inputs)
-        self._health = StabilityHealth(self, self.inputs, self.estimator.base, self.monitor)
+        self._health = StabilityHealth(self, self.inputs, self.estimator, self.monitor)
 
     def check_parameters(self, params: ZmpMonitorParameters) -> None:
         """Refuse thresholds that contradict each other."""
@@ -126,7 +126,7 @@ class ZmpMonitor(RobotNode[ZmpMonitorParameters]):
             self.model, _settings(self.params), self._polygons(self.model))
         self.monitor.continue_from(before, same_masses=same_masses)
         self.monitor.payload = self._payload.carried
-        self._health.use(self.monitor)
+        self._health.configure(self.monitor)
 
     def _polygons(self, model: RobotModel) -> list[Sequence[Point]]:
         if self.params.polygon_source == 'collision':

@@ -151,7 +151,7 @@ class StateInputs:
                 probabilities=probabilities, covariance=bool(probabilities),
                 hand_covariance=bool(virtual_hands),
                 thresholds=_thresholds(self._model, thresholds), body_weight=body_weight,
-                wrench_delay=wrench_delay))
+                wrench_delay=wrench_delay), max_age=params.max_stamp_age)
         self._consumers.append((estimator, [callback]))
         self._wrench_consumers.append((estimator, self._consumers[-1][1]))
         options = {**self._options, 'largest': largest_credible_load(self._model.mass),
@@ -185,13 +185,14 @@ class StateInputs:
             self._node, feet, self._on_probabilities,
             'wrench_aggregator/contact_probabilities', **options)
         self.inputs['covariance of the wrenches'] = StampedArrayInput(
-            self._node, COVARIANCE_TOPIC, (6 * len(feet)) ** 2, self._on_covariance,
-            largest=largest, **options)
+            self._node, COVARIANCE_TOPIC, (6 * len(feet)) ** 2,
+            partial(self._on_covariance, 'covariance'), largest=largest, **options)
 
     def _subscribe_to_hand_covariance(self, count: int) -> None:
         """Subscribe to the covariance that `wrench_aggregator` publishes of virtual hands."""
         self.inputs["covariance of the hands' forces"] = StampedArrayInput(
-            self._node, HAND_COVARIANCE_TOPIC, (3 * count) ** 2, self._on_hand_covariance,
+            self._node, HAND_COVARIANCE_TOPIC, (3 * count) ** 2,
+            partial(self._on_covariance, 'hand covariance'),
             largest=largest_credible_load(self._model.mass) ** 2,
             **{**self._options, 'required': False})
 
@@ -231,11 +232,11 @@ class StateInputs:
         """
         self._params = params
         for estimator, _ in self._consumers:
-            estimator.use(self._base_settings())
+            estimator.configure(self._base_settings(), params.max_stamp_age)
         if contacts:
             thresholds = _thresholds(self._model, contacts['thresholds'])
             for estimator, _ in self._wrench_consumers:
-                estimator.use(self._base_settings(), thresholds, contacts['body_weight'])
+                estimator.set_thresholds(thresholds, contacts['body_weight'])
         for source in self.inputs.values():
             source.timeout = params.sensor_timeout
 
@@ -279,22 +280,17 @@ class StateInputs:
             _call(callbacks, estimator.add_wrench(
                 foot, stamp_ns, at_middle, config.sole_frame(name)))
 
-    def _on_covariance(self, stamp_ns: int, values: Array) -> None:
-        size = 6 * len(self._model.soles.names)
-        covariance = values.reshape(size, size).copy()  # the input reuses its array
-        for estimator, callbacks in self._wrench_consumers:
-            _call(callbacks, estimator.add_wrench_covariance(stamp_ns, covariance))
-
-    def _on_hand_covariance(self, stamp_ns: int, values: Array) -> None:
+    def _on_covariance(self, name: str, stamp_ns: int, values: Array) -> None:
         size = math.isqrt(values.size)
         covariance = values.reshape(size, size).copy()  # the input reuses its array
         for estimator, callbacks in self._wrench_consumers:
-            _call(callbacks, estimator.add_hand_covariance(stamp_ns, covariance))
+            _call(callbacks, estimator.add_beside_wrenches(name, stamp_ns, covariance))
 
     def _on_probabilities(self, stamp_ns: int, values: Array, *_: Array) -> None:
         probabilities = values.tolist()
         for estimator, callbacks in self._wrench_consumers:
-            _call(callbacks, estimator.add_contact_probabilities(stamp_ns, probabilities))
+            _call(callbacks, estimator.add_beside_wrenches(
+                'contact probabilities', stamp_ns, probabilities))
 
 
 def _call(callbacks: Sequence[Callback], states: Sequence[LocatedState]) -> None:

@@ -84,7 +84,7 @@ def test_a_wrong_weight_of_the_foot_is_no_contradiction_in_another_posture(found
     assert found.updates == 20 and not found.rejected
     # A calibrated URDF has the true weight: no bias is left.
     assert np.abs(found.bias).max() > 1.0
-    found.use_inertials(-0.08 * upright)
+    found.shift(-0.08 * upright)
     assert np.abs(found.bias).max() < 0.1
 
 
