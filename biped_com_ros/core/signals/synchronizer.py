@@ -216,13 +216,16 @@ class Synchronizer:
                 nearest = None
             samples.append(nearest)
             stamps.append(stamp)
-        if self._by_period:
-            if max(stamps) - min(stamps) > self._tolerances[0]:
-                return None
-            for waiting, stamp in zip(self._waiting, stamps):  # each is used once
-                while waiting and waiting[0][0] <= stamp:
-                    waiting.popleft()
-        return SampleSet(ns, samples)
+        return SampleSet(ns, samples) if not self._by_period or self._use_once(stamps) else None
+
+    def _use_once(self, stamps: Sequence[int]) -> bool:
+        """Drop samples up to those of a set; return whether these are near enough together."""
+        if max(stamps) - min(stamps) > self._tolerances[0]:
+            return False
+        for waiting, stamp in zip(self._waiting, stamps):
+            while waiting and waiting[0][0] <= stamp:
+                waiting.popleft()
+        return True
 
 
 def _nearest(waiting: deque[tuple[int, Any]], ns: int) -> tuple[int, Any]:

@@ -301,7 +301,7 @@ class ImuBase(BaseEstimator):
         gyro, weights = self._gyro, odometry.weights
         return LocatedState(
             stamp_ns, state.in_world(base, odometry.sole_placements), odometry.stance,
-            in_contact is not None, lambda state: odometry.twist_by(state, gyro, weights),
+            in_contact is not None, lambda state: odometry.twist(state, gyro, weights),
             restarted=restarted)
 
     def _stood_up(self, upward: float) -> bool:

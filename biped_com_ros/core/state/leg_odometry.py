@@ -212,22 +212,8 @@ class LegOdometry:
                 instant._replace(in_contact=contacts, before=self._estimate))
             self._advance(instant.soles_from_base, contacts, instant.loads)
 
-    def twist(self, state: RobotState, angular_velocity_in_imu: Array) -> Twist | None:
-        """
-        Return the twist of the base by the stance of the last :meth:`update`; see `base_twist`.
-
-        Parameters
-        ----------
-        state
-            The state of the last :meth:`update`, with joint velocities.
-        angular_velocity_in_imu
-            Reading of the gyroscope, shape (3,), rad/s.
-
-        """
-        return self.twist_by(state, angular_velocity_in_imu, self._estimate.weights)
-
-    def twist_by(self, state: RobotState, angular_velocity_in_imu: Array,
-                 weights: Array) -> Twist | None:
+    def twist(self, state: RobotState, angular_velocity_in_imu: Array,
+              weights: Array | None = None) -> Twist | None:
         """
         Return the twist of a base above soles that are at rest.
 
@@ -238,7 +224,8 @@ class LegOdometry:
         angular_velocity_in_imu
             Reading of the gyroscope, shape (3,), rad/s.
         weights
-            Share of each sole, shape (F,), that sums to one; all zero while airborne.
+            Share of each sole, shape (F,), that sums to one, all zero while airborne; by default
+            those of the last :meth:`update`.
 
         Returns
         -------
@@ -251,7 +238,7 @@ class LegOdometry:
         omega_base_imu``. A sole in contact is at rest: ``0 = v + omega x p + p'``.
 
         """
-        shares: list[float] = weights.tolist()
+        shares: list[float] = (self.weights if weights is None else weights).tolist()
         if not any(shares):
             return None
         # With Python floats: a third of the time of arrays for a few soles.

@@ -119,10 +119,9 @@ class VirtualContacts:
     def report_hands(self, joints: JointStateInput) -> Report:
         """Return which hands touch, or why that is not known."""
         assert self.hands is not None
-        return self.hands.report(self.problem(joints) or (
-            'no joint states and IMU data of the same instant; check both topics, and the clocks '
-            'of their drivers '
-            f'({self._pairs.describe_lateness(("topic of the joints", "topic of the IMU"))})'))
+        if problem := self.problem(joints):
+            return ERROR, f'not estimated: {problem}', {}
+        return self.hands.report(self._pairs.describe_lateness(('joint_states', 'the IMU')))
 
     def _add(self, source: int, stamp_ns: int,
              sample: tuple[Any, ...]) -> Iterator[tuple[int, ContactBody]]:
@@ -258,11 +257,12 @@ class VirtualHandOutputs:
             body.set_virtual(stamp_ns, self._wrench, False, 0.0)
             yield stamp_ns, body
 
-    def report(self, problem: str) -> Report:
-        """Return which hands touch; the problem if nothing was estimated since the last report."""
+    def report(self, lateness: str) -> Report:
+        """Return which hands touch, or by how much inputs are late if nothing was estimated."""
         count, self._count = self._count, 0
         if not count:
-            return ERROR, f'not estimated: {problem}', {}
+            return ERROR, ('not estimated: no joint states and IMU data of the same instant; '
+                           f'check both topics, and the clocks of their drivers ({lateness})'), {}
         estimator = self.estimator
         values = {key: float(number) for name, force, deviation in zip(
             estimator.names, estimator.estimates, estimator.deviations) for key, number in (
