@@ -32,6 +32,7 @@ from collections.abc import Callable, Sequence
 import math
 from typing import NamedTuple
 
+from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import (
     Array, combined, cross, footprint_position, Pose, Vector)
@@ -40,8 +41,8 @@ from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.state.stance import LowestSoles, Stance, Twist
 import numpy as np
 
-#: Number of past instants that can be computed again.
-_HISTORY = 128
+#: For how long past instants can be computed again, ns.
+_HISTORY_NS = nanoseconds(0.25)
 #: Share of the largest load from which on a foot supports the robot, and below which not.
 _JOINS, _LEAVES = 0.33, 0.18
 
@@ -133,7 +134,7 @@ class LegOdometry:
         stance = Stance(self.sole_placements[:, 3], (False,) * count)
         self._estimate = _Estimate(None, np.zeros((count, 3)), stance.in_contact,
                                    np.zeros(count), np.zeros(count), stance)
-        self._history: deque[_PastInstant] = deque(maxlen=_HISTORY)
+        self._history: deque[_PastInstant] = deque()
 
     @property
     def stance(self) -> Stance:
@@ -183,6 +184,8 @@ class LegOdometry:
         if stamp_ns is not None:
             self._history.append(_PastInstant(
                 stamp_ns, soles_from_base, contacts, loads, self._estimate))
+            while self._history[0].stamp_ns < stamp_ns - _HISTORY_NS:
+                self._history.popleft()
         position = self._advance(soles_from_base, contacts, loads)
         self.sole_placements = along_world[:-1].copy()
         self.sole_placements[:, 3] += position

@@ -37,7 +37,7 @@ from biped_com_ros.core.model.frames import FrameSet
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.signals.filters import LowPass
 from biped_com_ros.core.signals.schmitt import SchmittTrigger
-from biped_com_ros.core.signals.synchronizer import MAX_AGE, Synchronizer
+from biped_com_ros.core.signals.synchronizer import Synchronizer
 from biped_com_ros.core.wrench.contact import ContactThresholds
 from biped_com_ros.core.wrench.correction import ReadingCorrection
 import numpy as np
@@ -185,8 +185,6 @@ class WrenchAggregation:
         The robot.
     settings
         How readings are processed.
-    max_age
-        How late readings may be, s; see :class:`.Synchronizer`.
 
     Attributes
     ----------
@@ -217,8 +215,7 @@ class WrenchAggregation:
 
     """
 
-    def __init__(self, model: RobotModel, settings: AggregationSettings,
-                 max_age: float = MAX_AGE) -> None:
+    def __init__(self, model: RobotModel, settings: AggregationSettings) -> None:
         self.model, self.settings = model, settings
         self.body_weight = model.mass * settings.gravity
         sensors = model.config.wrench_sensors
@@ -229,7 +226,6 @@ class WrenchAggregation:
             body.index = index
         self._samples = Synchronizer(len(self.bodies))
         self.foot_forces: list[float] = []
-        self.set_max_age(max_age)
         self._check_double_counting()
         self._prepare_frames()
         self.is_state_current = False

@@ -93,11 +93,12 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
                 f"nothing measures the feet of '{config.name}', so there are no wrenches: add "
                 "wrench_sensors, or 'source: virtual' to the feet")
         self.aggregation = aggregation = WrenchAggregation(
-            model, self.params.aggregation_settings(), self.params.max_stamp_age)
+            model, self.params.aggregation_settings())
         self._feet = aggregation.feet
         self._outputs = WrenchOutputs(
             self, model, self._feet, [body for body in aggregation.bodies if not body.is_foot],
             self.params.footprint_frame)
+        self._set_max_age(self.params)
         self._stillness = JointStillness(model.joint_names, self.params.tare_max_joint_speed)
         self.offsets = SensorOffsets(self, aggregation, self._stillness)
         self._weight = WeightCheck(
@@ -157,7 +158,7 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         self._stillness.limit = params.tare_max_joint_speed
         self.offsets.configure(params)
         self.aggregation.configure(params.aggregation_settings())
-        self.aggregation.set_max_age(params.max_stamp_age)
+        self._set_max_age(params)
         self._weight.tolerance = params.weight_tolerance
         self.faults.configure(params.weight_missing)
         for source in (self.joints, self.imu, *self.sensors):
@@ -181,6 +182,11 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         self.faults.configure(self.params.weight_missing)
         self._cache_thresholds(self.params)
         self._joints_ns = NEVER_NS  # the last state was computed with the old weights
+
+    def _set_max_age(self, params: WrenchAggregatorParameters) -> None:
+        """Let readings be as late as stamps may be old."""
+        self.aggregation.set_max_age(params.max_stamp_age)
+        self._outputs.contacts.synchronizer.set_max_age(params.max_stamp_age)
 
     def _cache_thresholds(self, params: WrenchAggregatorParameters) -> None:
         """Compute thresholds in N and ns once, not at every message."""
