@@ -81,6 +81,7 @@ class BaseSettings:
     base_filter: FilterSettings = field(default_factory=FilterSettings)
 
 
+@dataclass(slots=True, eq=False)
 class LocatedState:
     """
     The robot at one instant, with its base in the world.
@@ -95,6 +96,8 @@ class LocatedState:
         Its soles and their contacts.
     contacts_measured
         Whether the contacts were measured, not assumed from the heights of the soles.
+    find_twist
+        Computes :attr:`twist`; None once that is known.
     wrenches
         Environment on each foot in its sole frame, F times six numbers, N and N m; None if not
         measured.
@@ -113,28 +116,24 @@ class LocatedState:
 
     """
 
-    __slots__ = ('stamp_ns', 'state', 'stance', 'contacts_measured', 'wrenches',
-                 'wrench_covariance', 'hand_wrenches', 'hand_covariance', 'restarted',
-                 'filtered', '_find_twist', '_twist')
-
-    def __init__(self, stamp_ns: int, state: RobotState, stance: Stance, contacts_measured: bool,
-                 find_twist: Callable[[RobotState], Twist | None], *,
-                 wrenches: Sequence[Sequence[float]] | None = None,
-                 restarted: bool = False, filtered: FilteredBase | None = None) -> None:
-        self.stamp_ns, self.state, self.stance = stamp_ns, state, stance
-        self.contacts_measured, self.wrenches = contacts_measured, wrenches
-        self.wrench_covariance: Array | None = None
-        self.hand_wrenches: Sequence[Sequence[float] | None] = ()
-        self.hand_covariance: Array | None = None
-        self.restarted, self.filtered = restarted, filtered
-        self._find_twist: Callable[[RobotState], Twist | None] | None = find_twist
-        self._twist: Twist | None = None
+    stamp_ns: int
+    state: RobotState
+    stance: Stance
+    contacts_measured: bool
+    find_twist: Callable[[RobotState], Twist | None] | None
+    wrenches: Sequence[Sequence[float]] | None = None
+    wrench_covariance: Array | None = None
+    hand_wrenches: Sequence[Sequence[float] | None] = ()
+    hand_covariance: Array | None = None
+    restarted: bool = False
+    filtered: FilteredBase | None = None
+    _twist: Twist | None = field(default=None, init=False)
 
     @property
     def twist(self) -> Twist | None:
         """Twist of the base, computed at the first access; None if unknown."""
-        if self._find_twist is not None:
-            self._twist, self._find_twist = self._find_twist(self.state), None
+        if self.find_twist is not None:
+            self._twist, self.find_twist = self.find_twist(self.state), None
         return self._twist
 
 

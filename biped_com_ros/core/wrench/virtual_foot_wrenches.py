@@ -295,10 +295,11 @@ class VirtualFootWrenches:
         adjoints[:, 5, 0], adjoints[:, 5, 1] = points[:, 1], -points[:, 0]
         adjoints[:, 3, 2], adjoints[:, 4, 2] = -points[:, 1], points[:, 0]
         precisions[:, 3], precisions[:, 4] = y_reach ** -2.0, x_reach ** -2.0
-        weighted = adjoints * (precisions / np.square(self._loads)[:, np.newaxis])[:, :, np.newaxis]
+        weights = precisions / np.square(self._loads)[:, np.newaxis]
         feet = np.arange(self._feet)
         blocks = self._information.reshape(self._feet, 6, self._feet, 6)
-        blocks[feet, :, feet] = np.matmul(adjoints.transpose(0, 2, 1), weighted)
+        blocks[feet, :, feet] = np.matmul(
+            adjoints.transpose(0, 2, 1), weights[:, :, np.newaxis] * adjoints)
         return self._information
 
     def _set_columns(self) -> None:
