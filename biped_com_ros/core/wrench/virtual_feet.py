@@ -15,8 +15,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from biped_com_ros.core.check_result import CheckResult
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.wrench.aggregation import FORCE_Z
@@ -82,27 +81,6 @@ class VirtualFeet:
         return np.sqrt(self.sensors.covariance.diagonal()).reshape(-1, 6)
 
 
-@dataclass(frozen=True)
-class SensorComparisonResult:
-    """
-    The mean difference between the sensors of a foot and joint torques.
-
-    Attributes
-    ----------
-    plausible
-        Whether they agree.
-    message
-        For the user: problem, value, remedy.
-    difference
-        Sensors minus joint torques, (6,), N and N m, at the sole.
-
-    """
-
-    plausible: bool
-    message: str
-    difference: Array
-
-
 class SensorComparison:
     """
     Compares the sensors of a foot with estimates from joint torques.
@@ -133,7 +111,7 @@ class SensorComparison:
         self._sums += measured - virtual, deviations * deviations
         self._count += 1
 
-    def result(self) -> SensorComparisonResult | None:
+    def result(self) -> CheckResult | None:
         """Return the result for the mean since the last one; None without data."""
         if not self._count:
             return None
@@ -144,14 +122,14 @@ class SensorComparison:
         excess = np.abs(difference) / limits
         worst = int(np.argmax(excess))
         unit = 'N' if worst < 3 else 'N m'
+        values = {'Fz of sensors minus joint torques [N]': float(difference[2])}
         if excess[worst] <= 1.0:
-            return SensorComparisonResult(
-                True, f'agrees with joint torques (Fz {difference[2]:+.1f} N)', difference)
-        return SensorComparisonResult(False, (
+            return CheckResult(
+                True, f'agrees with joint torques (Fz {difference[2]:+.1f} N)', values)
+        return CheckResult(False, (
             f'{self._AXES[worst]} is {difference[worst]:+.1f} {unit} from what joint torques give '
             f'(limit {limits[worst]:.1f} {unit}): check scale, frame and offset of '
-            f"{self._sensors} (tare with the feet in the air), then the joints' torques"),
-            difference)
+            f"{self._sensors} (tare with the feet in the air), then the joints' torques"), values)
 
     def _start(self) -> None:
         self._sums, self._count = np.zeros((2, 6)), 0

@@ -27,7 +27,7 @@ from biped_com_ros.core.com.estimate import ComEstimate
 from biped_com_ros.core.geometry.pose import Array, footprint_pose
 from biped_com_ros.core.wrench.weight_check import UPRIGHT, WeightCheck
 from biped_com_ros.nodes.com_estimator.parameters import ComEstimatorParameters
-from biped_com_ros.ros.node.diagnostics import OK, Report, WARN
+from biped_com_ros.ros.node.diagnostics import OK, Report, report_of
 from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.topics.inputs import WrenchInput
 import numpy as np
@@ -91,9 +91,8 @@ class ModelCheck:
         stance = located.stance
         footprint = footprint_pose(
             located.state.base, stance.soles_in_world, stance.in_contact)
-        com = self._com_check.result(
-            total, footprint.inverse().apply(np.array(estimate.position)))
-        self._com = _level(com.plausible), com.message, {'distance [m]': com.distance}
+        self._com = report_of(self._com_check.result(
+            total, footprint.inverse().apply(np.array(estimate.position))))
         uprightness = located.state.uprightness
         if uprightness < UPRIGHT:
             self._com = OK, 'not compared: the robot does not stand upright (see weight)', {}
@@ -101,7 +100,7 @@ class ModelCheck:
             total.item(2), _NO_FEET, any(stance.in_contact), uprightness)
         weight = self._weight_check.result()
         if weight is not None:
-            self._weight = _level(weight.plausible), weight.message, {'ratio': weight.ratio}
+            self._weight = report_of(weight)
 
     def _current(self, report: Report) -> Report:
         """Return a report if it is recent, else why there is none."""
@@ -112,7 +111,3 @@ class ModelCheck:
             return OK, f"not compared: '{topic}' has no publisher; start wrench_aggregator", {}
         return OK, ('not compared: the robot moves, or an input of wrench_aggregator is missing '
                     '(see its diagnostics)'), {}
-
-
-def _level(plausible: bool) -> bytes:
-    return OK if plausible else WARN

@@ -50,7 +50,7 @@ from biped_com_ros.nodes.wrench_aggregator.offsets import SensorOffsets
 from biped_com_ros.nodes.wrench_aggregator.outputs import WrenchOutputs
 from biped_com_ros.nodes.wrench_aggregator.parameters import WrenchAggregatorParameters
 from biped_com_ros.nodes.wrench_aggregator.virtual import VirtualContacts
-from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
+from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, report_of, WARN
 from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.topics.inputs import (
@@ -325,7 +325,7 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         result = self._weight.result()
         if result is None:
             return WARN, 'not measured: there is no total wrench', {}
-        return (OK if result.plausible else WARN), result.message, {'ratio': result.ratio}
+        return report_of(result)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -37,7 +37,7 @@ from biped_com_ros.core.wrench.virtual_feet import SensorComparison, VirtualFeet
 from biped_com_ros.core.wrench.virtual_foot_wrenches import VirtualWrenchSettings
 from biped_com_ros.core.wrench.virtual_hand_forces import VirtualHandForces
 from biped_com_ros.nodes.wrench_aggregator.parameters import WrenchAggregatorParameters
-from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
+from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, report_of, WARN
 from biped_com_ros.ros.node.parameters import settings_from
 from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.topics.inputs import JointStateInput
@@ -292,5 +292,4 @@ def _report(comparison: SensorComparison) -> Report:
     result = comparison.result()
     if result is None:
         return OK, 'not compared: no recent reading of a sensor or of joint torques', {}
-    return (OK if result.plausible else WARN), result.message, {
-        'Fz of sensors minus joint torques [N]': float(result.difference[2])}
+    return report_of(result)

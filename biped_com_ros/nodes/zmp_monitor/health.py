@@ -26,7 +26,7 @@ from biped_com_ros.core.wrench.weight_check import WEIGHING_RATE, WeightCheck
 from biped_com_ros.nodes.zmp_monitor.outputs import SEVERITY
 from biped_com_ros.nodes.zmp_monitor.parameters import ZmpMonitorParameters
 from biped_com_ros.ros.node.clock import steady_time
-from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
+from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, report_of, WARN
 from biped_com_ros.ros.node.input_watch import waiting_for
 from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.topics.state_inputs import describe_contacts, StateInputs
@@ -177,7 +177,7 @@ class StabilityHealth:
         result = self._weight.result()
         if result is None:
             return WARN, 'not measured: no wrenches of all feet with the same stamp; see zmp', {}
-        return (OK if result.plausible else WARN), result.message, {'ratio': result.ratio}
+        return report_of(result)
 
 
 def _known(value: float | None) -> Any:

@@ -273,8 +273,8 @@ def test_the_weight_warning_is_right_after_a_minute_of_stepping(bias, least, gai
     """A drift is no reason to warn, a wrong gain is; warming is a drift, as it is not measured."""
     (robot, _, tracked), (_, _, free) = (stepped(bias, gain, track) for track in (True, False))
     assert tracked.plausible == is_plausible and ('calibrate' in tracked.message) != is_plausible
-    assert tracked.ratio == pytest.approx(gain, abs=0.01)
-    assert abs(free.ratio - gain) * robot.weight > least  # N, of both sensors
+    assert tracked.values['ratio'] == pytest.approx(gain, abs=0.01)
+    assert abs(free.values['ratio'] - gain) * robot.weight > least  # N, of both sensors
 
 
 def test_while_a_sensor_warms_up_the_cop_stays_right():
