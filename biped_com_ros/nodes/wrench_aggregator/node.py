@@ -284,7 +284,7 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
     def _report_total(self) -> Report:
         count, self._total_count = self._total_count, 0
         latest, seconds = self.aggregation.lateness
-        values: dict[str, Any] = {'published since the last report': count,
+        values = {'published since the last report': count,
                   'largest delay of a reading [s]': seconds}
         if problem := self.virtual.problem(self.joints):
             return ERROR, f'not published: {problem}', values
