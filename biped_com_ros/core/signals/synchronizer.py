@@ -74,8 +74,8 @@ class Synchronizer:
         With tolerances, whether sets are made without each of these sources, with None in its
         place, where no sample is within the tolerance or the source has timed out.
     timeout_ns
-        Time since the last arrival from an optional source, by the stamps of the first one,
-        after which sets no longer wait for it.
+        Time since the last sample of an optional source, by stamps, after which sets no longer
+        wait for it: what is later is not used, so that it delays nothing else.
 
     Attributes
     ----------
@@ -108,8 +108,7 @@ class Synchronizer:
         for waiting in self._waiting:
             waiting.clear()
         self._last_ns, self._newest_ns = [NEVER_NS] * count, NEVER_NS
-        #: Stamp of the leading source when each source last sent something.
-        self._arrivals_ns = [NEVER_NS] * count
+        self._first_ns = NEVER_NS
         self.lateness_ns = [0] * count
         self._awaited = self._leader
 
@@ -178,7 +177,6 @@ class Synchronizer:
         last[source] = stamp_ns
         self._newest_ns = newest = max(stamp_ns, self._newest_ns)
         self.lateness_ns[source] = newest - stamp_ns
-        self._arrivals_ns[source] = last[self._leader]
 
     def _is_decided(self, ns: int) -> bool:
         """Return whether no source can still send a sample nearer to this time."""
@@ -191,12 +189,13 @@ class Synchronizer:
         return True
 
     def _has_timed_out(self, source: int, ns: int) -> bool:
-        """Return whether an optional source has sent nothing for long; `ns` is waiting."""
+        """Return whether a source need not be waited for any more; `ns` is waiting."""
         if not self._optional[source]:
             return False
-        if self._arrivals_ns[source] == NEVER_NS:
-            self._arrivals_ns[source] = ns  # the time begins at the first sample that waits
-        return self._last_ns[self._leader] - self._arrivals_ns[source] >= self._timeout_ns
+        if self._first_ns == NEVER_NS:
+            self._first_ns = ns
+        quiet_since_ns = max(self._last_ns[source], self._first_ns)
+        return self._last_ns[self._leader] - quiet_since_ns >= self._timeout_ns
 
     def _complete(self, ns: int, sample: Any) -> SampleSet | None:
         """Return a sample of the leading source with the nearest ones; None if one is missing."""

@@ -183,7 +183,7 @@ class FusedComOutput:
         if last is not None and last.wrenches is None:
             missing = _stale(*inputs.wrenches)
             return WARN, ('from kinematics and the load estimated so far; no foot wrenches'
-                          + (f': {missing}' if missing else '')), values
+                          f': {missing or self._estimator.describe_lateness()}'), values
         if not estimate.uses_wrenches:
             return OK, ('that of the URDF: the wrenches of virtual feet come from the same masses'
                         ), values

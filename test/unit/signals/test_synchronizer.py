@@ -159,8 +159,12 @@ def test_what_is_too_late_is_measured_and_nothing_is_kept_for_longer():
     assert sum([len(synchronizer.add(*sample, None)) for sample in later]) > 2800
 
 
-def test_an_optional_source_that_is_late_is_waited_for_while_it_sends():
+@pytest.mark.parametrize(('delay', 'is_used'), [(0.09, True), (0.14, False)])
+def test_an_optional_source_delays_nothing_by_more_than_its_timeout(delay, is_used):
     synchronizer, sets = Synchronizer(2, tolerances_ns=[5 * MS], optional=[True]), []
-    for sample in late((1000, 1000), (0.0, 0.14)):
-        sets += synchronizer.add(*sample, sample[1])
-    assert len(sets) >= 2858 and all(a == b for _, (a, b) in sets[200:])
+    for source, stamp_ns in late((1000, 1000), (0.0, delay)):
+        made = synchronizer.add(source, stamp_ns, stamp_ns)
+        sets += made
+        assert not made or synchronizer._newest_ns - made[-1].stamp_ns <= 100 * MS
+    assert len(sets) >= 2890 and all((b == a) if is_used else (b is None) for _, (a, b) in sets)
+    assert synchronizer.lateness == (1, pytest.approx(delay, abs=0.002))
