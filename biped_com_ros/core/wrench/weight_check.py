@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+
 from biped_com_ros.core.check_result import CheckResult
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Array

@@ -129,7 +129,7 @@ class VirtualContacts:
             return
         for _, (joints, imu) in self._pairs.add(source, stamp_ns, sample):
             if self.hands is not None and self.hands.update(
-                    *joints, *imu[:2], not self._has_fault()):
+                    *joints, *imu[:2], sensors_usable=not self._has_fault()):
                 yield from self.hands.publish(joints[0])
             if self.feet is None:
                 continue
@@ -241,7 +241,7 @@ class VirtualHandOutputs:
             self._aggregation.model, params.virtual_hand_settings())
 
     def update(self, stamp_ns: int, state: RobotState, efforts: Array, angular_velocity: Array,
-               acceleration: Array, sensors_usable: bool) -> bool:
+               acceleration: Array, *, sensors_usable: bool) -> bool:
         """Estimate at an instant, see `VirtualHandForces.update`, with the sensors if usable."""
         others = self._aggregation.measured_at(
             stamp_ns, self.estimator.uses_feet) if sensors_usable else None
