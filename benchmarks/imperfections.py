@@ -36,20 +36,21 @@ import math
 from typing import Any
 
 from benchmarks.common import print_table
-from biped_com_ros.core.com.fused import FusedComEstimator, FusedComSettings
+from biped_com_ros.core.com.fused import FusedComEstimator
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import rotation_from_quaternion
 from biped_com_ros.core.legs.keyframes import HipShift
 from biped_com_ros.core.model.resources import package_share
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.settings import setting_fields
 from biped_com_ros.core.state.base import LocatedState
 from biped_com_ros.core.state.leg_odometry import LegOdometry
 from biped_com_ros.core.wrench.aggregation import WrenchAggregation
 from biped_com_ros.nodes.com_estimator.parameters import ComEstimatorParameters
 from biped_com_ros.nodes.simulator.parameters import SimulatorParameters
 from biped_com_ros.nodes.wrench_aggregator.parameters import WrenchAggregatorParameters
-from biped_com_ros.ros.node.parameters import settings_from
 from biped_com_ros.sim.faults import Fault, parse_faults
+from biped_com_ros.sim.interface import ErrorSettings
 from biped_com_ros.sim.plant import Plant
 import numpy as np
 import yaml
@@ -93,7 +94,8 @@ def real_errors() -> dict[str, Any]:
     file = package_share() / 'config' / 'hidden' / 'real.yaml'
     values: dict[str, Any] = yaml.safe_load(file.read_text())
     found: dict[str, Any] = values['/**/simulator']['ros__parameters']
-    return found
+    pairs = (line.split() for line in found.pop('errors'))
+    return {**found, **{name: float(value) for name, value in pairs}}
 
 
 def parameters_of(row: str, seed: int) -> SimulatorParameters:
@@ -109,8 +111,11 @@ def parameters_of(row: str, seed: int) -> SimulatorParameters:
                 given.get(f'{kind}_bias', 0.0), AGE * given.pop(f'{kind}_drift'),
                 given['warming'] * given.pop(f'{kind}_temperature'))
         del given['warming']
+    names = setting_fields(ErrorSettings)
     return SimulatorParameters(
-        rate=RATE, seed=seed, errors_at_mass=real['errors_at_mass'], **given)
+        rate=RATE, seed=seed, errors_at_mass=real['errors_at_mass'],
+        errors=[f'{name} {value}' for name, value in given.items() if name in names],
+        **{name: value for name, value in given.items() if name not in names})
 
 
 @dataclass
@@ -137,11 +142,9 @@ class Live:
         self._hips = HipShift(model, model.posture())
         self._odometry = LegOdometry(model, model.config.imu.frame)
         self._aggregation = WrenchAggregation(
-            model, WrenchAggregatorParameters().aggregation_settings())
+            model, WrenchAggregatorParameters().aggregation)
         estimator = ComEstimatorParameters()
-        self._fusion = FusedComEstimator(model, settings_from(
-            estimator, FusedComSettings, 'fusion_', gravity=estimator.gravity),
-            estimator.load_link)
+        self._fusion = FusedComEstimator(model, estimator.fusion, estimator.load_link)
         self._imu = list(model.config.imus.values()).index(model.config.imu)
         self._motors = model.joint_index(self.plant.actuated_joint_names)
         self.found = ImperfectRun([], [], [], [], [], [])

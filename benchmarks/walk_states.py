@@ -161,7 +161,8 @@ class _Feeder:
         for foot, (wrench, frame) in enumerate(zip(wrenches, self._frames)):
             located += self._estimator.add_wrench(foot, ns, wrench, frame)
         if probabilities is not None:
-            located += self._estimator.add_contact_probabilities(ns, probabilities.tolist())
+            located += self._estimator.add_beside_wrenches(
+                'contact probabilities', ns, probabilities.tolist())
         self.seconds += time.process_time() - begin
         return located[0] if located else None
 

@@ -56,8 +56,8 @@ class VirtualFeetRobot(SimulatedRobot):
         self.count += 1
         stamp_ns = 10**9 + round(1e9 * plant.dt) * self.count
         state = self.model.state(observation.joint_positions, observation.joint_velocities)
-        self.feet.add_joints(stamp_ns, state, observation.joint_efforts)
-        self.feet.add_imu(stamp_ns, *self.inertial(observation))
+        R_world_imu, *inertial = self.inertial(observation)
+        self.feet.update(stamp_ns, state, observation.joint_efforts, *inertial, R_world_imu)
         return (self.feet.sensors.wrenches.copy(), self.feet.deviations,
                 plant.truth().sole_wrenches.copy())
 

@@ -35,7 +35,7 @@ PACKAGE = Path(biped_com_ros.__file__).parent
 DOCUMENT = PACKAGE.parent / 'doc' / 'architecture.rst'
 
 ZMP_STATIONS = ('codec/reading.py', 'fast/vector_reader.py', 'WrenchMover.move',
-                'ReferenceSynchronizer.add', 'FootContacts.update', 'sum_wrenches',
+                'Synchronizer.add', 'FootContacts.update', 'sum_wrenches',
                 'centre_of_pressure', 'Template.serialize')
 EFFORT_STATIONS = ('codec/reading.py', 'EffortSupervisor.update', 'GravityCompensator.efforts',
                    'EffortGuard.update', 'Template.serialize')

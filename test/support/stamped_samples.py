@@ -16,9 +16,9 @@
 MS = 1_000_000
 START = 1_000 * MS
 
-ADD = {'joints': 'add_joints', 'base': 'add_base', 'probabilities': 'add_contact_probabilities',
-       'feet': 'add_wrench_covariance', 'hands': 'add_hand_covariance'}
-"""Methods that take samples, by key; keys of wrenches are numbers of feet."""
+BESIDE = {'probabilities': 'contact probabilities', 'feet': 'covariance',
+          'hands': 'hand covariance'}
+"""What comes beside wrenches, by key; other keys are 'joints', 'base' and numbers of feet."""
 
 
 def feed(estimator, found):
@@ -28,8 +28,10 @@ def feed(estimator, found):
     for key, ns, arguments in found:
         if isinstance(key, int):
             located += estimator.add_wrench(key, ns, *arguments, frames[key])
+        elif key in BESIDE:
+            located += estimator.add_beside_wrenches(BESIDE[key], ns, *arguments)
         else:
-            located += getattr(estimator, ADD[key])(ns, *arguments)
+            located += getattr(estimator, f'add_{key}')(ns, *arguments)
     return located
 
 

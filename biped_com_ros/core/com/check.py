@@ -15,9 +15,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 import math
 
+from biped_com_ros.core.check_result import CheckResult
 from biped_com_ros.core.com.estimate import ComEstimate
 from biped_com_ros.core.constants import SECOND_NS
 from biped_com_ros.core.geometry.pose import Array
@@ -45,26 +45,7 @@ AT_REST = 0.01
 LATEST_NS = 500_000_000
 """Longest time between the mean and the centre of mass that it is compared with, ns."""
 
-
-@dataclass(frozen=True)
-class ComCheckResult:
-    """
-    Result of a comparison.
-
-    Attributes
-    ----------
-    plausible
-        Whether they agree, or cannot be compared.
-    message
-        The result in a sentence, with the remedy if they do not agree.
-    distance
-        Horizontal distance, m; NaN if they cannot be compared.
-
-    """
-
-    plausible: bool
-    message: str
-    distance: float
+_DISTANCE = 'distance [m]'
 
 
 class RestMean:
@@ -158,7 +139,7 @@ class ComCheck:
         return abs(estimate.located.stamp_ns - mean_ns) <= LATEST_NS and (
             velocity is None or math.hypot(*velocity) <= AT_REST)
 
-    def result(self, total: Array, com: Array) -> ComCheckResult:
+    def result(self, total: Array, com: Array) -> CheckResult:
         """
         Compare the two of a robot at rest.
 
@@ -172,16 +153,16 @@ class ComCheck:
         """
         vertical = float(total[2])
         if vertical < LEAST_SHARE * self._weight:
-            return ComCheckResult(
-                True, 'not compared: the feet carry less than half the weight', math.nan)
+            return CheckResult(True, 'not compared: the feet carry less than half the weight',
+                               {_DISTANCE: math.nan})
         forward = -float(total[4]) / vertical - float(com[0])
         left = float(total[3]) / vertical - float(com[1])
         distance = math.hypot(forward, left)
         where = f'{1e3 * distance:.1f} mm (forward {1e3 * forward:+.1f}, left {1e3 * left:+.1f})'
         if distance <= self.tolerance:
-            return ComCheckResult(
-                True, f'centre of pressure within {where} of the model', distance)
-        return ComCheckResult(False, (
+            return CheckResult(True, f'centre of pressure within {where} of the model',
+                               {_DISTANCE: distance})
+        return CheckResult(False, (
             f"at rest the centre of pressure is {where} from the model's CoM: tare with the feet "
             "in the air; if it stays, the URDF's masses differ from the robot's: calibrate "
-            '(calibration.launch.py)'), distance)
+            '(calibration.launch.py)'), {_DISTANCE: distance})

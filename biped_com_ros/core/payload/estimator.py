@@ -44,6 +44,7 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.payload.residuals import (
     PayloadMeasurement, PayloadResiduals, ResidualSettings)
 from biped_com_ros.core.settings import constant, setting
+from biped_com_ros.core.signals.schmitt import SchmittTrigger
 import numpy as np
 
 #: Standard deviations of the prior: mass, kg, and distance from the frame of the hand, m.
@@ -176,7 +177,9 @@ class PayloadEstimator:
     def __init__(self, model: RobotModel, settings: PayloadSettings | None = None) -> None:
         self._settings = settings or PayloadSettings()
         self.residuals = PayloadResiduals(model, self._settings)
-        self._lifted_force = _LIFTED * self._settings.largest_mass * self._settings.gravity
+        lifted = _LIFTED * self._settings.largest_mass * self._settings.gravity
+        self._lifted = SchmittTrigger(
+            lifted, lifted, _LIFTED_TIME, _LIFTED_TIME, initial=False)
         self._learned = np.zeros(len(self.residuals.value))
         self._last_ns = NEVER_NS
         self.reset()
@@ -184,7 +187,7 @@ class PayloadEstimator:
     def reset(self) -> None:
         """Begin anew, with empty hands; what was learned stays."""
         self.payload: Payload | None = None
-        self._is_lifted, self._lifted_for = False, 0.0
+        self._lifted.reset()
         self.residuals.reset()
         self._begin()
 
@@ -222,23 +225,18 @@ class PayloadEstimator:
             self.residuals.reset()
         dt = 1e-9 * step_ns
         if self.residuals.update(dt, measured):
-            self._check_feet(dt)
+            self._check_feet(stamp_ns)
             if not np.array_equal(self._rows, self.residuals.is_measured):
                 self._begin()  # other sensors have other biases
             self._step(dt)
         return self.payload
 
-    def _check_feet(self, dt: float) -> None:
+    def _check_feet(self, stamp_ns: int) -> None:
         """Leave out the feet while something else carries the robot."""
         residuals = self.residuals
         if not residuals.is_measured[0]:
-            self._is_lifted = False
-            return
-        is_lifted = not float(np.abs(residuals.value[:3]).max()) < self._lifted_force
-        self._lifted_for = 0.0 if is_lifted == self._is_lifted else self._lifted_for + dt
-        if self._lifted_for > _LIFTED_TIME:
-            self._is_lifted = is_lifted
-        if self._is_lifted:
+            self._lifted.reset()
+        elif self._lifted.update(float(np.abs(residuals.value[:3]).max()), stamp_ns):
             residuals.is_measured[:6] = False
 
     def _step(self, dt: float) -> None:

@@ -21,13 +21,9 @@ import math
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array
 import numpy as np
-from numpy.typing import ArrayLike
 
 HIGHEST_CUTOFF_SHARE = 0.45
 """Largest cut-off as a share of the sample rate; at 0.5 the filter has no meaning."""
-
-_MIN_DIFFERENCES, _DECIMATION, _TINY = 20, 3, 1e-12
-_FOURTH_DIFFERENCE = np.array((1.0, -4.0, 6.0, -4.0, 1.0)) / math.sqrt(70.0)
 
 
 class LowPass:
@@ -189,76 +185,6 @@ class Differentiator:
         self._matrix[0] = 1.0 - 2.0 * a * g * g, 2.0 * a * g, a * g * g, a * g * g
         self._matrix[1] = -2.0 * a * g, a * (1.0 - damped), a * g, a * g
         self._matrix[2] = omega * self._matrix[1]
-
-
-class NoiseMeter:
-    """
-    Measures white noise of smooth signals from their fourth differences.
-
-    At 100 Hz the fourth differences of a motion of 2 Hz are below a thousandth of its amplitude.
-
-    Parameters
-    ----------
-    initial
-        Standard deviations that are assumed until there are enough samples, shape (n,).
-    time
-        Time constant of the average, s.
-
-    """
-
-    def __init__(self, initial: ArrayLike, time: float = 1.0) -> None:
-        self._time = time
-        self._initial = np.square(np.asarray(initial, dtype=float))
-        # The last samples as a ring, and their weights for each place of the newest.
-        size = len(_FOURTH_DIFFERENCE)
-        self._last = np.zeros((size, len(self._initial)))
-        self._weights = [np.roll(_FOURTH_DIFFERENCE, newest + 1) for newest in range(size)]
-        self._variance = np.zeros_like(self._initial)
-        self.reset()
-
-    def reset(self) -> None:
-        """Drop what came before."""
-        self._samples, self._differences, self._elapsed = 0, 0, 0.0
-        self._count = 1
-        self._variance[:] = 0.0
-
-    def update(self, sample: Array, dt: float, count: int = 1) -> Array:
-        """
-        Add a sample and return the variance of such samples, shape (n,).
-
-        Parameters
-        ----------
-        sample
-            Shape (n,).
-        dt
-            Time since the sample before, s.
-        count
-            Number of readings whose mean it is.
-
-        """
-        if count != self._count:
-            self._count, self._samples = count, 0
-        self._elapsed += dt
-        place = self._samples % len(self._last)
-        self._last[place] = sample
-        self._samples += 1
-        # Noise hardly changes: once it is known, every third sample is enough.
-        if self._samples >= len(self._last) and (
-                self._differences <= _MIN_DIFFERENCES or self._samples % _DECIMATION == 0):
-            self._average(self._weights[place].dot(self._last))
-        return (self._variance if self._differences > _MIN_DIFFERENCES else self._initial) / count
-
-    def _average(self, difference: Array) -> None:
-        difference *= difference
-        difference *= self._count
-        self._differences += 1
-        # A mean at first, then a running one; a jump is not noise, and is limited.
-        if self._differences > _MIN_DIFFERENCES:
-            np.minimum(difference, 9.0 * self._variance + _TINY, out=difference)
-        difference -= self._variance
-        difference *= max(min(self._elapsed / self._time, 1.0), 1.0 / self._differences)
-        self._variance += difference
-        self._elapsed = 0.0
 
 
 class MovingAverage:

@@ -18,142 +18,112 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 import math
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 from biped_com_ros.core.constants import nanoseconds, NEVER_NS
 
-APPROXIMATE_DEPTH = 16
-"""How many samples of a source :class:`ApproximateSynchronizer` keeps."""
-
-REFERENCE_DEPTH = 128
-"""How many samples of a source :class:`ReferenceSynchronizer` keeps; it waits longer."""
+MAX_AGE = 1.0
+"""For how long samples wait for those of other sources unless something else is set, s."""
 
 _SAME_PERIOD_NS = 1000
 _LONGEST_PERIOD = 1e9  # s
+#: The leading source changes to one whose period is this many times as long.
+_SLOWER = 1.5
 
-_T = TypeVar('_T')
 
-
-class ApproximateSynchronizer:
+class SampleSet(NamedTuple):
     """
-    Makes sets of one sample per source, all within half a period of the slowest source.
+    Samples of the same instant.
 
-    A sample belongs to one set at most and the stamps of sets increase. Where a source is late,
-    the samples of the others wait for it; where it has stopped, no set is made.
+    Attributes
+    ----------
+    stamp_ns
+        Stamp of the sample of the leading source, ns.
+    samples
+        One of each source.
+
+    """
+
+    stamp_ns: int
+    samples: list[Any]
+
+
+class Synchronizer:
+    """
+    Makes sets of one sample per source that were measured at the same instant, by their stamps.
+
+    A set is one sample of the source that leads, with the nearest sample of each other one. It is
+    made as soon as none nearer can follow: where all stamps are equal, nothing waits. Sources may
+    be late, at any rate, by the time for which samples are kept.
+
+    With `tolerances_ns` the first source leads. Each of its samples makes a set, and sets depend
+    on samples and stamps alone, not on their order of arrival. Without, the slowest source leads,
+    half its period is the tolerance, and a sample belongs to one set at most; a source that is
+    less than half its own period behind is not waited for.
 
     Parameters
     ----------
     sources
         Number of sources.
+    max_age
+        For how long samples are kept, by the stamps of their source, s; 0: :data:`MAX_AGE`.
+    tolerances_ns
+        For each source after the first, the largest difference of the stamps; without a sample
+        within it there is no set. Empty: the slowest source leads.
+    optional
+        With tolerances, whether sets are made without each of these sources, with None in its
+        place, where no sample is within the tolerance or the source has timed out.
+    timeout_ns
+        Time since the last sample of an optional source, by stamps, after which sets no longer
+        wait for it: what is later is not used, so that it delays nothing else.
 
     Attributes
     ----------
-    latest : list
-        The samples of the last set.
+    lateness_ns
+        By how much the last sample of each source was behind the newest of all when it arrived.
 
     """
 
-    def __init__(self, sources: int) -> None:
-        self.latest: list[Any] = []
-        self._waiting: list[deque[tuple[int, Any]]] = [
-            deque(maxlen=APPROXIMATE_DEPTH) for _ in range(sources)]
-        self._last_ns, self._periods = [0] * sources, [0.0] * sources
-
-    def add(self, source: int, stamp_ns: int, sample: Any) -> bool:
-        """
-        Add a sample and return whether it completes a set, which then is :attr:`latest`.
-
-        Parameters
-        ----------
-        source
-            Index of the source.
-        stamp_ns
-            Time of the sample, ns.
-        sample
-            Any object.
-
-        """
-        queues = self._waiting
-        if len(queues) == 1:
-            self.latest = [sample]
-            return True
-        step = stamp_ns - self._last_ns[source]
-        if abs(step - self._periods[source]) > _SAME_PERIOD_NS:
-            self._update_period(source, step)
-        self._last_ns[source] = stamp_ns
-        queues[source].append((stamp_ns, sample))
-        if not all(queues):
-            return False
-        if self._last_ns.count(stamp_ns) < len(queues):
-            return self._complete(stamp_ns)
-        # The newest samples of all sources have this stamp.
-        self.latest = [waiting[-1][1] for waiting in queues]
-        for waiting in queues:
-            waiting.clear()
-        return True
-
-    def _update_period(self, source: int, step: int) -> None:
-        if step < 0:  # the clock was set back
-            for waiting in self._waiting:
-                waiting.clear()
-        elif self._last_ns[source]:
-            period = self._periods[source]
-            self._periods[source] = period + 0.1 * (step - period) if period else float(step)
-
-    def _complete(self, stamp_ns: int) -> bool:
-        """Try to complete a set of samples whose stamps differ."""
-        tolerance, chosen = 0.5 * max(self._periods), []
-        for waiting in self._waiting:
-            nearest = _nearest(waiting, stamp_ns)
-            if abs(nearest[0] - stamp_ns) > tolerance:
-                return False
-            chosen.append(nearest)
-        times = [stamp for stamp, _ in chosen]
-        if max(times) - min(times) > tolerance:
-            return False
-        self.latest = [sample for _, sample in chosen]
-        for waiting, stamp in zip(self._waiting, times):
-            while waiting and waiting[0][0] <= stamp:
-                waiting.popleft()
-        return True
-
-
-class ReferenceSynchronizer:
-    """
-    Makes one set per sample of the first source, of the nearest samples of the others.
-
-    The sets depend on the samples and their stamps alone, not on their order of arrival: a set
-    waits until every source has a sample at least as late as that of the first source, so that no
-    nearer one can follow. Where all stamps are equal, nothing waits longer than necessary.
-
-    Parameters
-    ----------
-    tolerances_ns
-        For each source after the first, the largest difference of the stamps; without a sample
-        within it there is no set.
-    optional
-        For each of those sources, whether sets are made without it, with None in its place, where
-        no sample is within the tolerance or the source has timed out.
-    timeout_ns
-        Time without samples of an optional source, by the stamps of the first one, after which
-        sets no longer wait for it. Samples that arrive later than this are not used.
-
-    """
-
-    def __init__(self, tolerances_ns: Sequence[int], optional: Sequence[bool] = (),
+    def __init__(self, sources: int, max_age: float = MAX_AGE, *,
+                 tolerances_ns: Sequence[int] = (), optional: Sequence[bool] = (),
                  timeout_ns: int = 100_000_000) -> None:
-        count = 1 + len(tolerances_ns)
-        self._optional = (False, *(optional or [False] * (count - 1)))
+        self._by_period, self._periods = not tolerances_ns, [0.0] * sources
+        self._tolerances = [0, *(tolerances_ns or [0] * (sources - 1))]
+        self._optional = [False, *(optional or [False] * (sources - 1))]
         self._timeout_ns = timeout_ns
-        self._waiting: list[deque[tuple[int, Any]]] = [
-            deque(maxlen=REFERENCE_DEPTH) for _ in range(count)]
-        self._leading, *others = self._waiting
-        self._others = list(zip(others, tolerances_ns, self._optional[1:]))
-        self._last_ns = [NEVER_NS] * count
-        self._first_ns = NEVER_NS
-        self._awaited = 0
+        #: By how much each source may be behind the leading one without being waited for, ns.
+        self._slack = [0.0] * sources
+        self._waiting: list[deque[tuple[int, Any]]] = [deque() for _ in range(sources)]
+        self._leader = 0
+        self.set_max_age(max_age)
+        self.reset()
 
-    def add(self, source: int, stamp_ns: int, sample: Any) -> Sequence[list[Any]]:
+    def set_max_age(self, seconds: float) -> None:
+        """Keep samples for another time, s; 0: :data:`MAX_AGE`."""
+        self._max_age_ns = nanoseconds(seconds or MAX_AGE)
+
+    def reset(self) -> None:
+        """Drop all samples, as after the clock was set back; the periods are kept."""
+        count = len(self._waiting)
+        for waiting in self._waiting:
+            waiting.clear()
+        self._last_ns, self._newest_ns = [NEVER_NS] * count, NEVER_NS
+        self._first_ns = NEVER_NS
+        self.lateness_ns = [0] * count
+        self._awaited = self._leader
+
+    def describe_lateness(self, names: Sequence[str]) -> str:
+        """Return :attr:`lateness` in words, by the names of the sources."""
+        latest, seconds = self.lateness
+        return f'{names[latest]} is {1e3 * seconds:.1f} ms behind the others'
+
+    @property
+    def lateness(self) -> tuple[int, float]:
+        """Source whose last sample was the farthest behind the others, and by how much, s."""
+        latest = max(range(len(self.lateness_ns)), key=self.lateness_ns.__getitem__)
+        return latest, 1e-9 * self.lateness_ns[latest]
+
+    def add(self, source: int, stamp_ns: int, sample: Any) -> Sequence[SampleSet]:
         """
         Add a sample and return the sets that it completes.
 
@@ -166,74 +136,104 @@ class ReferenceSynchronizer:
         sample
             Any object.
 
-        Returns
-        -------
-        sequence of list
-            One sample of each source.
-
         """
-        last = self._last_ns[source]
-        if stamp_ns <= last:
-            if stamp_ns == last:
+        step = stamp_ns - self._last_ns[source]
+        if step <= 0:
+            if not step:
                 return ()
-            self._restart()  # the clock was set back
-        self._last_ns[source] = stamp_ns
-        self._waiting[source].append((stamp_ns, sample))
-        # Only a sample of the first source, or of the one that is waited for, can complete a set.
-        if source and source != self._awaited:
+            self.reset()  # the clock was set back
+        elif self._by_period and abs(step - self._periods[source]) > _SAME_PERIOD_NS:
+            self._update_period(source, step)
+        self._keep(source, stamp_ns, sample)
+        # Only a sample of the leading source, or of the one that is waited for, completes a set.
+        if source != self._leader and source != self._awaited:
             return ()
-        leading, sets = self._leading, []
+        leading, sets = self._waiting[self._leader], []
         while leading and self._is_decided(leading[0][0]):
-            samples = self._complete(*leading.popleft())
-            if samples is not None:
-                sets.append(samples)
+            complete = self._complete(*leading.popleft())
+            if complete is not None:
+                sets.append(complete)
         return sets
 
-    def _restart(self) -> None:
-        for waiting in self._waiting:
-            waiting.clear()
-        self._last_ns = [NEVER_NS] * len(self._waiting)
-        self._first_ns = NEVER_NS
+    def _update_period(self, source: int, step: int) -> None:
+        """Measure the period of a source; the slowest one leads."""
+        if self._last_ns[source] == NEVER_NS:
+            return
+        periods, step = self._periods, min(step, self._max_age_ns)
+        before = periods[source]
+        periods[source] = before + 0.1 * (step - before) if before else float(step)
+        slowest = max(range(len(periods)), key=periods.__getitem__)
+        if periods[slowest] > _SLOWER * periods[self._leader]:
+            self._leader = slowest
+        self._slack = [0.5 * period for period in periods]
+        self._tolerances = [round(max(self._slack))] * len(periods)
+
+    def _keep(self, source: int, stamp_ns: int, sample: Any) -> None:
+        waiting = self._waiting[source]
+        waiting.append((stamp_ns, sample))
+        while waiting[0][0] < stamp_ns - self._max_age_ns:
+            waiting.popleft()
+        last = self._last_ns
+        last[source] = stamp_ns
+        self._newest_ns = newest = max(stamp_ns, self._newest_ns)
+        self.lateness_ns[source] = newest - stamp_ns
 
     def _is_decided(self, ns: int) -> bool:
         """Return whether no source can still send a sample nearer to this time."""
         if min(self._last_ns) >= ns:
             return True
-        if self._first_ns == NEVER_NS:
-            self._first_ns = ns
-        for source in range(len(self._last_ns)):
-            if self._is_missing(source, ns):
+        for source, (last, slack) in enumerate(zip(self._last_ns, self._slack)):
+            if last + slack < ns and not self._has_timed_out(source, ns):
                 self._awaited = source
                 return False
         return True
 
-    def _is_missing(self, source: int, ns: int) -> bool:
-        last = self._last_ns[source]
-        if last >= ns:
+    def _has_timed_out(self, source: int, ns: int) -> bool:
+        """Return whether a source need not be waited for any more; `ns` is waiting."""
+        if not self._optional[source]:
             return False
-        quiet_since_ns = self._first_ns if last == NEVER_NS else last
-        return (not self._optional[source]
-                or self._leading[-1][0] - quiet_since_ns < self._timeout_ns)
+        if self._first_ns == NEVER_NS:
+            self._first_ns = ns
+        quiet_since_ns = max(self._last_ns[source], self._first_ns)
+        return self._last_ns[self._leader] - quiet_since_ns >= self._timeout_ns
 
-    def _complete(self, ns: int, sample: Any) -> list[Any] | None:
-        """Return a sample of the first source with the nearest ones; None if one is missing."""
-        samples = [sample]
-        for waiting, tolerance, optional in self._others:
-            while len(waiting) > 1 and waiting[1][0] <= ns:
+    def _complete(self, ns: int, sample: Any) -> SampleSet | None:
+        """Return a sample of the leading source with the nearest ones; None if one is missing."""
+        if self._last_ns.count(ns) == len(self._last_ns):  # the usual case, and quickly decided
+            newest = [sample if source == self._leader else waiting[-1][1]
+                      for source, waiting in enumerate(self._waiting)]
+            if self._by_period:
+                for waiting in self._waiting:
+                    waiting.clear()
+            return SampleSet(ns, newest)
+        samples, stamps, leader = [], [], self._leader
+        for source, (waiting, tolerance) in enumerate(zip(self._waiting, self._tolerances)):
+            stamp, nearest = (ns, sample) if source == leader else _nearest(waiting, ns)
+            if not -tolerance <= stamp - ns <= tolerance:
+                if not self._optional[source]:
+                    return None
+                nearest = None
+            samples.append(nearest)
+            stamps.append(stamp)
+        return SampleSet(ns, samples) if not self._by_period or self._use_once(stamps) else None
+
+    def _use_once(self, stamps: Sequence[int]) -> bool:
+        """Drop samples up to those of a set; return whether these are near enough together."""
+        if max(stamps) - min(stamps) > self._tolerances[0]:
+            return False
+        for waiting, stamp in zip(self._waiting, stamps):
+            while waiting and waiting[0][0] <= stamp:
                 waiting.popleft()
-            stamp, nearest = _nearest(waiting, ns) if waiting else (NEVER_NS, None)
-            if abs(stamp - ns) <= tolerance:
-                samples.append(nearest)
-            elif optional:
-                samples.append(None)
-            else:
-                return None
-        return samples
+        return True
 
 
-def _nearest(waiting: deque[tuple[int, _T]], stamp_ns: int) -> tuple[int, _T]:
-    """Return the (stamp, sample) nearest in time; of two as near, the later one."""
-    return min(reversed(waiting), key=lambda entry: abs(entry[0] - stamp_ns))
+def _nearest(waiting: deque[tuple[int, Any]], ns: int) -> tuple[int, Any]:
+    """Return stamp and sample nearest in time, of two as near the later; drop older ones."""
+    while len(waiting) > 1 and waiting[1][0] <= ns:
+        waiting.popleft()
+    if len(waiting) > 1 and waiting[1][0] - ns <= abs(waiting[0][0] - ns):
+        return waiting[1]
+    return waiting[0] if waiting else (NEVER_NS, None)
 
 
 class StampThrottle:

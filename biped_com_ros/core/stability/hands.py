@@ -28,7 +28,7 @@ from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.payload.carried import CarriedPayload
 from biped_com_ros.core.settings import constant, setting, Settings, settings
 from biped_com_ros.core.stability.contacts import Contact, grip_contact, surface_contact
-from biped_com_ros.core.wrench.contact import ContactDetector, ContactThresholds
+from biped_com_ros.core.wrench.contact import ContactThresholds
 import numpy as np
 
 _POINT: tuple[Point, ...] = ((0.0, 0.0),)
@@ -99,7 +99,7 @@ class Hands:
         self._frames = model.frames([hand.frame for hand in self._hands])
         self._settings, self._weight = settings, weight
         self._largest = settings.largest_force * weight
-        self._detectors = [ContactDetector(settings.thresholds, weight) for _ in self.names]
+        self._detectors = [settings.thresholds.trigger(weight) for _ in self.names]
         self._last: dict[int, tuple[int, Sequence[float]]] = {}
         self.touching: tuple[HandTouch, ...] = ()
 
@@ -120,7 +120,7 @@ class Hands:
         self.touching, self._detectors = other.touching, other._detectors
         self._last = other._last
         for detector in self._detectors:
-            detector.set_thresholds(self._settings.thresholds, self._weight)
+            detector.configure(*self._settings.thresholds.values(self._weight))
 
     def with_last(self, stamp_ns: int, wrenches: Sequence[Sequence[float] | None],
                   ) -> Sequence[Sequence[float] | None]:

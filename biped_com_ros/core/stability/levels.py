@@ -35,6 +35,7 @@ from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import check_setting
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.settings import constant, setting, Settings
+from biped_com_ros.core.signals.schmitt import SchmittTrigger
 
 #: A lean counts as usual after a step, ns, and for about so many seconds; one that is so many
 #: times as far does not come back by itself.
@@ -118,50 +119,6 @@ class Change:
         return self.before < Level.UNSTABLE <= self.now
 
 
-class Trigger:
-    """
-    A Schmitt trigger on a value that must not get too small, with dwell times.
-
-    Parameters
-    ----------
-    threshold, release
-        It is set below the first and released above the second.
-    dwell, recovery
-        Time for which the value has to stay there, s.
-
-    """
-
-    def __init__(self, threshold: float, release: float, dwell: float, recovery: float) -> None:
-        self.use(threshold, release, dwell, recovery)
-        self.is_set = False
-        self._crossed_ns: int | None = None
-
-    def use(self, threshold: float, release: float, dwell: float, recovery: float) -> None:
-        """Use other values from now on; whether it is set stays."""
-        self._threshold, self._release = threshold, release
-        self._dwell_ns, self._recovery_ns = nanoseconds(dwell), nanoseconds(recovery)
-
-    def reset(self) -> None:
-        """Release at once."""
-        self.is_set, self._crossed_ns = False, None
-
-    def update(self, value: float | None, ns: int) -> bool:
-        """Update with a value at a time, ns; return whether the trigger is set; None keeps it."""
-        if value is None or math.isnan(value):
-            self._crossed_ns = None
-            return self.is_set
-        beyond = value > self._release if self.is_set else value < self._threshold
-        if not beyond:
-            self._crossed_ns = None
-            return self.is_set
-        if self._crossed_ns is None or ns < self._crossed_ns:
-            self._crossed_ns = ns
-        if ns - self._crossed_ns >= (self._recovery_ns if self.is_set else self._dwell_ns):
-            self.is_set = not self.is_set
-            self._crossed_ns = None
-        return self.is_set
-
-
 class Rocking:
     """How far a robot usually leans: its largest lean of the last seconds, until a step ago."""
 
@@ -203,18 +160,19 @@ class FallWatch:
 
     def __init__(self, thresholds: StabilityThresholds = StabilityThresholds()) -> None:
         self.thresholds = thresholds
-        self._triggers = [Trigger(*values) for values in _trigger_values(thresholds)]
+        self._triggers = [
+            SchmittTrigger(*values, initial=False) for values in _trigger_values(thresholds)]
         self._levels = (Level.MARGINAL, Level.MARGINAL, Level.UNSTABLE, Level.UNSTABLE,
                         Level.FALLEN, Level.UNSTABLE)
         self._rocking = Rocking()
         self.level = Level.STABLE
         self.reasons: tuple[str, ...] = ()
 
-    def use(self, thresholds: StabilityThresholds) -> None:
+    def configure(self, thresholds: StabilityThresholds) -> None:
         """Use other thresholds from the next update on; the level is that of before until then."""
         self.thresholds = thresholds
         for trigger, values in zip(self._triggers, _trigger_values(thresholds)):
-            trigger.use(*values)
+            trigger.configure(*values)
 
     def update(self, ns: int, zmp_margin: float | None, dcm_margin: float | None,
                tilt: float | None, lean: float | None = None, *,
@@ -245,13 +203,15 @@ class FallWatch:
             zmp_margin = dcm_margin = None
             for trigger in self._triggers[:3]:
                 trigger.reset()
-        leaning, lean_now = (None if value is None else -value for value in (tilt, lean))
+        lean_now = lean
         if lean is not None and walks:
             largest = self.thresholds.lean
             usual = min(_FARTHER * self._rocking.update(ns, lean), _AT_MOST * largest)
             if usual > largest and self.level < Level.FALLEN:
-                lean_now = -lean * largest / usual
-        values = (zmp_margin, dcm_margin, dcm_margin, leaning, leaning, lean_now)
+                lean_now = lean * largest / usual
+        outside, dcm_outside = (
+            None if margin is None else -margin for margin in (zmp_margin, dcm_margin))
+        values = (outside, dcm_outside, dcm_outside, tilt, tilt, lean_now)
         level = Level.STABLE
         for trigger, value, its_level in zip(self._triggers, values, self._levels):
             if trigger.update(value, ns) and its_level > level:
@@ -285,9 +245,9 @@ class FallWatch:
 
 def _trigger_values(t: StabilityThresholds) -> list[tuple[float, float, float, float]]:
     """Return the values of the triggers of `FallWatch`."""
-    margins = [(t.margin, t.margin + t.margin_hysteresis)] * 2 + [
-        (t.dcm_margin, t.dcm_margin + t.margin_hysteresis)]
-    tilts = [(-tilt, -tilt + t.tilt_hysteresis) for tilt in (t.tilt, t.fallen_tilt, t.lean)]
+    margins = [(-margin, -margin - t.margin_hysteresis)
+               for margin in (t.margin, t.margin, t.dcm_margin)]
+    tilts = [(tilt, tilt - t.tilt_hysteresis) for tilt in (t.tilt, t.fallen_tilt, t.lean)]
     return [(*limits, t.dwell, t.recovery) for limits in margins + tilts]
 
 

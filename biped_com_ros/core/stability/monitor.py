@@ -308,7 +308,7 @@ class StabilityMonitor:
         With the same masses and settings the state of its filters is kept, too.
         """
         self.watch, self._steps, self._last_ns = other.watch, other._steps, other._last_ns
-        self.watch.use(self.settings.stability)
+        self.watch.configure(self.settings.stability)
         self.hands.continue_from(other.hands)
         self.rolling.continue_from(other.rolling)
         self._steps.set_timeout(self.settings.stability.walking_timeout)

@@ -34,7 +34,7 @@ time of the joint positions.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import ConfigurationError, InputError
@@ -75,6 +75,7 @@ class BaseSettings(Settings):
     base_filter: FilterSettings = settings(FilterSettings, 'filter_{}')
 
 
+@dataclass(slots=True, eq=False)
 class LocatedState:
     """
     The robot at one instant, with its base in the world.
@@ -89,6 +90,8 @@ class LocatedState:
         Its soles and their contacts.
     contacts_measured
         Whether the contacts were measured, not assumed from the heights of the soles.
+    find_twist
+        Computes :attr:`twist`; None once that is known.
     wrenches
         Environment on each foot in its sole frame, F times six numbers, N and N m; None if not
         measured.
@@ -107,28 +110,24 @@ class LocatedState:
 
     """
 
-    __slots__ = ('stamp_ns', 'state', 'stance', 'contacts_measured', 'wrenches',
-                 'wrench_covariance', 'hand_wrenches', 'hand_covariance', 'restarted',
-                 'filtered', '_find_twist', '_twist')
-
-    def __init__(self, stamp_ns: int, state: RobotState, stance: Stance, contacts_measured: bool,
-                 find_twist: Callable[[RobotState], Twist | None], *,
-                 wrenches: Sequence[Sequence[float]] | None = None,
-                 restarted: bool = False, filtered: FilteredBase | None = None) -> None:
-        self.stamp_ns, self.state, self.stance = stamp_ns, state, stance
-        self.contacts_measured, self.wrenches = contacts_measured, wrenches
-        self.wrench_covariance: Array | None = None
-        self.hand_wrenches: Sequence[Sequence[float] | None] = ()
-        self.hand_covariance: Array | None = None
-        self.restarted, self.filtered = restarted, filtered
-        self._find_twist: Callable[[RobotState], Twist | None] | None = find_twist
-        self._twist: Twist | None = None
+    stamp_ns: int
+    state: RobotState
+    stance: Stance
+    contacts_measured: bool
+    find_twist: Callable[[RobotState], Twist | None] | None
+    wrenches: Sequence[Sequence[float]] | None = None
+    wrench_covariance: Array | None = None
+    hand_wrenches: Sequence[Sequence[float] | None] = ()
+    hand_covariance: Array | None = None
+    restarted: bool = False
+    filtered: FilteredBase | None = None
+    _twist: Twist | None = field(default=None, init=False)
 
     @property
     def twist(self) -> Twist | None:
         """Twist of the base, computed at the first access; None if unknown."""
-        if self._find_twist is not None:
-            self._twist, self._find_twist = self._find_twist(self.state), None
+        if self.find_twist is not None:
+            self._twist, self.find_twist = self.find_twist(self.state), None
         return self._twist
 
 
@@ -157,7 +156,7 @@ class BaseEstimator:
         self._stamp_ns: int | None = None
         self.problem = ''
 
-    def use(self, settings: BaseSettings) -> None:
+    def configure(self, settings: BaseSettings) -> None:
         """Use other tolerances, timeout and noise; the base stays where it is."""
         self._lowest_soles.tolerance = settings.contact_tolerance
         self._timeout_ns = nanoseconds(settings.timeout)
@@ -213,9 +212,6 @@ class BaseEstimator:
     def revise(self, since_ns: int,
                contacts_at: Callable[[int], tuple[bool, ...] | None]) -> None:
         """Take into account contacts that arrived late; see :meth:`LegOdometry.revise`."""
-
-    def continue_from(self, other: BaseEstimator) -> None:
-        """Start where another estimator of the same source has the base."""
 
     def reset(self) -> None:
         """Start over after the clock was set back."""
@@ -298,7 +294,7 @@ class ImuBase(BaseEstimator):
         gyro, weights = self._gyro, odometry.weights
         return LocatedState(
             stamp_ns, state.in_world(base, odometry.sole_placements), odometry.stance,
-            in_contact is not None, lambda state: odometry.twist_by(state, gyro, weights),
+            in_contact is not None, lambda state: odometry.twist(state, gyro, weights),
             restarted=restarted)
 
     def _stood_up(self, upward: float) -> bool:
@@ -313,11 +309,6 @@ class ImuBase(BaseEstimator):
                contacts_at: Callable[[int], tuple[bool, ...] | None]) -> None:
         """Take into account contacts that arrived late."""
         self._odometry.revise(since_ns, contacts_at)
-
-    def continue_from(self, other: BaseEstimator) -> None:
-        """Start where another estimator has the base, not at the origin."""
-        if isinstance(other, ImuBase):
-            self._odometry.continue_from(other._odometry)
 
     def reset(self) -> None:
         """Start at the origin again."""
@@ -336,10 +327,10 @@ class FilterBase(BaseEstimator):
         self._filter = BaseFilter(model, settings.base_filter)
         self._is_held = False
 
-    def use(self, settings: BaseSettings) -> None:
+    def configure(self, settings: BaseSettings) -> None:
         """Use other tolerances, timeout and noise; the estimate is kept."""
-        super().use(settings)
-        self._filter.use(settings.base_filter)
+        super().configure(settings)
+        self._filter.configure(settings.base_filter)
 
     @property
     def is_held(self) -> bool:

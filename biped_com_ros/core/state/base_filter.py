@@ -221,7 +221,7 @@ class BaseFilter:
         self._other_height_ns: int | None = None
         self.reset()
 
-    def use(self, settings: FilterSettings) -> None:
+    def configure(self, settings: FilterSettings) -> None:
         """Use other noise from now on; the gravitational acceleration stays."""
         self._settings = replace(settings, gravity=self._settings.gravity)
         self.filter.noise = _noise(settings)

@@ -41,15 +41,14 @@ from biped_com_ros.core.constants import nanoseconds, SAME_INSTANT_NS
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel, RobotState
-from biped_com_ros.core.signals.synchronizer import ReferenceSynchronizer
+from biped_com_ros.core.signals.synchronizer import MAX_AGE, Synchronizer
 from biped_com_ros.core.state.base import (
     BaseEstimator, BaseSettings, LocatedState, Lookup, make_base)
 
 from biped_com_ros.core.state.contacts import ContactHistory
 from biped_com_ros.core.state.wrench_mover import mover_to_hand, mover_to_sole
 from biped_com_ros.core.wrench.contact import ContactThresholds, FootContacts
-from biped_com_ros.core.wrench.contact_probability import (
-    ContactProbabilitySettings, ProbabilityHysteresis)
+from biped_com_ros.core.wrench.contact_probability import ContactProbabilitySettings
 
 #: Sources of which a sample belongs to an instant only if its stamp is near enough.
 _SAMPLED = ('imu', 'filter', 'odometry')
@@ -110,6 +109,8 @@ class StateEstimator:
         in contact.
     synchronized
         Settings of the synchronized mode; None for the latest mode.
+    max_age
+        How late samples may be in the synchronized mode, s; see :class:`.Synchronizer`.
 
     Attributes
     ----------
@@ -120,7 +121,8 @@ class StateEstimator:
 
     def __init__(self, model: RobotModel, base: BaseSettings, *, lookup: Lookup | None = None,
                  contacts: ContactHistory | None = None,
-                 synchronized: SynchronizedSettings | None = None) -> None:
+                 synchronized: SynchronizedSettings | None = None,
+                 max_age: float = MAX_AGE) -> None:
         if base.source == 'filter' and synchronized is None:
             raise ConfigurationError(
                 "base_source 'filter' needs the wrenches of the feet at the instants of the "
@@ -131,52 +133,58 @@ class StateEstimator:
         self._waiting: deque[tuple[int, Callable[[], LocatedState | None]]] = deque()
         self._longest_wait_ns = nanoseconds(base.timeout)
         self._last_ns = self._wrench_delay_ns = 0
-        self._synchronizer: ReferenceSynchronizer | None = None
+        self._synchronizer: Synchronizer | None = None
         if synchronized is not None:
-            self._synchronize(base, synchronized)
+            self._synchronize(base, synchronized, max_age)
 
-    def _synchronize(self, base: BaseSettings, settings: SynchronizedSettings) -> None:
-        feet = range(len(self.model.soles.names)) if settings.wrenches else range(0)
+    def _synchronize(self, base: BaseSettings, settings: SynchronizedSettings,
+                     max_age: float) -> None:
+        feet = self.model.soles.names if settings.wrenches else ()
         self.set_wrench_delay(settings.wrench_delay)
         self._has_base_samples = base.source in _SAMPLED
-        #: The joints are source 0, then come the base, if it is sampled, and the feet.
+        #: The joints are source 0, then come the base, if it is sampled, feet, hands, the others.
         self._first_foot = 1 + self._has_base_samples
-        others = (len(settings.hands) + bool(settings.probabilities) + settings.covariance
-                  + settings.hand_covariance)
-        self._synchronizer = ReferenceSynchronizer(
-            [nanoseconds(base.timeout)] * self._has_base_samples
-            + [SAME_INSTANT_NS] * (len(feet) + others),
-            [False] * self._has_base_samples + [not settings.wrenches_required] * len(feet)
-            + [True] * others)
-        self._movers = [mover_to_sole(self.model, foot) for foot in feet]
-        self._movers += [mover_to_hand(self.model, hand) for hand in settings.hands]
         self._first_hand = self._first_foot + len(feet)
-        self._probabilities = self._first_hand + len(settings.hands)
-        self._covariance = (
-            self._probabilities + bool(settings.probabilities) if settings.covariance else None)
-        self._hand_covariance = (
-            self._probabilities + bool(settings.probabilities) + settings.covariance
-            if settings.hand_covariance else None)
+        self._hands_end = self._first_hand + len(settings.hands)
+        others = [name for name, is_used in (
+            ('contact probabilities', settings.probabilities), ('covariance', settings.covariance),
+            ('hand covariance', settings.hand_covariance)) if is_used]
+        self._others = {name: i for i, name in enumerate(others, self._hands_end)}
+        self._names = ('joint states', *[base.source] * self._has_base_samples,
+                       *(f'wrench of {foot}' for foot in feet),
+                       *(f'wrench of {hand}' for hand in settings.hands), *others)
+        optional = len(settings.hands) + len(others)
+        self._synchronizer = Synchronizer(
+            len(self._names), max_age,
+            tolerances_ns=[nanoseconds(base.timeout)] * self._has_base_samples
+            + [SAME_INSTANT_NS] * (len(feet) + optional),
+            optional=[False] * self._has_base_samples
+            + [not settings.wrenches_required] * len(feet) + [True] * optional)
+        self._movers = [mover_to_sole(self.model, foot) for foot in range(len(feet))]
+        self._movers += [mover_to_hand(self.model, hand) for hand in settings.hands]
         self._foot_contacts = FootContacts(settings.thresholds, settings.body_weight, len(feet))
         self._by_probability = tuple(settings.probabilities)
-        self._hysteresis = ProbabilityHysteresis(ContactProbabilitySettings())
+        self._probable_contacts = ContactProbabilitySettings().contacts(len(feet))
 
-    def use(self, settings: BaseSettings, thresholds: ContactThresholds | None = None,
-            body_weight: float = 0.0) -> None:
+    def configure(self, settings: BaseSettings, max_age: float = MAX_AGE) -> None:
         """
-        Use other settings from the next sample on; base and contacts stay as they are.
+        Use other settings from the next sample on; the base stays as it is.
 
         Parameters
         ----------
         settings
             Of the base; the source stays.
-        thresholds, body_weight
-            When a foot is in contact, in the synchronized mode; None: as before.
+        max_age
+            How late samples may be in the synchronized mode, s.
 
         """
-        self.base.use(settings)
-        if thresholds is not None and self._synchronizer is not None:
-            self._foot_contacts.set_thresholds(thresholds, body_weight)
+        self.base.configure(settings)
+        if self._synchronizer is not None:
+            self._synchronizer.set_max_age(max_age)
+
+    def set_thresholds(self, thresholds: ContactThresholds, body_weight: float) -> None:
+        """Detect contacts in the synchronized mode otherwise (N); contacts stay as they are."""
+        self._foot_contacts.configure(thresholds, body_weight)
 
     def set_wrench_delay(self, seconds: float) -> None:
         """Use another delay of the wrenches, s, from the next sample on."""
@@ -193,7 +201,7 @@ class StateEstimator:
             state.placements_in_base(self.model.stance_frames)  # kept by the state while it waits
             return self._locate_in_turn(stamp_ns, partial(self._locate_latest, stamp_ns, state))
         state.placements_in_base(self.model.stance_frames)  # kept by the state while it waits
-        return self._complete(0, stamp_ns, (stamp_ns, state))
+        return self._complete(0, stamp_ns, state)
 
     def add_base(self, stamp_ns: int, *sample: Array) -> Sequence[LocatedState]:
         """Take what ``base.set_sample`` takes after the stamp; the arrays must not change."""
@@ -228,43 +236,27 @@ class StateEstimator:
             self._first_foot + contact, stamp_ns - self._wrench_delay_ns,
             self._movers[contact].move(wrench, frame))
 
-    def add_contact_probabilities(self, stamp_ns: int, probabilities: Sequence[float],
-                                  ) -> Sequence[LocatedState]:
-        """Take the probability of contact of each foot, with the stamp of its wrench, ns."""
-        return self._complete(
-            self._probabilities, stamp_ns - self._wrench_delay_ns, probabilities)
-
-    def add_wrench_covariance(self, stamp_ns: int, covariance: Array) -> Sequence[LocatedState]:
+    def add_beside_wrenches(self, name: str, stamp_ns: int, values: Any,
+                            ) -> Sequence[LocatedState]:
         """
-        Take the covariance of the wrenches of all feet at their soles, (6 F, 6 F).
+        Take what comes beside wrenches, with their stamp, ns; the values must not change.
 
         Parameters
         ----------
-        stamp_ns
-            Stamp of the wrenches, ns.
-        covariance
-            Foot by foot, N and N m; must not change.
+        name
+            What it is: 'contact probabilities' of all feet, (F,), 'covariance' of their wrenches
+            at the soles, (6 F, 6 F), or 'hand covariance' of the forces on all virtual hands along
+            the axes of their frames, (3 V, 3 V); foot by foot, N and N m.
+        stamp_ns, values
+            As above.
 
         """
-        assert self._covariance is not None
-        return self._complete(
-            self._covariance, stamp_ns - self._wrench_delay_ns, covariance)
+        return self._complete(self._others[name], stamp_ns - self._wrench_delay_ns, values)
 
-    def add_hand_covariance(self, stamp_ns: int, covariance: Array) -> Sequence[LocatedState]:
-        """
-        Take the covariance of the forces on all virtual hands, (3 V, 3 V).
-
-        Parameters
-        ----------
-        stamp_ns
-            Stamp of their wrenches, ns.
-        covariance
-            Hand by hand along the axes of their frames, N^2; must not change.
-
-        """
-        assert self._hand_covariance is not None
-        return self._complete(
-            self._hand_covariance, stamp_ns - self._wrench_delay_ns, covariance)
+    def describe_lateness(self) -> str:
+        """Return in the synchronized mode which input is the farthest behind, and by how much."""
+        assert self._synchronizer is not None
+        return self._synchronizer.describe_lateness(self._names)
 
     # -- locating
 
@@ -302,17 +294,17 @@ class StateEstimator:
         complete = self._synchronizer.add(source, stamp_ns, sample)
         if self.base.may_wait:
             return [state for samples in complete for state in self._locate_in_turn(
-                samples[0][0], partial(self._locate_instant, samples))]
-        located = [self._locate_instant(samples) for samples in complete]
+                samples.stamp_ns, partial(self._locate_instant, *samples))]
+        located = [self._locate_instant(*samples) for samples in complete]
         return [state for state in located if state is not None]
 
-    def _locate_instant(self, samples: Sequence[Any]) -> LocatedState | None:
+    def _locate_instant(self, stamp_ns: int, samples: Sequence[Any]) -> LocatedState | None:
         """Locate one sample of each source; the stamp is that of the joints."""
-        stamp_ns, state = samples[0]
+        state = samples[0]
         if stamp_ns < self._last_ns:  # the clock was set back
             self.base.reset()
             self._foot_contacts.reset()
-            self._hysteresis.reset()
+            self._probable_contacts.reset()
         self._last_ns = stamp_ns
         if self._has_base_samples and not self.base.takes_all_samples:
             self.base.set_sample(*samples[1])
@@ -324,11 +316,10 @@ class StateEstimator:
                                    [wrench[2] for wrench in wrenches])
         if located is not None:
             located.wrenches = wrenches
-            located.hand_wrenches = samples[self._first_hand:self._probabilities]
-            if self._covariance is not None:
-                located.wrench_covariance = samples[self._covariance]
-            if self._hand_covariance is not None:
-                located.hand_covariance = samples[self._hand_covariance]
+            located.hand_wrenches = samples[self._first_hand:self._hands_end]
+            others = {name: samples[source] for name, source in self._others.items()}
+            located.wrench_covariance = others.get('covariance')
+            located.hand_covariance = others.get('hand covariance')
         return located
 
     def _in_contact(self, samples: Sequence[Any], wrenches: Sequence[Sequence[float]],
@@ -337,10 +328,10 @@ class StateEstimator:
         in_contact = self._foot_contacts.update([wrench[2] for wrench in wrenches], stamp_ns)
         if not self._by_probability:
             return in_contact
-        probabilities = samples[self._probabilities]
+        probabilities = samples[self._others['contact probabilities']]
         if probabilities is None:
-            self._hysteresis.reset()
+            self._probable_contacts.reset()
             return in_contact
-        probable = self._hysteresis.update(probabilities)
+        probable = self._probable_contacts.update(probabilities, stamp_ns)
         return tuple([other if decides else touches for touches, other, decides in zip(
             in_contact, probable, self._by_probability)])

@@ -37,8 +37,8 @@ import pinocchio as pin
 _GATE = 25.0
 #: Time without an accepted message after which the odometry is aligned anew, ns.
 _REALIGN_NS = nanoseconds(1.0)
-#: Most messages and estimates that wait.
-_DEPTH = 1024
+#: For how long messages and estimates are kept beyond the delay, ns.
+_KEPT_NS = nanoseconds(1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,12 +80,12 @@ class ExternalOdometry:
 
     def __init__(self, settings: ExternalSettings) -> None:
         self.settings, self.rejected, self.is_used = settings, 0, False
-        self._waiting: deque[tuple[int, Pose]] = deque(maxlen=_DEPTH)
+        self._waiting: deque[tuple[int, Pose]] = deque()
         self.reset()
 
     def reset(self) -> None:
         """Align the odometry anew by the next message."""
-        self._estimates: deque[tuple[int, Pose]] = deque(maxlen=_DEPTH)
+        self._estimates: deque[tuple[int, Pose]] = deque()
         self._to_world: Pose | None = None
         self._accepted_ns = 0
 
@@ -93,12 +93,18 @@ class ExternalOdometry:
         """Take the pose of the base in the frame of the odometry at a time, ns."""
         if self._waiting and stamp_ns < self._waiting[-1][0]:  # the clock was set back
             self._waiting.clear()
-        self._waiting.append((stamp_ns, pose))
+        self._keep(self._waiting, stamp_ns, pose)
         self.is_used = True
 
     def record(self, stamp_ns: int, base: Pose) -> None:
         """Keep the estimated pose of the base in the world at a time, ns."""
-        self._estimates.append((stamp_ns, base))
+        self._keep(self._estimates, stamp_ns, base)
+
+    def _keep(self, queue: deque[tuple[int, Pose]], stamp_ns: int, pose: Pose) -> None:
+        queue.append((stamp_ns, pose))
+        oldest_ns = stamp_ns - nanoseconds(self.settings.delay) - _KEPT_NS
+        while queue[0][0] < oldest_ns:
+            queue.popleft()
 
     def correct(self, stamp_ns: int, base_filter: InvariantFilter) -> None:
         """Correct the filter at a time, ns, by the messages that are due."""
@@ -142,7 +148,7 @@ class ExternalOdometry:
         rotation = base_filter.R_world_imu.dot(R_before.T)
         change = Pose(rotation, base_filter.position - rotation.dot(before))
         self._estimates = deque(
-            [(ns, change @ base) for ns, base in self._estimates], maxlen=_DEPTH)
+            [(ns, change @ base) for ns, base in self._estimates])
 
 
 def _align(base: Pose, pose: Pose) -> Pose:

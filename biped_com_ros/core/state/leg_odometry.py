@@ -32,6 +32,7 @@ from collections.abc import Callable, Sequence
 import math
 from typing import NamedTuple
 
+from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import (
     Array, combined, cross, footprint_position, Pose, Vector)
@@ -40,8 +41,8 @@ from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.state.stance import LowestSoles, Stance, Twist
 import numpy as np
 
-#: Number of past instants that can be computed again.
-_HISTORY = 128
+#: For how long past instants can be computed again, ns.
+_HISTORY_NS = nanoseconds(0.25)
 #: Share of the largest load from which on a foot supports the robot, and below which not.
 _JOINS, _LEAVES = 0.33, 0.18
 
@@ -133,7 +134,7 @@ class LegOdometry:
         stance = Stance(self.sole_placements[:, 3], (False,) * count)
         self._estimate = _Estimate(None, np.zeros((count, 3)), stance.in_contact,
                                    np.zeros(count), np.zeros(count), stance)
-        self._history: deque[_PastInstant] = deque(maxlen=_HISTORY)
+        self._history: deque[_PastInstant] = deque()
 
     @property
     def stance(self) -> Stance:
@@ -149,11 +150,6 @@ class LegOdometry:
     def weights(self) -> Array:
         """Share of each sole in carrying the base, shape (F,); zero for those not in contact."""
         return self._estimate.weights
-
-    def continue_from(self, other: LegOdometry) -> None:
-        """Continue from the estimate of another one of the same robot."""
-        self._estimate, self.sole_placements = other._estimate, other.sole_placements
-        self._history.clear()
 
     def update(self, state: RobotState, R_world_imu: Array,
                in_contact: Sequence[bool] | None = None, stamp_ns: int | None = None,
@@ -188,6 +184,8 @@ class LegOdometry:
         if stamp_ns is not None:
             self._history.append(_PastInstant(
                 stamp_ns, soles_from_base, contacts, loads, self._estimate))
+            while self._history[0].stamp_ns < stamp_ns - _HISTORY_NS:
+                self._history.popleft()
         position = self._advance(soles_from_base, contacts, loads)
         self.sole_placements = along_world[:-1].copy()
         self.sole_placements[:, 3] += position
@@ -217,22 +215,8 @@ class LegOdometry:
                 instant._replace(in_contact=contacts, before=self._estimate))
             self._advance(instant.soles_from_base, contacts, instant.loads)
 
-    def twist(self, state: RobotState, angular_velocity_in_imu: Array) -> Twist | None:
-        """
-        Return the twist of the base by the stance of the last :meth:`update`; see `base_twist`.
-
-        Parameters
-        ----------
-        state
-            The state of the last :meth:`update`, with joint velocities.
-        angular_velocity_in_imu
-            Reading of the gyroscope, shape (3,), rad/s.
-
-        """
-        return self.twist_by(state, angular_velocity_in_imu, self._estimate.weights)
-
-    def twist_by(self, state: RobotState, angular_velocity_in_imu: Array,
-                 weights: Array) -> Twist | None:
+    def twist(self, state: RobotState, angular_velocity_in_imu: Array,
+              weights: Array | None = None) -> Twist | None:
         """
         Return the twist of a base above soles that are at rest.
 
@@ -243,7 +227,8 @@ class LegOdometry:
         angular_velocity_in_imu
             Reading of the gyroscope, shape (3,), rad/s.
         weights
-            Share of each sole, shape (F,), that sums to one; all zero while airborne.
+            Share of each sole, shape (F,), that sums to one, all zero while airborne; by default
+            those of the last :meth:`update`.
 
         Returns
         -------
@@ -256,7 +241,7 @@ class LegOdometry:
         omega_base_imu``. A sole in contact is at rest: ``0 = v + omega x p + p'``.
 
         """
-        shares: list[float] = weights.tolist()
+        shares: list[float] = (self.weights if weights is None else weights).tolist()
         if not any(shares):
             return None
         # With Python floats: a third of the time of arrays for a few soles.

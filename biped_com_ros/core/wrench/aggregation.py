@@ -26,9 +26,9 @@ orientation of the IMU; the inertial force of what a sensor carries is ignored
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from biped_com_ros.core.constants import LONGEST_STEP_NS, NEVER_NS
+from biped_com_ros.core.constants import LONGEST_STEP_NS, NEVER_NS, SAME_INSTANT_NS
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array, heading_of, mean_sole, Vector
 from biped_com_ros.core.geometry.wrench import set_weight_matrix, sum_wrenches, wrench_adjoint
@@ -37,8 +37,9 @@ from biped_com_ros.core.model.frames import FrameSet
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.settings import constant, gravity_setting, setting, Settings, settings
 from biped_com_ros.core.signals.filters import LowPass
-from biped_com_ros.core.signals.synchronizer import ApproximateSynchronizer
-from biped_com_ros.core.wrench.contact import ContactDetector, ContactThresholds
+from biped_com_ros.core.signals.schmitt import SchmittTrigger
+from biped_com_ros.core.signals.synchronizer import Synchronizer
+from biped_com_ros.core.wrench.contact import ContactThresholds
 from biped_com_ros.core.wrench.correction import ReadingCorrection
 import numpy as np
 
@@ -139,7 +140,7 @@ class ContactBody:
     """
 
     def __init__(self, name: str, sensors: tuple[int, ...],
-                 detector: ContactDetector | None, is_foot: bool,
+                 detector: SchmittTrigger | None, is_foot: bool,
                  has_force_z_only: bool = False) -> None:
         self.name, self.sensors, self.detector = name, sensors, detector
         self.is_foot, self.has_force_z_only = is_foot, has_force_z_only
@@ -147,7 +148,7 @@ class ContactBody:
         self.wrench_values: list[float] = self.wrench.tolist()
         self.in_contact, self.index, self.stamp_ns = False, 0, NEVER_NS
         self.force_deviation = 0.0
-        self.samples = ApproximateSynchronizer(len(sensors))
+        self.samples = Synchronizer(len(sensors))
 
     def update(self, stamp_ns: int) -> None:
         """Detect contact after :attr:`wrench` has changed."""
@@ -191,6 +192,8 @@ class WrenchAggregation:
     expected
         Reading of each sensor without contact, (S, 6): the weight of what it carries; set by
         :meth:`set_state`.
+    foot_forces
+        Normal force on each foot with sensors as of the last total, N.
     is_state_current
         Whether posture and attitude are of the readings' time; while it is False, readings give
         no wrenches. :meth:`set_state` sets it; callers that compare stamps assign it before each
@@ -212,32 +215,39 @@ class WrenchAggregation:
         self.bodies = self._make_bodies()
         for index, body in enumerate(self.bodies):
             body.index = index
-        self._samples = ApproximateSynchronizer(len(self.bodies))
+        self._samples = Synchronizer(len(self.bodies))
+        self.foot_forces: list[float] = []
         self._check_double_counting()
         self._prepare_frames()
         self.is_state_current = False
 
-    def use_inertials(self) -> None:
+    def configure(self, settings: AggregationSettings) -> None:
+        """Use other settings from the next reading on; contacts are kept."""
+        before, self.settings = self.settings, settings
+        low_pass = settings.low_pass_cutoff, 6, settings.low_pass_order
+        if low_pass != (before.low_pass_cutoff, 6, before.low_pass_order):
+            for channel in self.channels:
+                channel.low_pass = LowPass(*low_pass)
+        if settings.gravity != before.gravity:
+            self.update_inertials()
+        self._configure_detectors()
+
+    def update_inertials(self) -> None:
         """Recompute weights and thresholds after masses of the model have changed."""
-        model = self.model
-        self.body_weight = model.mass * self.settings.gravity
-        for body in self.bodies:
-            if body.detector is not None:
-                body.detector.set_thresholds(self.settings.thresholds, self.body_weight)
+        self.body_weight = self.model.mass * self.settings.gravity
+        self._configure_detectors()
         self._prepare_frames()
         self.is_state_current = False  # until the next state
 
-    def use_gravity(self, gravity: float) -> None:
-        """Recompute weights and thresholds with another gravitational acceleration, m/s^2."""
-        self.settings = replace(self.settings, gravity=gravity)
-        self.use_inertials()
-
-    def use_thresholds(self, thresholds: ContactThresholds) -> None:
-        """Detect contacts by other thresholds from the next reading on; contacts are kept."""
-        self.settings = replace(self.settings, thresholds=thresholds)
+    def _configure_detectors(self) -> None:
         for body in self.bodies:
             if body.detector is not None:
-                body.detector.set_thresholds(thresholds, self.body_weight)
+                body.detector.configure(*self.settings.thresholds.values(self.body_weight))
+
+    def set_max_age(self, seconds: float) -> None:
+        """Accept readings that are as late, s; 0: see :class:`.Synchronizer`."""
+        for synchronizer in (self._samples, *(body.samples for body in self.bodies)):
+            synchronizer.set_max_age(seconds)
 
     def set_state(self, state: RobotState, R_world_imu: Array) -> None:
         """
@@ -287,8 +297,9 @@ class WrenchAggregation:
             self._contact *= FORCE_Z
         if len(body.sensors) == 1:
             self._to_body_of[sensor].dot(self._contact, body.wrench)
-        elif body.samples.add(member, stamp_ns, self._to_body_of[sensor].dot(self._contact)):
-            np.add.reduce(body.samples.latest, axis=0, out=body.wrench)
+        elif sets := body.samples.add(
+                member, stamp_ns, self._to_body_of[sensor].dot(self._contact)):
+            np.add.reduce(sets[-1].samples, axis=0, out=body.wrench)
         else:
             return None
         body.update(stamp_ns)
@@ -310,11 +321,14 @@ class WrenchAggregation:
             shape (6,); valid until the next call.
 
         """
-        if not self._samples.add(body.index, stamp_ns, body.wrench_values):
+        sets = self._samples.add(body.index, stamp_ns, body.wrench_values)
+        if not sets:
             return None
+        wrenches = sets[-1].samples
+        self.foot_forces = [values[2] for values in wrenches[:self._foot_count]]
         placements = self._placements
         fx, fy, fz, mx, my, mz = sum_wrenches(
-            self._samples.latest, [placements[row] for row in self._body_rows],
+            wrenches, [placements[row] for row in self._body_rows],
             self.footprint_from_base())
         # base_footprint is level and has the heading of the base.
         c, s = heading_of(self._R_world_base)
@@ -327,9 +341,28 @@ class WrenchAggregation:
         return [body for body in self.bodies if body.is_foot]
 
     @property
-    def foot_forces(self) -> list[float]:
-        """Return the normal force on each foot with sensors as of the last total, N."""
-        return [values[2] for values in self._samples.latest[:self._foot_count]]
+    def lateness(self) -> tuple[str, float]:
+        """Foot, hand or sensor that is the farthest behind the others, and by how much, s."""
+        synchronizers = [(body.samples, [self.channels[i].name for i in body.sensors])
+                         for body in self.bodies if body.sensors]
+        if self.bodies:
+            synchronizers.append((self._samples, [body.name for body in self.bodies]))
+        found = [('', 0.0)]
+        for synchronizer, names in synchronizers:
+            latest, seconds = synchronizer.lateness
+            found.append((names[latest], seconds))
+        return max(found, key=lambda entry: entry[1])
+
+    def measured_at(self, stamp_ns: int, with_feet: bool) -> list[list[float]] | None:
+        """
+        Return the wrenches (6,) of hands with sensors, behind those of the feet if asked for.
+
+        None if there are no such ones, or not all are of the time `stamp_ns`.
+        """
+        bodies = [body for body in self.bodies
+                  if body.sensors and (with_feet or not body.is_foot)]
+        is_current = all(abs(stamp_ns - body.stamp_ns) < SAME_INSTANT_NS for body in bodies)
+        return [body.wrench_values for body in bodies] if bodies and is_current else None
 
     @property
     def uprightness(self) -> float:
@@ -362,7 +395,7 @@ class WrenchAggregation:
         return (*(foot for foot in self._feet if foot is not None), *hands)
 
     def _make_body(self, name: str, sensors: tuple[str, ...], is_foot: bool) -> ContactBody:
-        detector = (ContactDetector(self.settings.thresholds, self.body_weight)
+        detector = (self.settings.thresholds.trigger(self.body_weight)
                     if is_foot and sensors else None)
         index = {channel.name: i for i, channel in enumerate(self.channels)}
         body = ContactBody(name, tuple(index[sensor] for sensor in sensors), detector, is_foot,

@@ -90,14 +90,14 @@ class BiasFilter:
     """
 
     def __init__(self, settings: BiasSettings) -> None:
-        self.use(settings)
+        self.configure(settings)
         self.temperature = self._reference = math.nan
         self._state, self._covariance = np.zeros((6, 3)), np.zeros((6, 3, 3))
         self._covariance[:, 2, 2] = np.repeat(
             (settings.force_temperature, settings.torque_temperature), 3) ** 2
         self.set_bias(np.zeros(6))
 
-    def use(self, settings: BiasSettings) -> None:
+    def configure(self, settings: BiasSettings) -> None:
         """Use other settings from now on; the present bias and its uncertainty stay."""
         self._settings = settings
         self._drift = np.repeat((settings.force_drift, settings.torque_drift), 3) / 3600.0
@@ -131,7 +131,7 @@ class BiasFilter:
         self._measured_at = None if expected is None else expected.copy()
         self.discard()
 
-    def use_inertials(self, change: Array) -> None:
+    def shift(self, change: Array) -> None:
         """Take off the bias what the readings expected in the air have become larger, (6,)."""
         self._state[:, 0] -= change
         self._carried = self._carried + change

@@ -84,15 +84,15 @@ class BiasTracking:
                         for sensor in foot.body.sensors}
         self._applied_ns = 0
         for sensor in self.filters:
-            self.restart(sensor)
+            self.reset(sensor)
 
-    def use(self, bias: BiasSettings) -> None:
+    def configure(self, bias: BiasSettings) -> None:
         """Use other settings from now on; the present biases stay."""
         for found in self.filters.values():
-            found.use(bias)
+            found.configure(bias)
 
-    def restart(self, sensor: int, deviation: Array | None = None,
-                expected: Array | None = None) -> None:
+    def reset(self, sensor: int, deviation: Array | None = None,
+              expected: Array | None = None) -> None:
         """Start from the present offset of a sensor, as after a tare; a hand's has no bias."""
         found = self.filters.get(sensor)
         if found is not None:

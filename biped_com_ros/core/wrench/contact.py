@@ -11,16 +11,16 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Contact of feet: a Schmitt trigger on the normal force, with dwell times."""
+"""Contact of feet and hands, by their forces."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import check_setting
 from biped_com_ros.core.settings import constant, setting, Settings
+from biped_com_ros.core.signals.schmitt import SchmittTrigger
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,84 +42,43 @@ class ContactThresholds(Settings):
                       f"below 'engage', {self.engage} (shares of body weight): lower it, or raise "
                       "'engage'")
 
+    def trigger(self, body_weight: float) -> SchmittTrigger:
+        """Return what detects contact by a force, of a robot of this weight, N."""
+        return SchmittTrigger(*self.values(body_weight))
 
-class ContactDetector:
-    """
-    Decides by its normal force whether one foot is in contact: hysteresis with dwell times.
-
-    Parameters
-    ----------
-    thresholds
-        When a contact begins and ends.
-    body_weight
-        N, of the robot's model.
-
-    """
-
-    def __init__(self, thresholds: ContactThresholds, body_weight: float) -> None:
-        self.set_thresholds(thresholds, body_weight)
-        self.reset()
-
-    def set_thresholds(self, thresholds: ContactThresholds, body_weight: float) -> None:
-        """Use other thresholds, or another weight of the robot, N; the state is kept."""
-        self._engage = thresholds.engage * body_weight
-        self._release = thresholds.release * body_weight
-        self._engage_dwell_ns = nanoseconds(thresholds.engage_dwell)
-        self._release_dwell_ns = nanoseconds(thresholds.release_dwell)
-
-    def reset(self) -> None:
-        """Reset: the next sample decides at once, without dwell."""
-        self.in_contact = self._known = False
-        self._crossed_ns: int | None = None
-
-    def update(self, normal_force: float, stamp_ns: int) -> bool:
-        """
-        Return whether there is contact, by the normal force (N) at `stamp_ns` (ns, rising).
-
-        The first sample decides by the mid-point between the thresholds.
-        """
-        if not self._known:
-            self._known = True
-            self.in_contact = normal_force > 0.5 * (self._engage + self._release)
-        if not (normal_force < self._release if self.in_contact
-                else normal_force > self._engage):
-            self._crossed_ns = None
-            return self.in_contact
-        if self._crossed_ns is None:
-            self._crossed_ns = stamp_ns
-        dwell_ns = self._release_dwell_ns if self.in_contact else self._engage_dwell_ns
-        if stamp_ns - self._crossed_ns >= dwell_ns:
-            self.in_contact, self._crossed_ns = not self.in_contact, None
-        return self.in_contact
+    def values(self, body_weight: float) -> tuple[float, float, float, float]:
+        """Return the parameters of :class:`.SchmittTrigger` for forces, weight in N."""
+        return (self.engage * body_weight, self.release * body_weight, self.engage_dwell,
+                self.release_dwell)
 
 
 class FootContacts:
     """
-    The contact states of all feet.
+    The contact states of all feet, by their forces or by anything that is large in contact.
 
     Parameters
     ----------
     thresholds, body_weight
-        As for :class:`ContactDetector`.
+        When a contact begins and ends; N.
     count
         Number of feet.
 
     """
 
     def __init__(self, thresholds: ContactThresholds, body_weight: float, count: int) -> None:
-        self._detectors = [ContactDetector(thresholds, body_weight) for _ in range(count)]
+        self._triggers = [thresholds.trigger(body_weight) for _ in range(count)]
 
-    def set_thresholds(self, thresholds: ContactThresholds, body_weight: float) -> None:
+    def configure(self, thresholds: ContactThresholds, body_weight: float) -> None:
         """Use other thresholds, or another weight of the robot, N; the states are kept."""
-        for detector in self._detectors:
-            detector.set_thresholds(thresholds, body_weight)
+        for trigger in self._triggers:
+            trigger.configure(*thresholds.values(body_weight))
 
     def reset(self) -> None:
-        """Reset all detectors, see `ContactDetector.reset`."""
-        for detector in self._detectors:
-            detector.reset()
+        """Reset: the next forces decide at once, without dwell."""
+        for trigger in self._triggers:
+            trigger.reset()
 
     def update(self, normal_forces: Sequence[float], stamp_ns: int) -> tuple[bool, ...]:
         """Return which feet are in contact, by their normal forces (N) at `stamp_ns` (ns)."""
-        return tuple([detector.update(force, stamp_ns)
-                      for detector, force in zip(self._detectors, normal_forces)])
+        return tuple([trigger.update(force, stamp_ns)
+                      for trigger, force in zip(self._triggers, normal_forces)])

@@ -22,13 +22,13 @@ limits its weight.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 import math
 
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.settings import constant, Settings
+from biped_com_ros.core.wrench.contact import ContactThresholds, FootContacts
 import numpy as np
 
 #: Largest log odds by which one instant changes those of a contact, by force and by heights.
@@ -52,42 +52,11 @@ class ContactProbabilitySettings(Settings):
     engage: float = constant(0.6, 'Probability above which a contact begins')
     release: float = constant(0.4, 'Probability below which a contact ends')
 
-
-class ProbabilityHysteresis:
-    """
-    Decides by their probabilities which feet are in contact, with a hysteresis.
-
-    Without probabilities `ContactDetector` decides, by forces.
-
-    Parameters
-    ----------
-    settings
-        Uses `engage` and `release`.
-
-    Attributes
-    ----------
-    in_contact
-        Whether each foot counts as in contact; empty before the first update.
-
-    """
-
-    def __init__(self, settings: ContactProbabilitySettings) -> None:
-        self._settings = settings
-        self.reset()
-
-    def reset(self) -> None:
-        """Start anew: the next probabilities decide by one half."""
-        self.in_contact: tuple[bool, ...] = ()
-
-    def update(self, probabilities: Sequence[float]) -> tuple[bool, ...]:
-        """Return which feet are in contact by the probabilities of the next instant."""
-        engage, release = self._settings.engage, self._settings.release
-        if self.in_contact:
-            self.in_contact = tuple([p > (release if touches else engage)
-                                     for p, touches in zip(probabilities, self.in_contact)])
-        else:
-            self.in_contact = tuple([p > 0.5 for p in probabilities])
-        return self.in_contact
+    def contacts(self, count: int) -> FootContacts:
+        """Return what decides by their probabilities which feet are in contact, at once."""
+        return FootContacts(ContactThresholds(
+            engage=self.engage, release=self.release, engage_dwell=0.0, release_dwell=0.0),
+            1.0, count)
 
 
 class ContactProbabilities:
@@ -116,7 +85,7 @@ class ContactProbabilities:
                  settings: ContactProbabilitySettings) -> None:
         self._settings, self._weight = settings, body_weight
         self._corners = [foot.polygon for foot in model.config.feet.values()]
-        self._hysteresis = ProbabilityHysteresis(settings)
+        self._contacts = settings.contacts(len(self._corners))
         self.reset()
 
     def reset(self) -> None:
@@ -124,7 +93,7 @@ class ContactProbabilities:
         count = len(self._corners)
         self.probabilities = np.full(count, 0.5)
         self.in_contact: tuple[bool, ...] = (False,) * count
-        self._hysteresis.reset()
+        self._contacts.reset()
 
     def update(self, dt: float, normal_forces: Array, deviations: Array,
                soles: Array) -> tuple[bool, ...]:
@@ -154,7 +123,7 @@ class ContactProbabilities:
                 self._by_force(force, deviation) + self._by_height(foot, heights, before))
             following.append(1.0 / (1.0 + math.exp(-max(-_CERTAIN, min(odds, _CERTAIN)))))
         self.probabilities = np.array(following)
-        self.in_contact = self._hysteresis.update(following)
+        self.in_contact = self._contacts.update(following, 0)
         return self.in_contact
 
     def _lowest_corners(self, soles: Array) -> list[float]:

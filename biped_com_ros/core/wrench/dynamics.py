@@ -40,6 +40,11 @@ import pinocchio as pin
 
 #: Speed above which Coulomb friction acts almost fully, rad/s or m/s.
 _BREAKAWAY_SPEED = 0.02
+#: Share of the variance of successive differences that is noise of the low-passed estimate: about
+#: 0.4 if the velocities are noisy, 0.9 if the efforts are.
+_NOISE_SHARE = 0.6
+#: Largest difference that counts, in standard deviations.
+_OUTLIER = 3.0
 
 
 class ExternalForces:
@@ -263,6 +268,68 @@ class ExternalForces:
             for values in (drives.rotor_inertia, drives.friction, drives.damping))
         self._has_drives = any(
             values.any() for values in (self._inertia, self._coulomb, self._viscous))
+
+
+class EstimateErrors:
+    """
+    Errors that the low-pass leaves in what is estimated from the rows: its delay, and noise.
+
+    Parameters
+    ----------
+    rows, size
+        Number of rows and of estimated numbers.
+    time
+        Time constant of the variance of noise, s.
+
+    Attributes
+    ----------
+    columns
+        Forces of now, by how much the low-pass delays them, and by how much they have changed
+        since the last instant, (m, 3).
+    begins
+        Whether nothing came before; the caller sets it.
+
+    """
+
+    def __init__(self, rows: int, size: int, time: float) -> None:
+        self._time, self.columns, self._noise = time, np.zeros((rows, 3)), np.zeros(size)
+        self.begins = True
+
+    def set_columns(self, forces: ExternalForces, value: Array) -> None:
+        """Arrange what :attr:`columns` says; `value` are the forces of now, (m,)."""
+        columns = self.columns
+        np.subtract(value, value if self.begins else columns[:, 0], columns[:, 2])
+        np.subtract(forces.value, forces.delayed, columns[:, 1])
+        columns[:, 0] = value
+
+    def add_to(self, covariance: Array, lag: Array, difference: Array, dt: float, first: Array,
+               least: Array | float) -> None:
+        """
+        Add the covariance of delay and noise.
+
+        Parameters
+        ----------
+        covariance
+            Of the estimate without these, (n, n).
+        lag, difference
+            What the second and third of :attr:`columns` give, (n,).
+        dt
+            Time since the last instant, s.
+        first
+            Variance of noise at the first instant, (n,).
+        least
+            Of a change that is limited, beside the noise so far.
+
+        """
+        if self.begins:
+            self._noise[:] = first
+        else:
+            limit = _OUTLIER ** 2 * self._noise + least
+            self._noise += min(1.0, dt / self._time) * (
+                np.minimum(difference * difference, limit) - self._noise)
+        # Outer product: the low-pass delays all of the estimate together.
+        covariance += np.outer(lag, lag)
+        covariance.flat[::len(lag) + 1] += _NOISE_SHARE * self._noise
 
 
 class _ImuInRoot:

@@ -171,7 +171,7 @@ class RecentReadings:
         self.sensor, self._count, self.newest_ns = sensor, count, NEVER_NS
         self._stamped: deque[tuple[int, Array]] = deque(maxlen=count)
 
-    def use_count(self, count: int) -> None:
+    def configure(self, count: int) -> None:
         """Average another number of readings; the last ones are kept."""
         self._count = count
         self._stamped = deque(self._stamped, maxlen=count)

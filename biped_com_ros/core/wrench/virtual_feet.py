@@ -11,15 +11,13 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Virtual feet from stamped samples: wrenches, contacts, and a comparison with real sensors."""
+"""Virtual feet: wrenches, contacts, and a comparison with real sensors."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from biped_com_ros.core.check_result import CheckResult
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel, RobotState
-from biped_com_ros.core.signals.synchronizer import ApproximateSynchronizer
 from biped_com_ros.core.wrench.aggregation import FORCE_Z
 from biped_com_ros.core.wrench.contact_probability import (
     ContactProbabilities, ContactProbabilitySettings)
@@ -34,7 +32,7 @@ _SUSPICIOUS, _LEAST_SHARE = 3.0, 0.03
 
 class VirtualFeet:
     """
-    Pairs joint states with samples of the IMU, and estimates wrenches and contacts of all feet.
+    Estimates wrenches and contacts of all feet.
 
     Parameters
     ----------
@@ -49,8 +47,6 @@ class VirtualFeet:
         The estimator of the wrenches.
     contacts
         The probabilities of contact.
-    state, R_world_imu, stamp_ns
-        Robot, attitude of the IMU and time, ns, of the last estimate.
 
     Raises
     ------
@@ -64,69 +60,25 @@ class VirtualFeet:
         self.sensors = VirtualFootWrenches(model, settings)
         self.contacts = ContactProbabilities(
             model, model.mass * settings.gravity, ContactProbabilitySettings())
-        self._pairs = ApproximateSynchronizer(2)
-        self._before_ns = 0
-        self.state: RobotState | None = None
+        self._last_ns = 0
 
-    def add_joints(self, stamp_ns: int, state: RobotState, efforts: Array) -> bool:
-        """Take the robot in its base and the torques of its motors (n,), N m; see `update`."""
-        return self._add(0, stamp_ns, (stamp_ns, state, efforts.copy()))
-
-    def add_imu(self, stamp_ns: int, R_world_imu: Array, angular_velocity: Array,
-                acceleration: Array) -> bool:
-        """
-        Take a sample of the IMU.
-
-        Returns
-        -------
-        bool
-            Whether there is a new estimate, with the stamp of the joint state.
-
-        """
-        return self._add(
-            1, stamp_ns, (R_world_imu, angular_velocity.copy(), acceleration.copy()))
+    def update(self, stamp_ns: int, state: RobotState, efforts: Array, angular_velocity: Array,
+               acceleration: Array, R_world_imu: Array) -> bool:
+        """Estimate at an instant; see :meth:`.VirtualFootWrenches.update`."""
+        before_ns, self._last_ns = self._last_ns, stamp_ns
+        if not self.sensors.update(
+                stamp_ns, state, efforts, angular_velocity, acceleration, R_world_imu):
+            self.contacts.reset()
+            return False
+        _, placed = state.along_world(self._model.stance_frames, R_world_imu)
+        self.contacts.update(1e-9 * (stamp_ns - before_ns), self.sensors.wrenches[:, 2],
+                             self.deviations[:, 2], placed[:len(self.sensors.wrenches)])
+        return True
 
     @property
     def deviations(self) -> Array:
         """Return the standard deviations of the wrenches, (F, 6), N and N m."""
         return np.sqrt(self.sensors.covariance.diagonal()).reshape(-1, 6)
-
-    def _add(self, source: int, stamp_ns: int, sample: tuple[object, ...]) -> bool:
-        if not self._pairs.add(source, stamp_ns, sample):
-            return False
-        (joints_ns, state, efforts), (R_world_imu, gyro, acceleration) = self._pairs.latest
-        if not self.sensors.update(joints_ns, state, efforts, gyro, acceleration, R_world_imu):
-            self._before_ns = joints_ns
-            self.contacts.reset()
-            return False
-        self.state, self.R_world_imu, self.stamp_ns = state, R_world_imu, joints_ns
-        _, placed = state.along_world(self._model.stance_frames, R_world_imu)
-        self.contacts.update(
-            1e-9 * (joints_ns - self._before_ns), self.sensors.wrenches[:, 2],
-            self.deviations[:, 2], placed[:len(self.sensors.wrenches)])
-        self._before_ns = joints_ns
-        return True
-
-
-@dataclass(frozen=True)
-class SensorComparisonResult:
-    """
-    The mean difference between the sensors of a foot and joint torques.
-
-    Attributes
-    ----------
-    plausible
-        Whether they agree.
-    message
-        For the user: problem, value, remedy.
-    difference
-        Sensors minus joint torques, (6,), N and N m, at the sole.
-
-    """
-
-    plausible: bool
-    message: str
-    difference: Array
 
 
 class SensorComparison:
@@ -159,7 +111,7 @@ class SensorComparison:
         self._sums += measured - virtual, deviations * deviations
         self._count += 1
 
-    def result(self) -> SensorComparisonResult | None:
+    def result(self) -> CheckResult | None:
         """Return the result for the mean since the last one; None without data."""
         if not self._count:
             return None
@@ -170,14 +122,14 @@ class SensorComparison:
         excess = np.abs(difference) / limits
         worst = int(np.argmax(excess))
         unit = 'N' if worst < 3 else 'N m'
+        values = {'Fz of sensors minus joint torques [N]': float(difference[2])}
         if excess[worst] <= 1.0:
-            return SensorComparisonResult(
-                True, f'agrees with joint torques (Fz {difference[2]:+.1f} N)', difference)
-        return SensorComparisonResult(False, (
+            return CheckResult(
+                True, f'agrees with joint torques (Fz {difference[2]:+.1f} N)', values)
+        return CheckResult(False, (
             f'{self._AXES[worst]} is {difference[worst]:+.1f} {unit} from what joint torques give '
             f'(limit {limits[worst]:.1f} {unit}): check scale, frame and offset of '
-            f"{self._sensors} (tare with the feet in the air), then the joints' torques"),
-            difference)
+            f"{self._sensors} (tare with the feet in the air), then the joints' torques"), values)
 
     def _start(self) -> None:
         self._sums, self._count = np.zeros((2, 6)), 0

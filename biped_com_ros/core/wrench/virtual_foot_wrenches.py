@@ -42,7 +42,7 @@ from biped_com_ros.core.geometry.wrench import set_twist_adjoint
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.settings import constant, gravity_setting, setting, Settings
 from biped_com_ros.core.wrench.drive_errors import drive_errors
-from biped_com_ros.core.wrench.dynamics import ExternalForces
+from biped_com_ros.core.wrench.dynamics import EstimateErrors, ExternalForces
 import eigenpy  # comes with Pinocchio; its decomposition takes a fifth of NumPy's inverse
 import numpy as np
 
@@ -50,9 +50,6 @@ import numpy as np
 _UNKNOWN = 1e12
 #: How many instants go by between two updates of the learned variances.
 _LEARNING_STEP = 4
-#: Rows and columns of the prior of a foot that are not zero.
-_FILLED = ((0, 0), (0, 1), (0, 5), (1, 0), (1, 1), (1, 5), (2, 2), (2, 3), (2, 4), (3, 2), (3, 3),
-           (4, 2), (4, 4), (5, 0), (5, 1), (5, 5))
 #: How often the first instant is solved, whose prior does not know yet what each foot carries.
 _FIRST_ROUNDS = 4
 #: Share of the weight from which on a foot carries, and what remains of its prior's information
@@ -66,9 +63,6 @@ _OUTLIER = 3.0
 _FLAT, _EDGE, _TORSION = 0.7, 0.25, 0.03
 #: How far towards the edge the centre of the prior moves, as a share of the half sole.
 _TO_EDGE = 0.9
-#: Share of the variance of successive differences that is noise of the low-passed wrench: about
-#: 0.4 if the velocities are noisy, 0.9 if the efforts are.
-_NOISE_SHARE = 0.6
 #: Time constant of the variance of noise, s.
 _NOISE_TIME = 0.1
 
@@ -159,8 +153,7 @@ class VirtualFootWrenches:
         self.forces.reset()
         self.drives.reset()
         self._loads = [self._weight / self._feet] * self._feet
-        self._noise = np.zeros(6 * self._feet)
-        self._begins = True
+        self._errors.begins = True
 
     def set_others(self, on_root: Array, variances: Array) -> None:
         """
@@ -213,15 +206,15 @@ class VirtualFootWrenches:
         self.drives.update(dt, state.v[self.forces.rows[6:]], self.forces.efforts)
         rows, ups = self._place_soles(state, R_world_imu)
         self._set_columns()
-        for _ in range(_FIRST_ROUNDS if self._begins else 1):
+        for _ in range(_FIRST_ROUNDS if self._errors.begins else 1):
             lag, difference = self._solve(rows, self._prior(ups))
-        self._estimate_noise(difference, dt)
-        self._begins, self._count = False, self._count + 1
+        self._count += 1
         if self._count % _LEARNING_STEP == 0:
             self._learn(rows, dt)
-        # Outer product: the low-pass delays all of the wrench together.
-        self.covariance = self._posterior + lag[:, np.newaxis] * lag
-        self.covariance.flat[::len(lag) + 1] += _NOISE_SHARE * self._noise
+        self.covariance = self._posterior.copy()
+        self._errors.add_to(self.covariance, lag, difference, dt, difference * difference,
+                            1e-9 * self._weight ** 2)
+        self._errors.begins = False
         return True
 
     # -- set-up
@@ -229,15 +222,16 @@ class VirtualFootWrenches:
     def _prepare_soles(self) -> None:
         model, rows = self._model, self.forces.rows
         corners = [np.array(foot.polygon) for foot in model.config.feet.values()]
-        self._centres = [((c.max(0) + c.min(0)) / 2).tolist() for c in corners]
-        self._halves = [((c.max(0) - c.min(0)) / 2).tolist() for c in corners]
+        self._centres = np.array([(c.max(0) + c.min(0)) / 2 for c in corners])
+        self._halves = np.array([(c.max(0) - c.min(0)) / 2 for c in corners])
         self._per_tilt = 1.0 / math.sin(self._settings.edge_tilt)
         self._carries = np.repeat(self.forces.moves(model.soles), 6, axis=0)
-        self._columns = np.zeros((len(rows), 3))
+        self._errors = EstimateErrors(len(rows), 6 * self._feet, _NOISE_TIME)
         self._information = np.zeros((6 * self._feet, 6 * self._feet))
-        self._filled = np.concatenate([
-            [6 * self._feet * (6 * foot + row) + 6 * foot + column for row, column in _FILLED]
-            for foot in range(self._feet)])
+        self._adjoints = np.tile(np.eye(6), (self._feet, 1, 1))
+        lateral = self._settings.friction_coefficient ** -2.0
+        self._precisions = np.tile(
+            (lateral, lateral, 1.0, 0.0, 0.0, _TORSION ** -2.0), (self._feet, 1))
         self._twists_to_soles = np.zeros((self._feet, 6, 6))
 
     def _prepare_variances(self) -> None:
@@ -276,37 +270,30 @@ class VirtualFootWrenches:
             Vertical axis of the world in each sole, (F, 3).
 
         """
-        values: list[float] = []
-        for foot, (up, load) in enumerate(zip(ups.tolist(), self._loads)):
-            values += self._foot_prior(foot, up, load)
-        self._information.reshape(-1)[self._filled] = values
+        towards = np.clip(-self._per_tilt * ups[:, :2], -1.0, 1.0)
+        points = self._centres + _TO_EDGE * towards * self._halves
+        x_reach, y_reach = (self._halves * np.maximum(
+            _FLAT * (1.0 - np.abs(towards)), _EDGE)).T
+        # Independent forces, and moments m - r x f about the point where the CoP is expected.
+        adjoints, precisions = self._adjoints, self._precisions
+        adjoints[:, 5, 0], adjoints[:, 5, 1] = points[:, 1], -points[:, 0]
+        adjoints[:, 3, 2], adjoints[:, 4, 2] = -points[:, 1], points[:, 0]
+        precisions[:, 3], precisions[:, 4] = y_reach ** -2.0, x_reach ** -2.0
+        weights = precisions / np.square(self._loads)[:, np.newaxis]
+        feet = np.arange(self._feet)
+        blocks = self._information.reshape(self._feet, 6, self._feet, 6)
+        blocks[feet, :, feet] = np.matmul(
+            adjoints.transpose(0, 2, 1), weights[:, :, np.newaxis] * adjoints)
         return self._information
-
-    def _foot_prior(self, foot: int, up: list[float], load: float) -> tuple[float, ...]:
-        """Return what fills the information of one foot that carries `load` N, as `_FILLED`."""
-        (x, x_reach), (y, y_reach) = (
-            _reference(self._centres[foot][axis], self._halves[foot][axis],
-                       -up[axis] * self._per_tilt) for axis in (0, 1))
-        per_load = 1.0 / (load * load)
-        normal, lateral = per_load, per_load / self._settings.friction_coefficient ** 2
-        a, b, c = per_load / y_reach ** 2, per_load / x_reach ** 2, per_load / _TORSION ** 2
-        # The moments about the reference are m - r x f: the transposed adjoint, a diagonal matrix
-        # of precisions, and the adjoint, multiplied out: 0.3 us instead of 2.8 with the matrix of
-        # `wrench_adjoint`, twice per instant; a test compares both.
-        return (lateral + y * y * c, -x * y * c, y * c, -x * y * c, lateral + x * x * c, -x * c,
-                normal + y * y * a + x * x * b, -y * a, x * b, -y * a, a, x * b, b,
-                y * c, -x * c, c)
 
     def _set_columns(self) -> None:
         """Arrange forces, how late the low-pass makes them, and their change of one instant."""
-        value, columns = self.forces.value.copy(), self._columns
+        value = self.forces.value.copy()
         value[6:] += self.drives.torques
         value[:6] -= self._on_root
         np.add(self._variances[6:], self.drives.sticking, out=self._all_variances[6:])
         np.add(self._variances[:6], self._root_variances, out=self._all_variances[:6])
-        np.subtract(value, value if self._begins else columns[:, 0], columns[:, 2])
-        np.subtract(self.forces.value, self.forces.delayed, columns[:, 1])
-        columns[:, 0] = value
+        self._errors.set_columns(self.forces, value)
 
     def _solve(self, rows: Array, prior: Array) -> tuple[Array, Array]:
         """
@@ -322,7 +309,7 @@ class VirtualFootWrenches:
         weighted = rows / self._all_variances
         self._decomposition.compute(weighted.dot(rows.T) + prior)
         self._posterior: Array = self._decomposition.solve(self._identity)
-        found, lag, difference = self._posterior.dot(weighted.dot(self._columns)).T
+        found, lag, difference = self._posterior.dot(weighted.dot(self._errors.columns)).T
         self.wrenches = found.reshape(-1, 6)
         least = self._settings.least_load * self._weight
         self._loads = [max(abs(force), least) for force in found[2::6].tolist()]
@@ -331,7 +318,7 @@ class VirtualFootWrenches:
     def _learn(self, rows: Array, dt: float) -> None:
         """Update the drives, and the variances of the rows by expectation, given the wrenches."""
         step = _LEARNING_STEP * dt
-        residual = self._columns[:, 0] - self.wrenches.reshape(-1).dot(rows)
+        residual = self._errors.columns[:, 0] - self.wrenches.reshape(-1).dot(rows)
         self._learn_drives(rows, step)
         squares = np.minimum(residual * residual, _OUTLIER ** 2 * self._variances)
         expected = squares + (self._posterior.dot(rows) * rows).sum(axis=0)
@@ -353,21 +340,6 @@ class VirtualFootWrenches:
         unknown = np.linalg.inv(weighted.dot(rows.T) + prior)
         information = -weighted.T.dot(unknown).dot(weighted)
         information.flat[::len(variances) + 1] += 1.0 / variances
-        residual = information.dot(self._columns[:, 0])
+        residual = information.dot(self._errors.columns[:, 0])
         share = min(1.0, step / _CORRELATION_TIME)
         self.drives.learn(share * information[6:, 6:], share * residual[6:], step)
-
-    def _estimate_noise(self, difference: Array, dt: float) -> None:
-        """Update the variance of the noise by the wrenches' change of one instant."""
-        squares = difference * difference
-        if self._begins:
-            self._noise[:] = squares
-        limit = _OUTLIER ** 2 * self._noise + 1e-9 * self._weight ** 2
-        self._noise += min(1.0, dt / _NOISE_TIME) * (np.minimum(squares, limit) - self._noise)
-
-
-def _reference(centre: float, half: float, towards: float) -> tuple[float, float]:
-    """Return where the prior expects the CoP along one axis of a sole, and its deviation, m."""
-    towards = max(-1.0, min(towards, 1.0))
-    return (centre + _TO_EDGE * half * towards,
-            half * max(_FLAT * (1.0 - abs(towards)), _EDGE))

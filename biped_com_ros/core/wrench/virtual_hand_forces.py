@@ -49,9 +49,9 @@ from biped_com_ros.core.geometry.pose import Array, IndexArray
 from biped_com_ros.core.geometry.wrench import set_twist_adjoint
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.settings import constant, setting, settings
-from biped_com_ros.core.wrench.contact import ContactDetector, ContactThresholds
+from biped_com_ros.core.wrench.contact import ContactThresholds
 from biped_com_ros.core.wrench.drive_errors import drive_errors
-from biped_com_ros.core.wrench.dynamics import ExternalForces
+from biped_com_ros.core.wrench.dynamics import EstimateErrors, ExternalForces
 from biped_com_ros.core.wrench.row_errors import RowErrors, RowErrorSettings
 import eigenpy  # comes with Pinocchio; takes a part of NumPy's time
 import numpy as np
@@ -72,10 +72,8 @@ _MORE = 2.0
 _POSTURE_TIME = 0.5
 #: Time after which the low-pass has settled, in its time constants.
 _SETTLING = 3.0
-#: Share of the variance of successive differences that is noise of the low-passed force.
-_NOISE_SHARE = 0.6
-#: Time constant of the variance of noise, s, and its largest sample, in deviations.
-_NOISE_TIME, _OUTLIER = 0.2, 3.0
+#: Time constant of the variance of noise, s.
+_NOISE_TIME = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,13 +149,13 @@ class VirtualHandForces:
         self._check_arms(moves_hands)
         self._moves_axes = np.repeat(moves_hands, 3, axis=0)
         self._arrange_rows()
-        self._errors = RowErrors(model, self.external, settings)
+        self._row_errors = RowErrors(model, self.external, settings)
         self.drives = drive_errors(
             model, self.external, (settings.effort_deviation,) * 2, settings.cutoff)
         count = len(self.names)
         self._least_prior = (settings.largest_force * self._weight) ** 2
         self._prior = np.full(3 * count, self._least_prior)
-        self._columns, self._noise = np.zeros((len(self.external.rows), 3)), np.zeros(3 * count)
+        self._errors = EstimateErrors(len(self.external.rows), 3 * count, _NOISE_TIME)
         self._twists_to_hands = np.zeros((count, 6, 6))
         self._twists_to_others = np.zeros((len(self.others), 6, 6))
         self.estimates, self.forces = np.zeros((count, 3)), np.zeros((count, 3))
@@ -165,8 +163,7 @@ class VirtualHandForces:
         self.rows = np.zeros((3 * count, len(self.external.rows)))
         #: Beside the columns, the covariance of rows and forces.
         self._right = np.zeros((len(self._all_rows), 3 + 3 * count))
-        self._detectors = [
-            ContactDetector(settings.thresholds, self._weight) for _ in self.names]
+        self._detectors = [settings.thresholds.trigger(self._weight) for _ in self.names]
         self._settling_time = _SETTLING / (2.0 * math.pi * settings.cutoff)
         self._last_ns = NEVER_NS
         self.reset()
@@ -175,7 +172,8 @@ class VirtualHandForces:
         """Begin anew after a gap."""
         self.external.reset()
         self.drives.reset()
-        self._has_others, self._begins, self._model_age, self._age = False, True, math.inf, 0.0
+        self._has_others, self._model_age, self._age = False, math.inf, 0.0
+        self._errors.begins = True
         self.touching = [False] * len(self.names)
         self.forces[:], self._prior[:] = 0.0, self._least_prior
         for detector in self._detectors:
@@ -227,13 +225,13 @@ class VirtualHandForces:
             self.reset()  # a motion beyond what numbers hold
             return False
         self._place_hands(state, jacobian)
-        self._set_columns()
+        value = external.value.copy()
+        value[6:] += self.drives.torques
+        self._errors.set_columns(external, value)
         lag, difference = self._solve()
-        self._estimate_noise(difference, dt)
-        # Outer product: the low-pass delays all of the forces together.
-        self.covariance += np.outer(lag, lag)
-        self.covariance.flat[::len(lag) + 1] += _NOISE_SHARE * self._noise
-        self._begins = False
+        self._errors.add_to(self.covariance, lag, difference, dt, np.zeros(len(lag)),
+                            1e-6 * self._prior)
+        self._errors.begins = False
         self._age += dt
         if self._age < self._settling_time:
             return False
@@ -243,9 +241,14 @@ class VirtualHandForces:
         return True
 
     @property
+    def deviations(self) -> Array:
+        """Return the standard deviations of the forces, (H, 3), N."""
+        return np.sqrt(self.covariance.diagonal()).reshape(-1, 3)
+
+    @property
     def row_deviations(self) -> Array:
         """Return the standard deviations of the rows without errors of links, (m,)."""
-        return np.hypot(self._errors.deviations,
+        return np.hypot(self._row_errors.deviations,
                         np.concatenate((np.zeros(6), np.sqrt(self.drives.variance))))
 
     def on_root(self) -> tuple[Array, Array]:
@@ -310,7 +313,7 @@ class VirtualHandForces:
             shared = self._all_rows[len(self._own_rows):]
             external.value[shared] = external.delayed[shared] = external.raw[shared]
         if has_others != self._has_others:
-            self._begins, self._model_age = True, math.inf
+            self._errors.begins, self._model_age = True, math.inf
         self._has_others = has_others
         self._used = self._all_rows if has_others else self._own_rows
 
@@ -320,7 +323,7 @@ class VirtualHandForces:
         if self._model_age < _MODEL_PERIOD:
             return False
         self._model_age = 0.0
-        covariance, used = self._errors.covariance(state, _MODEL_PERIOD), self._used
+        covariance, used = self._row_errors.covariance(state, _MODEL_PERIOD), self._used
         self._row_covariance = covariance[np.ix_(used, used)]
         return True
 
@@ -328,7 +331,7 @@ class VirtualHandForces:
         """Learn from the arms of idle hands, as often as the covariance of their rows changes."""
         own, count = self._own_rows, len(self._own_rows)
         joints = own - 6
-        value, late = self._columns[own, 0], self._columns[own, 1]
+        value, late = self._errors.columns[own, 0], self._errors.columns[own, 1]
         information = np.zeros((len(self.external.names),) * 2)
         residual = np.zeros(len(information))
         if self._is_idle:
@@ -349,14 +352,6 @@ class VirtualHandForces:
         self.rows = linear.dot(jacobian)
         self.rows *= self._moves_axes
 
-    def _set_columns(self) -> None:
-        """Arrange forces, how late the low-pass makes them, and their change of one instant."""
-        value, columns = self.external.value.copy(), self._columns
-        value[6:] += self.drives.torques
-        np.subtract(value, value if self._begins else columns[:, 0], columns[:, 2])
-        np.subtract(self.external.value, self.external.delayed, columns[:, 1])
-        columns[:, 0] = value
-
     def _solve(self) -> tuple[Array, Array]:
         """
         Find the forces and their covariance without delay and noise.
@@ -370,7 +365,7 @@ class VirtualHandForces:
         """
         own = len(self._own_rows)
         rows, right = self.rows.take(self._used, axis=1), self._right[:len(self._used)]
-        self._columns.take(self._used, axis=0, out=right[:, :3], mode='clip')
+        self._errors.columns.take(self._used, axis=0, out=right[:, :3], mode='clip')
         by_prior = np.multiply(rows.T, self._prior, out=right[:, 3:])
         covariance = by_prior.dot(rows)
         covariance += self._row_covariance
@@ -417,15 +412,6 @@ class VirtualHandForces:
         solved = decomposition.solve(right)
         of_forces = right[:, 3:].T.dot(solved)
         return of_forces[:, :3], of_forces[:, 3:], float(right[:, 0].dot(solved[:, 0]))
-
-    def _estimate_noise(self, difference: Array, dt: float) -> None:
-        """Update the variance of the noise by the forces' change of one instant."""
-        squares = difference * difference
-        if self._begins:
-            self._noise[:] = 0.0
-            return
-        limit = _OUTLIER ** 2 * self._noise + 1e-6 * self._prior
-        self._noise += min(1.0, dt / _NOISE_TIME) * (np.minimum(squares, limit) - self._noise)
 
     def _detect(self, stamp_ns: int) -> None:
         """Decide which hands touch, by what their forces exceed their deviations."""

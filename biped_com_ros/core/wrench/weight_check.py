@@ -16,8 +16,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from biped_com_ros.core.check_result import CheckResult
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.config import LONGEST_SOLE
@@ -52,27 +52,6 @@ def weight_below_sensors(model: RobotModel) -> float:
     below = {int(link) for sensor in sensors
              for link in model.subtree_links(sensor.link or sensor.frame)}
     return GRAVITY * float(model.link_masses[sorted(below)].sum())
-
-
-@dataclass(frozen=True)
-class WeightCheckResult:
-    """
-    The mean weight on the feet, compared with the model.
-
-    Attributes
-    ----------
-    plausible
-        Whether they agree with the model.
-    message
-        For the user: problem, value, remedy.
-    ratio
-        Measured weight over the model's.
-
-    """
-
-    plausible: bool
-    message: str
-    ratio: float
 
 
 class WeightCheck:
@@ -123,7 +102,7 @@ class WeightCheck:
         if len(foot_wrenches):
             self._foot_sums += foot_wrenches
 
-    def result(self) -> WeightCheckResult | None:
+    def result(self) -> CheckResult | None:
         """Return the result for the mean since the last one; None without data."""
         if not self._count:
             return None
@@ -133,15 +112,16 @@ class WeightCheck:
         self._start()
         ratio = mean / self.body_weight
         if fallen:  # sensors may be loaded in any direction
-            return WeightCheckResult(False, (
+            return CheckResult(False, (
                 'not compared: base or soles are tilted by more than 45 deg; the robot has '
-                'fallen, or the orientation of the IMU is wrong'), ratio)
+                'fallen, or the orientation of the IMU is wrong'), {'ratio': ratio})
         problem = self._wrong_sign(ratio, [wrench[2] for wrench in wrenches]) or (
             self._wrong_units(mean, wrenches)) or (
             self._wrong_weight(mean, ratio) if touching else '')
         where = '' if touching else ', no foot on the ground'
-        return WeightCheckResult(not problem, problem or (
-            f'{mean:.1f} N, model {self.body_weight:.1f} N (ratio {ratio:.4f}){where}'), ratio)
+        return CheckResult(not problem, problem or (
+            f'{mean:.1f} N, model {self.body_weight:.1f} N (ratio {ratio:.4f}){where}'),
+            {'ratio': ratio})
 
     def _start(self) -> None:
         self._count, self._sum, self._contacts, self._fallen = 0, 0.0, 0, 0

@@ -45,9 +45,6 @@ import numpy as np
 from rclpy.node import Node
 from std_msgs.msg import Header
 
-_UNMATCHED = ('no inputs with matching stamps; if this stays, check that all drivers use the same '
-              'clock')
-
 
 class FusedComOutput:
     """
@@ -80,17 +77,17 @@ class FusedComOutput:
         self._force = wrench_publisher(
             node, '~/external_force', params.com_frame)
         self._node = node
-        self.restart()
+        self.reset()
         self._last_ns = NEVER_NS
         self._instants = 0
         self._last: LocatedState | None = None
         self._inputs = inputs
-        inputs.estimate_synchronized(
+        self._estimator = inputs.estimate_synchronized(
             self._on_state, params, thresholds=params.contact,
             body_weight=model.mass * params.gravity, wrenches_required=False)
         node.diagnostics.add('com_fused', self._report)
 
-    def restart(self) -> None:
+    def reset(self) -> None:
         """Reset the estimate, with the present masses and parameters."""
         model, params = self._node.model, self._node.params
         self.estimate = make_fused_estimator(model, params)
@@ -112,7 +109,7 @@ class FusedComOutput:
             self._node.get_logger().error(
                 'the fused CoM or its mass became implausible: the filter is restarted; check the '
                 'masses of the URDF and the units of the inputs', throttle_duration_sec=5.0)
-            self.restart()
+            self.reset()
         elif located.twist is not None:
             self._publish(located.stamp_ns)
 
@@ -151,6 +148,11 @@ class FusedComOutput:
             self._force.fields['wrench'][:3] = estimate.external_force
             self._force.publish(stamp_ns)
 
+    @property
+    def _unmatched(self) -> str:
+        return ('no inputs with matching stamps; if this stays, check that all drivers use the '
+                f'same clock ({self._estimator.describe_lateness()})')
+
     def _report(self) -> Report:
         estimate, inputs, last = self.estimate, self._inputs, self._last
         instants, self._instants = self._instants, 0
@@ -162,7 +164,7 @@ class FusedComOutput:
                           'of wrench_aggregator, and check wrench_sensors.<sensor>.scale'), {}
         if not estimate.is_started:
             missing = _stale(*inputs.inputs.values())
-            return WARN, f'waiting: {missing or _UNMATCHED}', {}
+            return WARN, f'waiting: {missing or self._unmatched}', {}
         values = {'estimated mass [kg]': estimate.mass,
                   'bias of the model [m]': ', '.join(f'{b:.4f}' for b in estimate.bias),
                   'probability of a load': estimate.load_probability,
@@ -173,13 +175,13 @@ class FusedComOutput:
             values['last of these [s ago]'] = 1e-9 * (last.stamp_ns - estimate.unexplained_ns)
         if not instants:
             missing = _stale(*(source for source in inputs.inputs.values() if source.required))
-            return WARN, f'stopped: {missing or _UNMATCHED}', values
+            return WARN, f'stopped: {missing or self._unmatched}', values
         if restriction := self._node.model.config.force_z_restriction:
             return OK, f'from kinematics alone: {restriction}', values
         if last is not None and last.wrenches is None:
             missing = _stale(*inputs.wrenches)
             return WARN, ('from kinematics and the load estimated so far; no foot wrenches'
-                          + (f': {missing}' if missing else '')), values
+                          f': {missing or self._estimator.describe_lateness()}'), values
         if not estimate.uses_wrenches:
             return OK, ('that of the URDF: the wrenches of virtual feet come from the same masses'
                         ), values

@@ -27,7 +27,7 @@ from biped_com_ros.core.com.estimate import ComEstimate
 from biped_com_ros.core.geometry.pose import Array, footprint_pose
 from biped_com_ros.core.wrench.weight_check import UPRIGHT, WeightCheck
 from biped_com_ros.nodes.com_estimator.parameters import ComEstimatorParameters
-from biped_com_ros.ros.node.diagnostics import OK, Report, WARN
+from biped_com_ros.ros.node.diagnostics import OK, Report, report_of
 from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.inputs import WrenchInput
@@ -62,7 +62,7 @@ class ModelCheck:
         if config.feet_with_force_z or not any(
                 foot.used_sensors for foot in config.feet.values()):
             return
-        self.use_parameters()
+        self.configure()
         self._weight: Report = OK, '', {}
         self._com: Report = OK, '', {}
         self._latest = latest
@@ -72,7 +72,7 @@ class ModelCheck:
         node.diagnostics.add('weight', lambda: self._current(self._weight))
         node.diagnostics.add('centre of mass', lambda: self._current(self._com))
 
-    def use_parameters(self) -> None:
+    def configure(self) -> None:
         """Compare by the masses and the parameters that there are now."""
         node = self._node
         weight = node.model.mass * node.params.gravity
@@ -90,9 +90,8 @@ class ModelCheck:
         stance = located.stance
         footprint = footprint_pose(
             located.state.base, stance.soles_in_world, stance.in_contact)
-        com = self._com_check.result(
-            total, footprint.inverse().apply(np.array(estimate.position)))
-        self._com = _level(com.plausible), com.message, {'distance [m]': com.distance}
+        self._com = report_of(self._com_check.result(
+            total, footprint.inverse().apply(np.array(estimate.position))))
         uprightness = located.state.uprightness
         if uprightness < UPRIGHT:
             self._com = OK, 'not compared: the robot does not stand upright (see weight)', {}
@@ -100,7 +99,7 @@ class ModelCheck:
             total.item(2), _NO_FEET, any(stance.in_contact), uprightness)
         weight = self._weight_check.result()
         if weight is not None:
-            self._weight = _level(weight.plausible), weight.message, {'ratio': weight.ratio}
+            self._weight = report_of(weight)
 
     def _current(self, report: Report) -> Report:
         """Return a report if it is recent, else why there is none."""
@@ -111,7 +110,3 @@ class ModelCheck:
             return OK, f"not compared: '{topic}' has no publisher; start wrench_aggregator", {}
         return OK, ('not compared: the robot moves, or an input of wrench_aggregator is missing '
                     '(see its diagnostics)'), {}
-
-
-def _level(plausible: bool) -> bytes:
-    return OK if plausible else WARN

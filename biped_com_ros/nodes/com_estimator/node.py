@@ -154,9 +154,9 @@ class ComEstimator(RobotNode[ComEstimatorParameters]):
         """Publish the calibrated masses, and reset the estimates that depend on them."""
         self.inputs.use(self.params, **self._contact_settings(self.params))
         self.set_parameters([Parameter('link_masses', value=self.model.link_masses.tolist())])
-        self._model_check.use_parameters()
+        self._model_check.configure()
         if self.fusion is not None:
-            self.fusion.restart()
+            self.fusion.reset()
 
     def check_parameters(self, params: ComEstimatorParameters) -> None:
         """Refuse a link that the robot does not have."""
@@ -171,10 +171,10 @@ class ComEstimator(RobotNode[ComEstimatorParameters]):
         self.inputs.use(params, **self._contact_settings(params))
         self.contacts.use(params)
         self.payload.use(params)
-        self._model_check.use_parameters()
+        self._model_check.configure()
         if self.fusion is not None and (
                 params.fusion, params.load_link) != (before.fusion, before.load_link):
-            self.fusion.restart()
+            self.fusion.reset()
 
     def _contact_settings(self, params: ComEstimatorParameters) -> dict[str, Any]:
         return {'thresholds': params.contact,

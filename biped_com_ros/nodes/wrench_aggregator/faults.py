@@ -57,12 +57,9 @@ class SensorFaults:
         is_whole = self._weighs_all and not aggregation.model.config.feet_with_force_z
         self.turned = TurnedSensorWatch(aggregation) if is_whole else None
 
-    def use_inertials(self) -> None:
-        """Compare forces with the calibrated weight."""
-        self._balance.body_weight = self._aggregation.body_weight
-
     def configure(self, balance: WeightBalanceSettings) -> None:
-        """Use other settings of when forces contradict the weight."""
+        """Compare with the weight as it is now, and by these settings."""
+        self._balance.body_weight = self._aggregation.body_weight
         self._balance.settings = balance
 
     def add_reading(self, sensor: int, stamp_ns: int, moved_ns: int) -> None:

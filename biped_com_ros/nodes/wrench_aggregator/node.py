@@ -31,7 +31,7 @@ An IMU without orientation is levelled by its accelerometer and turned by its gy
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 import sys
 from typing import Any
@@ -40,7 +40,6 @@ from biped_com_ros.core.constants import nanoseconds, NEVER_NS
 from biped_com_ros.core.geometry.pose import Array, rotation_from_quaternion
 from biped_com_ros.core.geometry.wrench import largest_credible_load
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.signals.filters import LowPass
 from biped_com_ros.core.signals.synchronizer import StampThrottle
 from biped_com_ros.core.signals.tilt import TiltFilter
 from biped_com_ros.core.wrench.aggregation import ContactBody, WrenchAggregation
@@ -50,10 +49,8 @@ from biped_com_ros.nodes.wrench_aggregator.faults import SensorFaults
 from biped_com_ros.nodes.wrench_aggregator.offsets import SensorOffsets
 from biped_com_ros.nodes.wrench_aggregator.outputs import WrenchOutputs
 from biped_com_ros.nodes.wrench_aggregator.parameters import WrenchAggregatorParameters
-from biped_com_ros.nodes.wrench_aggregator.virtual import make_virtual_feet, VirtualFootOutputs
-from biped_com_ros.nodes.wrench_aggregator.virtual_hands import (
-    make_virtual_hands, VirtualHandOutputs)
-from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
+from biped_com_ros.nodes.wrench_aggregator.virtual import VirtualContacts
+from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, report_of, WARN
 from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.topics.inputs import (
@@ -75,8 +72,8 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
     ----------
     aggregation, offsets
         The wrenches of feet and hands, and the offsets of the sensors.
-    faults, virtual, virtual_hands
-        Of the sensors, and the wrenches of virtual feet and hands; None without such ones.
+    faults, virtual
+        Of the sensors, and the wrenches of virtual feet and hands.
     joints, imu, sensors
         Its inputs.
 
@@ -101,6 +98,7 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         self._outputs = WrenchOutputs(
             self, model, self._feet, [body for body in aggregation.bodies if not body.is_foot],
             self.params.footprint_frame)
+        self._set_max_age(self.params)
         self._stillness = JointStillness(model.joint_names, self.params.tare.joint_speed)
         self.offsets = SensorOffsets(self, aggregation, self._stillness)
         self._weight = WeightCheck(
@@ -117,12 +115,10 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         self.diagnostics.add('total wrench', self._report_total)
         self.diagnostics.add('weight', self._report_weight)
         self._cache_thresholds(self.params)
-        self.virtual = make_virtual_feet(self, aggregation)
-        self.virtual_hands = make_virtual_hands(self, aggregation)
+        self.virtual = VirtualContacts(self, aggregation, lambda: self.faults.found)
         self._make_inputs(model)
-        if self.virtual_hands is not None:
-            self.diagnostics.add(
-                'virtual hands', partial(self.virtual_hands.report, self.joints))
+        if self.virtual.hands is not None:
+            self.diagnostics.add('virtual hands', partial(self.virtual.report_hands, self.joints))
 
     def _make_inputs(self, model: RobotModel) -> None:
         channels, imu = self.aggregation.channels, model.config.imu
@@ -156,40 +152,37 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         before, self.params = self.params, params
         self._cache_thresholds(params)
         self._stillness.limit = params.tare.joint_speed
-        self.offsets.use(params)
-        self.aggregation.use_thresholds(params.aggregation.thresholds)
+        self.offsets.configure(params)
+        self.aggregation.configure(params.aggregation)
+        self._set_max_age(params)
         self._weight.tolerance = params.weight_tolerance
         self.faults.configure(params.balance)
         for source in (self.joints, self.imu, *self.sensors):
             source.timeout = params.sensor_timeout
         self._tilt.gravity = params.gravity
         if params.gravity != before.gravity:
-            self.aggregation.use_gravity(params.gravity)
             self._use_weights()
-        elif self.virtual is not None and params.virtual != before.virtual:
-            self.virtual.restart(params)
-        if self.virtual_hands is not None and params.virtual_hand != before.virtual_hand:
-            self.virtual_hands.restart(params)
-        low_pass = params.aggregation.low_pass_cutoff, 6, params.aggregation.low_pass_order
-        if params.aggregation.low_pass_cutoff != before.aggregation.low_pass_cutoff:
-            for channel in self.aggregation.channels:
-                channel.low_pass = LowPass(*low_pass)
+        else:
+            self.virtual.configure(params, before)
 
     def use_inertials(self) -> None:
         """Recompute the weight of what sensors carry after the masses changed."""
         self.offsets.expect_inertials()
-        self.aggregation.use_inertials()
+        self.aggregation.update_inertials()
         self._use_weights()
 
     def _use_weights(self) -> None:
         """Pass the weights of the aggregation to all that use them."""
-        for virtual in (self.virtual, self.virtual_hands):
-            if virtual is not None:
-                virtual.restart(self.params)
+        self.virtual.configure(self.params)
         self._weight.body_weight = self.aggregation.body_weight
-        self.faults.use_inertials()
+        self.faults.configure(self.params.balance)
         self._cache_thresholds(self.params)
         self._joints_ns = NEVER_NS  # the last state was computed with the old weights
+
+    def _set_max_age(self, params: WrenchAggregatorParameters) -> None:
+        """Let readings be as late as stamps may be old."""
+        self.aggregation.set_max_age(params.max_stamp_age)
+        self._outputs.contacts.synchronizer.set_max_age(params.max_stamp_age)
 
     def _cache_thresholds(self, params: WrenchAggregatorParameters) -> None:
         """Compute thresholds in N and ns once, not at every message."""
@@ -205,15 +198,8 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         self._joints_ns, self._state_changed = stamp_ns, True
         self._positions, self._efforts = positions, efforts
         self._stillness.update(velocities, stamp_ns)
-        if not self.joints.efforts_measured:
-            return
-        hands = self.virtual_hands
-        if hands is not None and hands.hands.add_joints(stamp_ns, self._state, efforts):
-            self._on_virtual_hands(hands)
-        if self.virtual is not None:
-            self._pass_hands_to_feet(self.virtual)
-            if self.virtual.feet.add_joints(stamp_ns, self._state, efforts):
-                self._on_virtual_wrenches(self.virtual)
+        if self.joints.efforts_measured:
+            self._on_virtual(self.virtual.add_joints(stamp_ns, self._state, efforts))
 
     def _on_imu(self, stamp_ns: int, quaternion: Array, angular_velocity: Array,
                 acceleration: Array) -> None:
@@ -224,33 +210,12 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
             return
         self._R_world_imu = R_world_imu
         self._imu_ns, self._state_changed = stamp_ns, True
-        hands = self.virtual_hands
-        if hands is not None and hands.hands.add_imu(stamp_ns, angular_velocity, acceleration):
-            self._on_virtual_hands(hands)
-        if self.virtual is not None:
-            self._pass_hands_to_feet(self.virtual)
-            if self.virtual.feet.add_imu(
-                    stamp_ns, self._R_world_imu, angular_velocity, acceleration):
-                self._on_virtual_wrenches(self.virtual)
+        self._on_virtual(self.virtual.add_imu(
+            stamp_ns, R_world_imu, angular_velocity, acceleration))
 
-    def _pass_hands_to_feet(self, feet: VirtualFootOutputs) -> None:
-        """Set what the hands carry, which is not a force of virtual feet."""
-        if self.virtual_hands is not None:
-            feet.feet.sensors.set_others(*self.virtual_hands.hands.estimator.on_root())
-
-    def _on_virtual_hands(self, virtual: VirtualHandOutputs) -> None:
-        stamp_ns = virtual.hands.stamp_ns
-        ready = self._update_state(stamp_ns)
-        virtual.hands.sensors_usable = not self.faults.found
-        for body in virtual.publish():
-            if ready:
-                self._on_body(body, stamp_ns)
-
-    def _on_virtual_wrenches(self, virtual: VirtualFootOutputs) -> None:
-        stamp_ns = virtual.feet.stamp_ns
-        ready = self._update_state(stamp_ns)
-        for body in virtual.publish(_CONTACT_PERIOD_NS):
-            if ready:
+    def _on_virtual(self, bodies: Iterable[tuple[int, ContactBody]]) -> None:
+        for stamp_ns, body in bodies:
+            if self._update_state(stamp_ns):
                 self._on_body(body, stamp_ns)
 
     def _on_wrench(self, sensor: int, stamp_ns: int, wrench: Array) -> None:
@@ -314,10 +279,11 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
 
     def _report_total(self) -> Report:
         count, self._total_count = self._total_count, 0
-        values = {'published since the last report': count}
-        for virtual in (self.virtual, self.virtual_hands):
-            if virtual is not None and (problem := virtual.problem(self.joints)):
-                return ERROR, f'not published: {problem}', values
+        latest, seconds = self.aggregation.lateness
+        values = {'published since the last report': count,
+                  'largest delay of a reading [s]': seconds}
+        if problem := self.virtual.problem(self.joints):
+            return ERROR, f'not published: {problem}', values
         if not self.aggregation.bodies:
             return WARN, ('not published: nothing measures the feet; add wrench_sensors, or '
                           "'source: virtual' to the feet"), values
@@ -334,7 +300,8 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         if not count:
             return ERROR, ('not published: the readings of the sensors are never of the same '
                            'instant, their stamps differ by more than half a period; check the '
-                           'clocks of the drivers'), values
+                           f'clocks of the drivers ({latest} is {1e3 * seconds:.1f} ms behind)'
+                           ), values
         if not self._has_total:
             return OK, f'not published, nor a CoP: {self.model.config.force_z_restriction}', values
         return OK, 'published' if self.imu.has_orientation else (
@@ -354,7 +321,7 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         result = self._weight.result()
         if result is None:
             return WARN, 'not measured: there is no total wrench', {}
-        return (OK if result.plausible else WARN), result.message, {'ratio': result.ratio}
+        return report_of(result)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -82,10 +82,10 @@ class SensorOffsets:
         self._offer_services()
         node.diagnostics.add('offsets', self.report)
 
-    def use(self, params: WrenchAggregatorParameters) -> None:
+    def configure(self, params: WrenchAggregatorParameters) -> None:
         """Use parameters that were changed; offsets and estimated biases stay."""
         for recent in self._recent:
-            recent.use_count(params.tare_samples)
+            recent.configure(params.tare_samples)
         if self._channels:
             self._use_tracking(params)
 
@@ -98,7 +98,7 @@ class SensorOffsets:
             for i, channel in enumerate(self._channels):
                 self._restart_tracking(i, channel.name)
         else:
-            self.tracking.use(params.bias)
+            self.tracking.configure(params.bias)
             for i, bias_filter in self.tracking.filters.items():
                 if not bias_filter.updates:  # its covariance is still that of the parameters
                     self._restart_tracking(i, self._channels[i].name)
@@ -140,7 +140,7 @@ class SensorOffsets:
                 self._offsets[channel.name] = replace(
                     tared, offset=tuple((np.array(tared.offset) - change).tolist()))
             if tracked is not None:
-                tracked.use_inertials(change)
+                tracked.shift(change)
             changed.append(f"'{channel.name}' by {np.linalg.norm(change[:3]):.2f} N")
         if not changed:
             return
@@ -165,7 +165,7 @@ class SensorOffsets:
     def _restart_tracking(self, sensor: int, name: str, expected: Array | None = None) -> None:
         if self.tracking is not None:
             offset = self._offsets.get(name)
-            self.tracking.restart(sensor, None if offset is None else (
+            self.tracking.reset(sensor, None if offset is None else (
                 np.array(offset.standard_deviation)), expected)
 
     def set_temperature(self, sensor: int, _: int, temperature: Array) -> None:

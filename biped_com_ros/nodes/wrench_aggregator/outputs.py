@@ -23,6 +23,7 @@ from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.geometry.wrench import centre_of_pressure, com_line
 from biped_com_ros.core.model.frames import sole_in_link
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.signals.synchronizer import Synchronizer
 from biped_com_ros.core.wrench.aggregation import ContactBody, FORCE_Z
 from biped_com_ros.ros.topics.outputs import (
     bool_publisher, joint_state_publisher, point_publisher, vector_publisher, wrench_publisher)
@@ -45,7 +46,7 @@ class WrenchOutputs:
             for hand in hands}
         self._feet = {foot.index: FootOutput(node, foot, model.config.sole_frame(foot.name))
                       for foot in feet}
-        self._contacts = ContactsOutput(node, feet)
+        self.contacts = ContactsOutput(node, feet)
         self.total = TotalOutput(node, footprint_frame)
 
     def publish_body(self, body: ContactBody, stamp_ns: int, min_force: float,
@@ -68,7 +69,7 @@ class WrenchOutputs:
         foot = self._feet.get(body.index)
         if foot is not None:
             foot.publish(stamp_ns, min_force, contact_period_ns)
-            self._contacts.update(body, stamp_ns, contact_period_ns)
+            self.contacts.update(body, stamp_ns, contact_period_ns)
         else:
             self._hands[body.index].publish_value(body.wrench, stamp_ns)
 
@@ -135,28 +136,20 @@ class ContactsOutput:
     """Publishes the contacts of all feet, with the stamp of the instant they belong to."""
 
     def __init__(self, node: Node, feet: Sequence[ContactBody]) -> None:
-        self._feet, self._index = feet, {foot.index: i for i, foot in enumerate(feet)}
+        self._index = {foot.index: i for i, foot in enumerate(feet)}
         self._contacts = joint_state_publisher(
             node, '~/contacts', [foot.name for foot in feet], ('position', 'effort'))
-        self._updated_ns, self._complete_ns = [0] * len(feet), 0
-        self._repeater = Repeater()
+        self.synchronizer, self._repeater = Synchronizer(len(feet)), Repeater()
 
     def update(self, foot: ContactBody, stamp_ns: int, period_ns: int) -> None:
         """Add a foot with a new wrench; publish when all feet have one, and it is due."""
-        if stamp_ns < self._complete_ns:  # the clock was set back
-            self._updated_ns, self._complete_ns = [0] * len(self._feet), 0
-        self._updated_ns[self._index[foot.index]] = stamp_ns
-        oldest = min(self._updated_ns)
-        if oldest == stamp_ns or oldest > self._complete_ns:
-            self._complete_ns = stamp_ns
-            self._publish(stamp_ns, period_ns)
-
-    def _publish(self, stamp_ns: int, period_ns: int) -> None:
-        in_contact = [foot.in_contact for foot in self._feet]
-        if self._repeater.is_due(in_contact, stamp_ns, period_ns):
-            self._contacts.fields['position'][...] = in_contact
-            self._contacts.fields['effort'][...] = [foot.wrench_values[2] for foot in self._feet]
-            self._contacts.publish(stamp_ns)
+        for at_ns, samples in self.synchronizer.add(
+                self._index[foot.index], stamp_ns, (foot.in_contact, foot.wrench_values[2])):
+            in_contact, loads = zip(*samples)
+            if self._repeater.is_due(in_contact, at_ns, period_ns):
+                self._contacts.fields['position'][...] = in_contact
+                self._contacts.fields['effort'][...] = loads
+                self._contacts.publish(at_ns)
 
 
 class TotalOutput:

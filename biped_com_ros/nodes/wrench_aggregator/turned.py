@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+from biped_com_ros.core.com.check import RestMean
 from biped_com_ros.core.constants import NEVER_NS, SECOND_NS
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array
@@ -28,8 +29,6 @@ from biped_com_ros.core.wrench.aggregation import WrenchAggregation
 from biped_com_ros.ros.node.background import BackgroundTask
 import numpy as np
 
-LASTING_NS = SECOND_NS
-"""Time of rest over which readings are averaged, ns."""
 AGAIN_NS = 2 * SECOND_NS
 """Time until a result that changed is confirmed, ns."""
 PERIOD_NS = 30 * SECOND_NS
@@ -59,11 +58,6 @@ class TurnedSensorWatch:
         self._due_ns, self._last_ns = 0, NEVER_NS
         self._previous: str | None = None
         self.found: TurnedSensor | None = None
-        self._restart()
-
-    def _restart(self) -> None:
-        self._count, self._since_ns = 0, 0
-        self._sums: list[Array] = []
 
     def add(self, stamp_ns: int, moved_ns: int, positions: Array, efforts: Array,
             up: Array) -> None:
@@ -82,30 +76,20 @@ class TurnedSensorWatch:
         """
         self._task.poll()
         gap_ns, self._last_ns = stamp_ns - self._last_ns, stamp_ns
-        if not 0 <= gap_ns < SECOND_NS:
-            self._due_ns = 0
-            self._restart()
-        if stamp_ns - moved_ns < LASTING_NS:
-            self._restart()
-            return
         values = [positions, efforts, up,
-                  np.array([channel.filtered for channel in self._aggregation.channels])]
-        if not self._count:
-            self._since_ns, self._sums = stamp_ns, [np.zeros_like(value) for value in values]
-        self._count += 1
-        for total, value in zip(self._sums, values):
-            total += value
-        if stamp_ns - self._since_ns < LASTING_NS:
-            return
-        if stamp_ns >= self._due_ns and not self._task.is_busy:
-            self._begin(stamp_ns)
-        self._restart()
+                  *(channel.filtered for channel in self._aggregation.channels)]
+        if not 0 <= gap_ns < SECOND_NS:
+            self._due_ns, self._mean = 0, RestMean(sum(map(len, values)))
+        mean = self._mean.add(np.concatenate(values), stamp_ns, moved_ns)
+        if mean is not None and stamp_ns >= self._due_ns and not self._task.is_busy:
+            self._begin(stamp_ns, mean)
 
-    def _begin(self, stamp_ns: int) -> None:
-        positions, efforts, up, wrenches = (total / self._count for total in self._sums)
+    def _begin(self, stamp_ns: int, mean: Array) -> None:
+        count = len(self._model.joint_names)
+        positions, efforts, up, wrenches = np.split(mean, (count, 2 * count, 2 * count + 3))
         config = self._model.config
         capture = Capture(
-            positions=positions, wrenches=wrenches,
+            positions=positions, wrenches=wrenches.reshape(-1, 6),
             in_contact=np.ones(len(config.feet), dtype=bool), up=up / np.linalg.norm(up),
             up_frame=config.imu.frame, torques=efforts)
         theta = parameters_of(self._model)  # in this thread: they may be replaced

@@ -21,12 +21,12 @@ from biped_com_ros.core.constants import CERTAIN
 from biped_com_ros.core.signals.synchronizer import StampThrottle
 from biped_com_ros.core.stability.levels import Level
 from biped_com_ros.core.stability.monitor import StabilityMonitor, StabilityReport
-from biped_com_ros.core.state.base import BaseEstimator
+from biped_com_ros.core.state.estimator import StateEstimator
 from biped_com_ros.core.wrench.weight_check import WEIGHING_RATE, WeightCheck
 from biped_com_ros.nodes.zmp_monitor.outputs import SEVERITY
 from biped_com_ros.nodes.zmp_monitor.parameters import ZmpMonitorParameters
 from biped_com_ros.ros.node.clock import steady_time
-from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
+from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, report_of, WARN
 from biped_com_ros.ros.node.input_watch import waiting_for
 from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.topics.state_inputs import describe_contacts, StateInputs
@@ -39,14 +39,15 @@ class StabilityHealth:
 
     Parameters
     ----------
-    node, inputs, base, monitor
-        The node, what it subscribes to, what locates its base, and what it computes.
+    node, inputs, estimator, monitor
+        The node, what it subscribes to, what locates it, and what it computes.
 
     """
 
     def __init__(self, node: RobotNode[ZmpMonitorParameters], inputs: StateInputs,
-                 base: BaseEstimator, monitor: StabilityMonitor) -> None:
-        self._node, self._inputs, self._base, self._monitor = node, inputs, base, monitor
+                 estimator: StateEstimator, monitor: StabilityMonitor) -> None:
+        self._node, self._inputs, self._monitor = node, inputs, monitor
+        self._estimator, self._base = estimator, estimator.base
         model, params = node.model, node.params
         self._weight = WeightCheck(
             model.mass * params.gravity,
@@ -59,7 +60,7 @@ class StabilityHealth:
                              ('support', self._report_support), ('weight', self._report_weight)):
             node.diagnostics.add(name, report)
 
-    def use(self, monitor: StabilityMonitor) -> None:
+    def configure(self, monitor: StabilityMonitor) -> None:
         """Report a monitor with other masses or settings, and compare with its weight."""
         self._monitor, node = monitor, self._node
         self._weight.body_weight = node.model.mass * node.params.gravity
@@ -143,7 +144,7 @@ class StabilityHealth:
             return waiting_for(stale)
         if not instants:
             return ('the stamps of joint states, IMU and wrenches never match: check that all '
-                    'drivers use the same clock')
+                    f'drivers use the same clock ({self._estimator.describe_lateness()})')
         return ('no ground reaction force: the robot is in the air, or a sensor is wrong (see '
                 'weight)')
 
@@ -176,7 +177,7 @@ class StabilityHealth:
         result = self._weight.result()
         if result is None:
             return WARN, 'not measured: no wrenches of all feet with the same stamp; see zmp', {}
-        return (OK if result.plausible else WARN), result.message, {'ratio': result.ratio}
+        return report_of(result)
 
 
 def _known(value: float | None) -> Any:

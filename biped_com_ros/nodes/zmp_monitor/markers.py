@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 import math
-from typing import Any
 
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel
@@ -63,7 +62,7 @@ class StabilityMarkers:
 
     def __init__(self, node: Node, model: RobotModel, params: ZmpMonitorParameters) -> None:
         frame, feet = params.world_frame, len(model.soles.names)
-        self._hands = Hands.measured(model.config)
+        self._hands = tuple(Hands.measured(model.config))
         size = 0.06 * math.sqrt(model.mass / 60.0) + 0.004
         self.set_force_scale(model, params)
         shown = [
@@ -72,37 +71,28 @@ class StabilityMarkers:
             markers.sphere(frame, 'zmp', 0, _ZMP, 0.6 * size),
             markers.sphere(frame, 'zmp_model', 0, _MODEL, 0.5 * size),
             markers.sphere(frame, 'dcm', 0, _DCM, 0.6 * size),
-            *(markers.sphere(frame, 'cop', i, markers.WHITE, 0.4 * size) for i in range(feet)),
-            *(markers.arrow(frame, 'force', i, _FORCE, 0.15 * size, 0.4 * size, 0.5 * size)
-              for i in range(feet)),
             markers.line_strip(frame, 'support_polygon', _MOST_CORNERS + 1, 0, _GOOD,
                                0.12 * size),
             markers.line_strip(frame, 'zmp_trail', _TRAIL_LENGTH, 0, _TRAIL, 0.1 * size),
             markers.line_strip(frame, 'zmp_model_trail', _TRAIL_LENGTH, 0, _MODEL_TRAIL,
                                0.1 * size),
             markers.line_strip(frame, 'com_line', 2, 0, _ZMP, 0.06 * size),
-            markers.line_strip(frame, 'com_region', _MOST_CORNERS + 1, 0, _COM, 0.08 * size),
-            *(markers.sphere(frame, 'hand', i, markers.WHITE, 0.4 * size)
-              for i in range(len(self._hands))),
-            *(markers.arrow(frame, 'hand_force', i, _FORCE, 0.15 * size, 0.4 * size, 0.5 * size)
-              for i in range(len(self._hands)))]
-        self._count = len(shown)
-        self._feet, self._first_arrow = feet, 5 + feet
-        self._polygon = 5 + 2 * feet
-        fields = {'position': 'markers[*].pose.position', 'action': 'markers[*].action',
-                  'colour': f'markers[{self._polygon}].color',
-                  'polygon': f'markers[{self._polygon}].points',
-                  'trail': f'markers[{self._polygon + 1}].points',
-                  'model_trail': f'markers[{self._polygon + 2}].points',
-                  'line': f'markers[{self._polygon + 3}].points',
-                  'region': f'markers[{self._polygon + 4}].points'}
-        for i in range(len(self._hands)):
-            arrow = self._polygon + 5 + len(self._hands) + i
-            fields[f'hand_arrow_{i}'] = f'markers[{arrow}].points'
-        for i in range(feet):
-            fields[f'arrow_{i}'] = f'markers[{self._first_arrow + i}].points'
-        self.output = markers.marker_publisher(node, shown, fields, qos=LATCHED)
-        self._trails: tuple[_Trail, ...] = (_Trail(_TRAIL_LENGTH), _Trail(_TRAIL_LENGTH))
+            markers.line_strip(frame, 'com_region', _MOST_CORNERS + 1, 0, _COM, 0.08 * size)]
+        for ball, force, count in (
+                ('cop', 'force', feet), ('hand', 'hand_force', len(self._hands))):
+            for i in range(count):
+                shown += [
+                    markers.sphere(frame, ball, i, markers.WHITE, 0.4 * size),
+                    markers.arrow(frame, force, i, _FORCE, 0.15 * size, 0.4 * size, 0.5 * size)]
+        self._rows = {(marker.ns, marker.id): row for row, marker in enumerate(shown)}
+        self._position, self._action = np.zeros((len(shown), 3)), np.zeros(len(shown), dtype=int)
+        polygon = self._rows['support_polygon', 0]
+        self.output = markers.marker_publisher(node, shown, {
+            'position': 'markers[*].pose.position', 'action': 'markers[*].action',
+            'colour': f'markers[{polygon}].color',
+            **{f'{name} {i}': f'markers[{row}].points'
+               for (name, i), row in self._rows.items() if shown[row].points}}, qos=LATCHED)
+        self._trails = {name: _Trail(_TRAIL_LENGTH) for name in ('zmp_trail', 'zmp_model_trail')}
 
     def set_force_scale(self, model: RobotModel, params: ZmpMonitorParameters) -> None:
         """Draw forces by the robot's weight and height."""
@@ -110,59 +100,52 @@ class StabilityMarkers:
 
     def publish(self, report: StabilityReport, level: Level) -> None:
         """Publish an instant."""
-        for trail, point in zip(self._trails, (report.zmp_in_world, report.zmp_model)):
+        for trail, point in zip(self._trails.values(), (report.zmp_in_world, report.zmp_model)):
             trail.add(point)
         self._draw(report, level)
         self.output.publish(report.located.stamp_ns)
 
     def _draw(self, report: StabilityReport, level: Level) -> None:
         """Fill the markers of an instant; those of unknown quantities are deleted."""
-        fields, support = self.output.fields, report.support
-        actions = np.full(self._count, Marker.ADD)
-        position = np.zeros((self._count, 3))
-        com = report.com_in_world
-        projection = None if support is None else support.plane.below(com)
-        points = (com, projection, report.zmp_in_world, report.zmp_model, report.dcm_in_world)
-        for i, point in enumerate(points):
-            actions[i] = _action(point)
-            position[i] = 0.0 if point is None else point
+        self._action[:], self._position[:] = Marker.DELETE, 0.0
+        com, support = report.com_in_world, report.support
+        self._place('com', 0, com)
+        self._place('com', 1, None if support is None else support.plane.below(com))
+        for name, point in (('zmp', report.zmp_in_world), ('zmp_model', report.zmp_model),
+                            ('dcm', report.dcm_in_world)):
+            self._place(name, 0, point)
         for i, (cop, force) in enumerate(zip(report.cops_in_world, report.forces_in_world)):
-            known = not math.isnan(cop[0])
-            actions[[5 + i, self._first_arrow + i]] = Marker.ADD if known else Marker.DELETE
-            if known:
-                position[5 + i] = cop
-                fields[f'arrow_{i}'][...] = cop, cop + self._force_scale * force
-        actions[self._polygon] = _action(support)
+            if not math.isnan(cop[0]):
+                self._draw_force('cop', 'force', i, cop, force)
+        for hand in report.hands:
+            self._draw_force('hand', 'hand_force', self._hands.index(hand.name),
+                             np.array(hand.point_in_world), np.array(hand.force_in_world))
         if support is not None:
-            self._draw_polygon(support.corners_in_world, level)
-        for i, (trail, name) in enumerate(zip(self._trails, ('trail', 'model_trail'))):
-            actions[self._polygon + 1 + i] = Marker.ADD if trail.count else Marker.DELETE
-            fields[name][...] = trail.points
-        line = _line(report)
-        actions[self._polygon + 3] = _action(line)
-        if line is not None:
-            fields['line'][...] = line
+            self._trace('support_polygon', 0, _outline(support.corners_in_world))
+            self.output.fields['colour'][...] = _COLOURS[level]
+        for name, trail in self._trails.items():
+            self._trace(name, 0, trail.points if trail.count else None)
+        self._trace('com_line', 0, _line(report))
         region = report.com_region if report.contacts else None
-        actions[self._polygon + 4] = _action(region)
-        if region is not None:
-            fields['region'][...] = _outline(region.corners_in_world)
-        self._draw_hands(report, actions, position)
-        fields['position'][...], fields['action'][...] = position, actions
-
-    def _draw_polygon(self, corners: Array, level: Level) -> None:
+        self._trace('com_region', 0, None if region is None else _outline(region.corners_in_world))
         fields = self.output.fields
-        fields['polygon'][...], fields['colour'][...] = _outline(corners), _COLOURS[level]
+        fields['position'][...], fields['action'][...] = self._position, self._action
 
-    def _draw_hands(self, report: StabilityReport, actions: Array, position: Array) -> None:
-        touching = {hand.name: hand for hand in report.hands}
-        for i, name in enumerate(self._hands):
-            hand = touching.get(name)
-            ball, arrow = self._polygon + 5 + i, self._polygon + 5 + len(self._hands) + i
-            actions[[ball, arrow]] = _action(hand)
-            if hand is not None:
-                position[ball] = point = np.array(hand.point_in_world)
-                self.output.fields[f'hand_arrow_{i}'][...] = (
-                    point, point + self._force_scale * np.array(hand.force_in_world))
+    def _draw_force(self, ball: str, arrow: str, i: int, point: Array, force: Array) -> None:
+        self._place(ball, i, point)
+        self._trace(arrow, i, np.array((point, point + self._force_scale * force)))
+
+    def _place(self, name: str, i: int, point: Sequence[float] | Array | None) -> None:
+        """Show a marker at a point if that is known."""
+        if point is not None:
+            row = self._rows[name, i]
+            self._action[row], self._position[row] = Marker.ADD, point
+
+    def _trace(self, name: str, i: int, points: Array | None) -> None:
+        """Show a line or an arrow along points if these are known."""
+        if points is not None:
+            self._action[self._rows[name, i]] = Marker.ADD
+            self.output.fields[f'{name} {i}'][...] = points
 
 
 def _outline(corners: Array) -> Array:
@@ -197,7 +180,3 @@ class _Trail:
         self.points[:-1] = self.points[1:]
         self.points[-1] = point
         self.count += 1
-
-
-def _action(value: Any) -> int:
-    return int(Marker.DELETE if value is None else Marker.ADD)

@@ -94,7 +94,7 @@ class ZmpMonitor(RobotNode[ZmpMonitorParameters]):
             hand_topics=hand_wrench_topics(model, params.hand_wrench_topics),
             wrench_delay=params.aligned_delay)
         self.watch_inputs(self.inputs.inputs)
-        self._health = StabilityHealth(self, self.inputs, self.estimator.base, self.monitor)
+        self._health = StabilityHealth(self, self.inputs, self.estimator, self.monitor)
 
     def apply_parameters(self, params: ZmpMonitorParameters) -> None:
         """Evaluate with other settings from the next state on; level and contacts stay."""
@@ -117,7 +117,7 @@ class ZmpMonitor(RobotNode[ZmpMonitorParameters]):
             self.model, self.params.monitor_settings(), self._polygons(self.model))
         self.monitor.continue_from(before, same_masses=same_masses)
         self.monitor.payload = self._payload.carried
-        self._health.use(self.monitor)
+        self._health.configure(self.monitor)
 
     def _polygons(self, model: RobotModel) -> list[Sequence[Point]]:
         if self.params.polygon_source == 'collision':

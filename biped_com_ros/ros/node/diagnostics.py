@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from biped_com_ros.core.check_result import CheckResult
 from biped_com_ros.ros.node.callback_errors import callback_errors
 from biped_com_ros.ros.node.clock import steady_clock
 from biped_com_ros.ros.topics.qos import STATE_OUTPUT
@@ -29,6 +30,11 @@ OK, WARN, ERROR, STALE = (
 
 Report = tuple[bytes, str, dict[str, Any]]
 """Level, message, and values by name."""
+
+
+def report_of(result: CheckResult) -> Report:
+    """Return the report of a comparison: a warning if it is not plausible."""
+    return (OK if result.plausible else WARN), result.message, dict(result.values)
 
 
 def status_name(node: Node, part: str) -> str:

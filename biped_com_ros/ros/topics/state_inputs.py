@@ -146,7 +146,7 @@ class StateInputs:
                 probabilities=probabilities, covariance=bool(probabilities),
                 hand_covariance=bool(virtual_hands),
                 thresholds=_thresholds(self._model, thresholds), body_weight=body_weight,
-                wrench_delay=wrench_delay))
+                wrench_delay=wrench_delay), max_age=params.max_stamp_age)
         self._consumers.append((estimator, [callback]))
         self._wrench_consumers.append((estimator, self._consumers[-1][1]))
         options = {**self._options, 'largest': largest_credible_load(self._model.mass),
@@ -181,14 +181,13 @@ class StateInputs:
             names.CONTACT_PROBABILITIES, **options)
         self.inputs['covariance of the wrenches'] = StampedArrayInput(
             self._node, names.WRENCH_COVARIANCE, (6 * len(feet)) ** 2,
-            partial(self._on_covariance, StateEstimator.add_wrench_covariance),
-            largest=largest, **options)
+            partial(self._on_covariance, 'covariance'), largest=largest, **options)
 
     def _subscribe_to_hand_covariance(self, count: int) -> None:
         """Subscribe to the covariance that `wrench_aggregator` publishes of virtual hands."""
         self.inputs["covariance of the hands' forces"] = StampedArrayInput(
             self._node, names.HAND_COVARIANCE, (3 * count) ** 2,
-            partial(self._on_covariance, StateEstimator.add_hand_covariance),
+            partial(self._on_covariance, 'hand covariance'),
             largest=largest_credible_load(self._model.mass) ** 2,
             **{**self._options, 'required': False})
 
@@ -228,11 +227,11 @@ class StateInputs:
         """
         self._params = params
         for estimator, _ in self._consumers:
-            estimator.use(self._base_settings())
+            estimator.configure(self._base_settings(), params.max_stamp_age)
         if contacts:
             thresholds = _thresholds(self._model, contacts['thresholds'])
             for estimator, _ in self._wrench_consumers:
-                estimator.use(self._base_settings(), thresholds, contacts['body_weight'])
+                estimator.set_thresholds(thresholds, contacts['body_weight'])
         for source in self.inputs.values():
             source.timeout = params.sensor_timeout
 
@@ -267,14 +266,16 @@ class StateInputs:
         _feed(self._wrench_consumers, StateEstimator.add_wrench, foot, stamp_ns, at_middle,
               config.sole_frame(name))
 
-    def _on_covariance(self, add: Callable[..., Any], stamp_ns: int, values: Array) -> None:
+    def _on_covariance(self, name: str, stamp_ns: int, values: Array) -> None:
         size = math.isqrt(values.size)
         covariance = values.reshape(size, size).copy()  # the input reuses its array
-        _feed(self._wrench_consumers, add, stamp_ns, covariance)
+        self._feed_beside(name, stamp_ns, covariance)
 
     def _on_probabilities(self, stamp_ns: int, values: Array, *_: Array) -> None:
-        _feed(self._wrench_consumers, StateEstimator.add_contact_probabilities, stamp_ns,
-              values.tolist())
+        self._feed_beside('contact probabilities', stamp_ns, values.tolist())
+
+    def _feed_beside(self, name: str, stamp_ns: int, value: Any) -> None:
+        _feed(self._wrench_consumers, StateEstimator.add_beside_wrenches, name, stamp_ns, value)
 
 
 def _feed(consumers: Sequence[tuple[StateEstimator, Sequence[Callback]]],

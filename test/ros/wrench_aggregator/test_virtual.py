@@ -83,9 +83,9 @@ def test_the_virtual_foot_and_the_total_carry_the_simulators_forces(rig):
 
 
 def test_another_cutoff_takes_effect_at_once(rig):
-    before, count = rig.node.virtual.feet, len(rig.wrenches['right'])
+    before, count = rig.node.virtual.feet.estimator, len(rig.wrenches['right'])
     assert rig.node.set_parameters(parameters(virtual_cutoff=20.0))[0].successful
-    feet = rig.node.virtual.feet
+    feet = rig.node.virtual.feet.estimator
     assert feet is not before and feet.sensors._settings.cutoff == 20.0
     rig.play(100)
     assert len(rig.wrenches['right']) > count + 20

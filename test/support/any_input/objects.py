@@ -26,10 +26,10 @@ from biped_com_ros.core.gravity.supervisor import EffortSupervisor
 from biped_com_ros.core.model.config import WrenchSensorConfig
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.robot_state import RobotState
-from biped_com_ros.core.signals.filters import Differentiator, LowPass, NoiseMeter
-from biped_com_ros.core.signals.synchronizer import (
-    ApproximateSynchronizer, ReferenceSynchronizer, StampThrottle)
-from biped_com_ros.core.wrench.contact import ContactDetector, ContactThresholds, FootContacts
+from biped_com_ros.core.signals.filters import Differentiator, LowPass
+from biped_com_ros.core.signals.schmitt import SchmittTrigger
+from biped_com_ros.core.signals.synchronizer import StampThrottle, Synchronizer
+from biped_com_ros.core.wrench.contact import ContactThresholds, FootContacts
 from biped_com_ros.core.wrench.tare import JointStillness, RecentReadings, TareLimits
 from hypothesis import strategies as st
 from support.any_input import robots as r, values as v
@@ -56,29 +56,29 @@ _joints = ('a', 'b', 'c')
 add(LowPass, st.tuples(v.anything, st.just(_N), st.integers(0, 3)),
     update=(_samples, _steps), reset=())
 add(Differentiator, st.tuples(v.anything, st.just(_N)), update=(_samples, _steps), reset=())
-add(NoiseMeter, st.tuples(v.vectors(_N, v.positive), v.positive),
-    update=(_samples, _steps, st.integers(1, 100)), reset=())
 
-add(ApproximateSynchronizer, st.just((2,)), add=(_sources, _stamps, v.credible))
-add(ReferenceSynchronizer, st.tuples(
-    st.tuples(st.integers(0, 10 ** 10)), st.tuples(v.flags), st.integers(0, 10 ** 10)),
-    add=(_sources, _stamps, v.credible))
+add(lambda max_age, tolerances, optional, timeout: Synchronizer(
+    2, max_age, tolerances_ns=tolerances, optional=optional, timeout_ns=timeout),
+    st.tuples(st.floats(0.0, 1e6), st.sampled_from(((), (0,), (10 ** 7,))), v.flags.map(
+        lambda flag: (flag,)), st.integers(0, 10 ** 10)), kind=Synchronizer,
+    add=(_sources, _stamps, v.credible), set_max_age=(st.floats(0.0, 1e6),), reset=(),
+    describe_lateness=(st.just(('a', 'b')),))
 add(StampThrottle, st.tuples(st.floats(0.0, 1e6)), is_due=(_stamps,), set_rate=(
     st.floats(0.0, 1e6),))
 
 _thresholds = st.builds(
     ContactThresholds, engage=st.floats(0.04, 0.99), release=st.floats(1e-6, 0.03),
     engage_dwell=st.floats(0.0, 1e6), release_dwell=st.floats(0.0, 1e6))
-add(ContactDetector, st.tuples(_thresholds, v.positive),
-    update=(v.credible, _stamps), set_thresholds=(_thresholds, v.positive), reset=())
+add(SchmittTrigger, st.tuples(v.credible, v.credible, st.floats(0.0, 1e6), st.floats(0.0, 1e6)),
+    update=(v.credible, _stamps), configure=(v.credible, v.credible), reset=())
 add(FootContacts, st.tuples(_thresholds, v.positive, st.just(2)),
-    update=(v.plain(2), _stamps), set_thresholds=(_thresholds, v.positive), reset=())
+    update=(v.plain(2), _stamps), configure=(_thresholds, v.positive), reset=())
 
 _stillness = st.builds(JointStillness, st.just(_joints), v.positive)
 _limits = st.builds(TareLimits, **dict.fromkeys(TareLimits.__dataclass_fields__, v.positive))
 add(JointStillness, st.tuples(st.just(_joints), v.positive), update=(_samples, _stamps))
 add(RecentReadings, st.tuples(v.names, st.integers(1, 4)), add=(v.vectors(6), _stamps),
-    use_count=(st.integers(1, 4),), estimate_offset=(
+    configure=(st.integers(1, 4),), estimate_offset=(
         v.vectors(6), _stillness, _limits,
         st.just(WrenchSensorConfig(frame='sensor', topic='wrench')), _stamps))
 

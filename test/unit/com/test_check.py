@@ -34,7 +34,7 @@ def test_the_pressure_is_below_the_com(x, y, force, plausible, distance, message
     wrench = np.array((0.0, 0.0, force, force * y, -force * x, 0.0))
     result = ComCheck(100.0, 0.005).result(wrench, COM)
     assert result.plausible == plausible
-    assert result.distance == pytest.approx(distance, nan_ok=True)
+    assert result.values['distance [m]'] == pytest.approx(distance, nan_ok=True)
     for message in messages:
         assert message in result.message
 

@@ -13,7 +13,7 @@
 # limitations under the License.
 """Sets of samples taken at the same instant, in whatever order they arrive."""
 
-from biped_com_ros.core.signals.synchronizer import ApproximateSynchronizer, ReferenceSynchronizer
+from biped_com_ros.core.signals.synchronizer import Synchronizer
 import numpy as np
 import pytest
 
@@ -22,11 +22,10 @@ MS = 1_000_000
 
 def run(sources, arrivals):
     """Feed (source, stamp in ms) whose value is the stamp; return the sets."""
-    synchronizer, sets = ApproximateSynchronizer(sources), []
+    synchronizer, sets = Synchronizer(sources), []
     for source, stamp in arrivals:
-        if synchronizer.add(source, round(stamp * MS), stamp):
-            sets.append(synchronizer.latest)
-    return sets
+        sets += synchronizer.add(source, round(stamp * MS), stamp)
+    return [samples for _, samples in sets]
 
 
 def at(times, sources=(0, 1)):
@@ -79,10 +78,11 @@ def test_never_further_apart_than_half_a_period():
 
 def instants(arrivals, optional=(), others=1):
     """Feed (source, stamp in ms) whose value is the stamp; return the sets."""
-    maker, sets = ReferenceSynchronizer([5 * MS] * others, optional), []
-    for source, stamp in arrivals:
-        sets += maker.add(source, round(stamp * MS), stamp)
-    return sets
+    maker = Synchronizer(1 + others, tolerances_ns=[5 * MS] * others, optional=optional)
+    sets = [made for source, stamp in arrivals
+            for made in maker.add(source, round(stamp * MS), stamp)]
+    assert all(stamp_ns == round(samples[0] * MS) for stamp_ns, samples in sets)
+    return [samples for _, samples in sets]
 
 
 def test_every_sample_of_the_first_gets_the_nearest_of_the_others():
@@ -92,7 +92,7 @@ def test_every_sample_of_the_first_gets_the_nearest_of_the_others():
 
 
 def test_equal_stamps_do_not_wait():
-    maker = ReferenceSynchronizer([5 * MS] * 2)
+    maker = Synchronizer(3, tolerances_ns=[5 * MS] * 2)
     for source in (2, 0):
         assert not list(maker.add(source, MS, 1.0))
     assert len(list(maker.add(1, MS, 1.0))) == 1
@@ -123,6 +123,48 @@ def test_a_silent_source_is_waited_for_in_vain_and_then_not_any_more():
 
 def test_a_clock_set_back_starts_anew():
     before, after = at(range(1000, 1005)), at(range(1, 5))
-    assert run(2, [*before, (0, 1005), *after])[5:] == [[t, t] for t in range(2, 5)]
+    assert run(2, [*before, (0, 1005), *after])[5:] == [[t, t] for t in range(1, 5)]
     assert instants([*before, *after])[5:] == [[t, t] for t in range(1, 5)]
     assert len(instants([*before, *at(range(1, 400), (0,))], [True])) == 5 + 399
+
+
+def late(rates, delays, seconds=3.0):
+    """Return (source, stamp in ns) of what arrives from sources at rates (Hz), in its order."""
+    arrivals = [(1.0 + i / rate + delay, source, round(1e9 * (1.0 + i / rate)))
+                for source, (rate, delay) in enumerate(zip(rates, delays))
+                for i in range(round((seconds - delay) * rate))]
+    return [arrival[1:] for arrival in sorted(arrivals)]
+
+
+@pytest.mark.parametrize('delays', [(0.0, 0.017), (0.9, 0.0), (0.0, 0.3)])
+@pytest.mark.parametrize('rates', [(1000, 1000), (2000, 200), (100, 1000), (200, 200)])
+@pytest.mark.parametrize('leads', [False, True])
+def test_a_source_may_be_late_by_as_much_as_samples_are_kept_at_any_rate(rates, delays, leads):
+    synchronizer, sets = Synchronizer(2, tolerances_ns=[20 * MS] * leads), []
+    for source, stamp_ns in late(rates, delays):
+        sets += synchronizer.add(source, stamp_ns, stamp_ns)
+    pace = rates[0] if leads else min(rates)
+    assert len(sets) > (3.0 - max(delays) - 0.01) * pace - 1
+    assert max(abs(a - b) for _, (a, b) in sets) <= (0.5e9 / min(rates) if leads else 0)
+    assert synchronizer.lateness == (int(delays[1] > 0.0), pytest.approx(max(delays), abs=0.011))
+
+
+def test_what_is_too_late_is_measured_and_nothing_is_kept_for_longer():
+    synchronizer, arrivals = Synchronizer(2, 0.1), late((1000, 1000), (0.0, 0.15))
+    assert not any(synchronizer.add(*sample, None) for sample in arrivals)
+    assert synchronizer.lateness == (1, pytest.approx(0.15, abs=0.002))
+    assert sum(map(len, synchronizer._waiting)) <= 2 * 101
+    synchronizer.set_max_age(0.2)
+    later = [(source, stamp_ns + 3000 * MS) for source, stamp_ns in arrivals]
+    assert sum([len(synchronizer.add(*sample, None)) for sample in later]) > 2800
+
+
+@pytest.mark.parametrize(('delay', 'is_used'), [(0.09, True), (0.14, False)])
+def test_an_optional_source_delays_nothing_by_more_than_its_timeout(delay, is_used):
+    synchronizer, sets = Synchronizer(2, tolerances_ns=[5 * MS], optional=[True]), []
+    for source, stamp_ns in late((1000, 1000), (0.0, delay)):
+        made = synchronizer.add(source, stamp_ns, stamp_ns)
+        sets += made
+        assert not made or synchronizer._newest_ns - made[-1].stamp_ns <= 100 * MS
+    assert len(sets) >= 2890 and all((b == a) if is_used else (b is None) for _, (a, b) in sets)
+    assert synchronizer.lateness == (1, pytest.approx(delay, abs=0.002))

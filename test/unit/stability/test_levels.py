@@ -17,7 +17,7 @@ import math
 
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.stability.levels import (
-    FallWatch, lean_of, Level, StabilityThresholds, tilt_of, Trigger)
+    FallWatch, lean_of, Level, StabilityThresholds, tilt_of)
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -122,13 +122,6 @@ def test_lean_is_the_tilt_by_the_same_rotation_later():
         assert lean_of(rotation, omega, 0.0) == pytest.approx(
             math.sin(tilt_of(rotation[2, 2])), abs=1e-9)
     assert tilt_of(1.0 + 1e-16) == 0.0 and tilt_of(0.5) == pytest.approx(math.pi / 3.0)
-
-
-def test_time_that_goes_back_does_not_set_a_trigger():
-    trigger = Trigger(0.0, 0.1, 0.01, 0.1)
-    trigger.update(-1.0, 1_000 * MS)
-    assert not trigger.update(-1.0, 10 * MS)
-    assert trigger.update(-1.0, 21 * MS)
 
 
 @pytest.mark.parametrize(('changes', 'message'), [

@@ -128,7 +128,7 @@ def test_an_unknown_base_is_explained(motion):
     assert 'the IMU differ by 0.101 s (base_timeout 0.1 s)' in estimator.base.problem
     assert estimator.add_joints(START + 100 * MS, motion.state(0.1))
     assert not estimator.base.problem
-    estimator.use(BaseSettings(timeout=0.05))
+    estimator.configure(BaseSettings(timeout=0.05))
     assert not estimator.add_joints(START + 102 * MS, motion.state(0.102))
     assert '(base_timeout 0.05 s)' in estimator.base.problem
 

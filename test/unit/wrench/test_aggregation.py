@@ -212,3 +212,19 @@ def test_a_vertical_force_along_another_axis_than_the_normal_is_refused(config):
     with pytest.raises(ConfigurationError, match="z of its frame 'r_ft' is not the normal"):
         WrenchAggregation(RobotModel(
             dataclasses.replace(config, wrench_sensors=sensors), URDF.read_text()), PLAIN)
+
+
+def test_a_sensor_that_is_late_gives_a_total_nonetheless_and_is_named(aggregation):
+    """Queues are limited by time: at 1 kHz 17 ms are as many readings."""
+    robot, late, totals = TiltedRobot.somewhere(0), len(aggregation.channels) - 1, 0
+    place(aggregation, robot)
+    for i in range(300):
+        for sensor in range(late + 1):
+            at = i - 17 * (sensor == late)
+            body = None if at < 0 else aggregation.update(sensor, np.zeros(6), at * MS)
+            totals += body is not None and aggregation.total(body, at * MS) is not None
+    assert totals == 300 - 17
+    name, seconds = aggregation.lateness
+    assert seconds == pytest.approx(0.017)
+    assert name in {aggregation.channels[late].name, *(
+        body.name for body in aggregation.bodies if late in body.sensors)}

@@ -84,7 +84,7 @@ def test_a_wrong_weight_of_the_foot_is_no_contradiction_in_another_posture(found
     assert found.updates == 20 and not found.rejected
     # A calibrated URDF has the true weight: no bias is left.
     assert np.abs(found.bias).max() > 1.0
-    found.use_inertials(-0.08 * upright)
+    found.shift(-0.08 * upright)
     assert np.abs(found.bias).max() < 0.1
 
 
@@ -273,8 +273,8 @@ def test_the_weight_warning_is_right_after_a_minute_of_stepping(bias, least, gai
     """A drift is no reason to warn, a wrong gain is; warming is a drift, as it is not measured."""
     (robot, _, tracked), (_, _, free) = (stepped(bias, gain, track) for track in (True, False))
     assert tracked.plausible == is_plausible and ('calibrate' in tracked.message) != is_plausible
-    assert tracked.ratio == pytest.approx(gain, abs=0.01)
-    assert abs(free.ratio - gain) * robot.weight > least  # N, of both sensors
+    assert tracked.values['ratio'] == pytest.approx(gain, abs=0.01)
+    assert abs(free.values['ratio'] - gain) * robot.weight > least  # N, of both sensors
 
 
 def test_while_a_sensor_warms_up_the_cop_stays_right():

@@ -13,8 +13,11 @@
 # limitations under the License.
 """The contact's Schmitt trigger: thresholds, hysteresis, dwell."""
 
+import math
+
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.wrench.contact import ContactDetector, ContactThresholds
+from biped_com_ros.core.signals.schmitt import SchmittTrigger
+from biped_com_ros.core.wrench.contact import ContactThresholds
 import pytest
 
 MS = 1_000_000
@@ -23,8 +26,8 @@ WEIGHT = 500.0  # engages above 50 N, releases below 25 N
 
 @pytest.fixture
 def detector():
-    return ContactDetector(ContactThresholds(
-        engage=0.10, release=0.05, engage_dwell=0.010, release_dwell=0.020), WEIGHT)
+    return ContactThresholds(
+        engage=0.10, release=0.05, engage_dwell=0.010, release_dwell=0.020).trigger(WEIGHT)
 
 
 def feed(detector, forces, start_ms=0):
@@ -59,9 +62,17 @@ def test_the_first_sample_also_after_a_reset_decides_at_once(detector, force, co
 
 
 def test_no_dwell_switches_at_once():
-    detector = ContactDetector(ContactThresholds(
-        engage=0.10, release=0.05, engage_dwell=0.0, release_dwell=0.0), WEIGHT)
+    detector = ContactThresholds(
+        engage=0.10, release=0.05, engage_dwell=0.0, release_dwell=0.0).trigger(WEIGHT)
     assert feed(detector, [0.0, 51.0, 26.0, 24.0]) == [False, True, True, False]
+
+
+def test_time_that_goes_back_does_not_set_it_and_what_is_unknown_keeps_it():
+    trigger = SchmittTrigger(1.0, 0.0, 0.01, 0.1, initial=False)
+    trigger.update(2.0, 1_000 * MS)
+    assert not trigger.update(2.0, 10 * MS)
+    assert trigger.update(2.0, 21 * MS)
+    assert all(trigger.update(value, 1_000 * MS) for value in (-1.0, None, math.nan))
 
 
 TOO_HIGH = ("it must be below 'engage', 0.05 (shares of body weight): lower it, or raise 'engage'")

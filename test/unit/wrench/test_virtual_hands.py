@@ -24,7 +24,6 @@ from biped_com_ros.core.wrench.aggregation import AggregationSettings, WrenchAgg
 from biped_com_ros.core.wrench.virtual_foot_wrenches import (
     VirtualFootWrenches, VirtualWrenchSettings)
 from biped_com_ros.core.wrench.virtual_hand_forces import VirtualHandForces, VirtualHandSettings
-from biped_com_ros.core.wrench.virtual_hands import VirtualHands
 import numpy as np
 from numpy.testing import assert_allclose
 import pytest
@@ -251,30 +250,30 @@ def test_the_weight_of_a_payload_leaves_an_idle_virtual_hand_at_zero(model, weig
     assert idle == [0.0] * 6
 
 
-def test_feet_that_are_late_or_not_usable_are_left_out(model, weight):
+def test_feet_that_are_late_or_left_out_make_forces_less_certain(model, weight):
     aggregation = WrenchAggregation(model, AggregationSettings(low_pass_cutoff=0.0))
     bodies = [(body.name, body.index) for body in aggregation.virtual_hands]
     assert bodies == [('left', 2), ('right', 3)]
-    hands = VirtualHands(aggregation, VirtualHandSettings(**AT_ONCE))
+    hands = VirtualHandForces(model, VirtualHandSettings(**AT_ONCE))
     instant = moving(model, on_feet(weight), posture=bent(model))
     aggregation.set_state(instant.state, instant.R_world_imu)
+    second = 10 ** 9
 
     def add(ns, feet_ns):
         if feet_ns:
             for sensor in range(2):
                 aggregation.update(sensor, on_feet(weight)[sensor], feet_ns)
-        assert not hands.add_joints(ns, instant.state, instant.efforts)
-        return hands.add_imu(ns, instant.gyro, instant.acceleration)
-    second = 10 ** 9
-    assert not add(second, second)
-    assert add(second + 2 * MS, second + 2 * MS) and hands.sensors_used
-    assert hands.stamp_ns == second + 2 * MS and hands.deviations.shape == (2, 3)
-    assert add(second + 40 * MS, 0) and not hands.sensors_used
+        others = aggregation.measured_at(ns, hands.uses_feet)
+        return others is not None, hands.update(ns, instant.state, instant.efforts, instant.gyro,
+                                                instant.acceleration, others)
+    assert add(second, second) == (True, False)
+    assert add(second + 2 * MS, second + 2 * MS) == (True, True)
+    assert hands.deviations.shape == (2, 3)
+    assert add(second + 40 * MS, 0) == (False, True)
     without = hands.deviations.max()
-    assert add(second + 42 * MS, second + 42 * MS) and hands.sensors_used
+    assert add(second + 42 * MS, second + 42 * MS) == (True, True)
     assert hands.deviations.max() < without
-    hands.sensors_usable = False
-    assert add(second + 44 * MS, second + 44 * MS) and not hands.sensors_used
+    assert aggregation.measured_at(second + 42 * MS, with_feet=False) is None
 
 
 def test_robots_without_what_it_takes_are_refused(model):

@@ -58,9 +58,9 @@ def test_a_problem_is_named_with_its_remedy(check, measured, plausible, named, n
 
 
 def test_a_result_covers_only_what_came_since_the_last(check):
-    assert judge(check, 240.0, 200.0).ratio == pytest.approx(0.88)
+    assert judge(check, 240.0, 200.0).values['ratio'] == pytest.approx(0.88)
     result = judge(check, 260.0, 250.0)
-    assert result.plausible and result.ratio == pytest.approx(1.02)
+    assert result.plausible and result.values['ratio'] == pytest.approx(1.02)
     assert check.result() is None
 
 

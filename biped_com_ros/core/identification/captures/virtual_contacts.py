@@ -25,6 +25,7 @@ masses that are sought.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import ConfigurationError
@@ -33,6 +34,7 @@ from biped_com_ros.core.geometry.wrench import wrench_adjoint
 from biped_com_ros.core.model.config import WrenchSensorConfig
 from biped_com_ros.core.model.frames import sole_in_link
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.signals.synchronizer import Synchronizer
 from biped_com_ros.core.wrench.virtual_feet import VirtualFeet
 from biped_com_ros.core.wrench.virtual_foot_wrenches import VirtualWrenchSettings
 import numpy as np
@@ -147,26 +149,30 @@ class VirtualReadings:
         self._feet = [feet.index(foot) for foot in virtual.values()]
         self._matrices = np.array([reading_to_sensor(model, name) for name in virtual])
         self._estimator = (VirtualFeet(model, VirtualWrenchSettings()) if self.sensors else None)
+        self._pairs = Synchronizer(2)
         self.readings = np.full((len(self.sensors), 6), np.nan)
         self.deviations = np.zeros(len(self.sensors))
 
     def add_imu(self, stamp_ns: int, R_world_imu: Array, angular_velocity: Array,
                 acceleration: Array) -> None:
         """Take a sample of the IMU; rad/s and m/s^2 in its frame."""
-        if self._estimator is not None and self._estimator.add_imu(
-                stamp_ns, R_world_imu, angular_velocity, acceleration):
-            self._read()
+        self._add(1, stamp_ns, (angular_velocity.copy(), acceleration.copy(), R_world_imu))
 
     def add_joints(self, stamp_ns: int, positions: Array, velocities: Array,
                    torques: Array) -> None:
         """Take a joint state, in the order of the model; without torques nothing happens."""
-        if self._estimator is not None and np.isfinite(torques).all() and (
-                self._estimator.add_joints(
-                    stamp_ns, self._model.state(positions, velocities), torques)):
-            self._read()
+        if self._estimator is not None and np.isfinite(torques).all():
+            self._add(0, stamp_ns, (
+                stamp_ns, self._model.state(positions, velocities), torques.copy()))
 
-    def _read(self) -> None:
-        assert self._estimator is not None
-        self.deviations = self._estimator.deviations[self._feet, 2]
+    def _add(self, source: int, stamp_ns: int, sample: tuple[Any, ...]) -> None:
+        if self._estimator is None:
+            return
+        for _, (joints, imu) in self._pairs.add(source, stamp_ns, sample):
+            if self._estimator.update(*joints, *imu):
+                self._read(self._estimator)
+
+    def _read(self, found: VirtualFeet) -> None:
+        self.deviations = found.deviations[self._feet, 2]
         self.readings = np.einsum(
-            'sij,sj->si', self._matrices, self._estimator.sensors.wrenches[self._feet])
+            'sij,sj->si', self._matrices, found.sensors.wrenches[self._feet])
