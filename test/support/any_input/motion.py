@@ -18,7 +18,7 @@ from functools import cache
 
 from biped_com_ros.core.geometry.polygon import area
 from biped_com_ros.core.gravity import contacts, model as gravity_model, motion_goal, support_qp
-from biped_com_ros.core.legs import footsteps, gait, kinematics as leg_kinematics, robot_legs
+from biped_com_ros.core.legs import footsteps, gait, ik, kinematics as leg_kinematics
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.stability import hands
 from biped_com_ros.core.state import base
@@ -52,7 +52,7 @@ def _trajectories(draw):
 @st.composite
 def _solutions_of_legs(draw):
     outside = tuple(draw(st.lists(st.integers(0, 5), max_size=6)))
-    return (robot_legs.legs_of(_biped())['left'],
+    return (ik.legs_of(_biped())['left'],
             leg_kinematics.LegSolution(draw(v.vectors(6)), 0.0, outside, ()))
 
 

@@ -18,18 +18,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.polygon import convex_hull, margin
 from biped_com_ros.core.geometry.pose import Array, Pose
-from biped_com_ros.core.legs.keyframes import HipShift
+from biped_com_ros.core.legs.ik import PostureIk
 from biped_com_ros.core.model.config import FootConfig
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
-
-COM_TOLERANCE = 5e-4
-"""Tolerance of the centre of mass, m."""
-
-_ITERATIONS = 8
 
 
 def _zeros() -> Array:
@@ -92,7 +86,7 @@ class Stances:
     def __init__(self, model: RobotModel) -> None:
         self.model = model
         self._stand = model.posture('stand')
-        self._hips = HipShift(model, self._stand)
+        self._ik = PostureIk(model, self._stand)
         self._feet = tuple(model.config.feet)
         self._soles = model.state(self._stand).placements_in_base(model.soles)
 
@@ -146,22 +140,14 @@ class Stances:
         """
         if not placement.standing:
             return placement.free_joints.copy()
-        turn = Pose.from_rpy(placement.rpy, np.zeros(3)).rotation
-        swing = {i: Pose.from_rpy(placement.swing_rpy, placement.swing_offset)
-                 for i, foot in enumerate(self._feet) if foot not in placement.standing}
-        offset = np.array((0.0, 0.0, placement.height))
-        q, legs = placement.free_joints.copy(), self._hips.leg_joints
-        # Otherwise Newton's method may converge to a knee bent the other way.
-        self._hips.reset()
-        for _ in range(_ITERATIONS):
-            q[legs] = self._hips.positions(offset, turn, swing)[legs]
-            missing = placement.com_target - (offset + turn @ self.model.state(q).com_in_base)[:2]
-            if np.abs(missing).max() < COM_TOLERANCE:
-                return q
-            offset[:2] += missing
-        raise InputError(
-            f'the legs of {self.model.config.name} cannot bring the centre of mass over '
-            f'{placement.com_target.tolist()} m on {" and ".join(placement.standing)}')
+        swing = Pose.from_rpy(placement.swing_rpy, placement.swing_offset)
+        ends = [sole if foot in placement.standing else Pose(
+            swing.rotation @ sole.rotation, swing.position + sole.position)
+            for foot, sole in zip(self._feet, self._ik.ends)]
+        # Poses must not depend on the order in which they are planned.
+        self._ik.restart()
+        base = Pose.from_rpy(placement.rpy, np.array((0.0, 0.0, placement.height)))
+        return self._ik.over(placement.com_target, base, ends, placement.free_joints)[0]
 
     def stability_margin(self, positions: Array, standing: tuple[str, ...]) -> float:
         """Return how far inside the support polygon the centre of mass is, m; negative outside."""
