@@ -88,12 +88,12 @@ class Stances:
         self._stand = model.posture('stand')
         self._ik = PostureIk(model, self._stand)
         self._feet = tuple(model.config.feet)
-        self._soles = model.state(self._stand).placements_in_base(model.soles)
+        self._soles = self._ik.ends
 
     @property
     def leg_length(self) -> float:
         """Return the height of the base over the soles in posture ``stand``, m."""
-        return float(-self._soles[:, 3, 2].mean())
+        return -float(np.mean([sole.position[2] for sole in self._soles]))
 
     @property
     def com_height(self) -> float:
@@ -102,8 +102,7 @@ class Stances:
 
     def polygon(self, standing: tuple[str, ...]) -> Array:
         """Return the corners (k, 2) of the support polygon in the base of ``stand``, m."""
-        return np.array(convex_hull(
-            [corner[:2].tolist() for corner in self._corners(self._soles, standing)]))
+        return np.array(convex_hull(self._corners(self._soles, standing)[:, :2].tolist()))
 
     def home(self, standing: tuple[str, ...], lift: float = 0.0) -> Placement:
         """
@@ -124,9 +123,9 @@ class Stances:
 
     def target_on(self, foot: str) -> tuple[float, float]:
         """Return the centre of mass of the home posture on one foot, x, y in its sole, m."""
-        row = self._soles[self._feet.index(foot)]
-        offset = self.home((foot,)).com_target - row[3, :2]
-        return float(row[0, :2] @ offset), float(row[1, :2] @ offset)
+        sole, (x, y) = self._soles[self._feet.index(foot)], self.home((foot,)).com_target
+        x, y, _ = sole.inverse().apply(np.array((x, y, sole.position[2]))).tolist()
+        return x, y
 
     def positions(self, placement: Placement) -> Array:
         """
@@ -143,7 +142,7 @@ class Stances:
         swing = Pose.from_rpy(placement.swing_rpy, placement.swing_offset)
         ends = [sole if foot in placement.standing else Pose(
             swing.rotation @ sole.rotation, swing.position + sole.position)
-            for foot, sole in zip(self._feet, self._ik.ends)]
+            for foot, sole in zip(self._feet, self._soles)]
         # Poses must not depend on the order in which they are planned.
         self._ik.restart()
         base = Pose.from_rpy(placement.rpy, np.array((0.0, 0.0, placement.height)))
@@ -151,28 +150,30 @@ class Stances:
 
     def stability_margin(self, positions: Array, standing: tuple[str, ...]) -> float:
         """Return how far inside the support polygon the centre of mass is, m; negative outside."""
-        state = self.model.state(positions)
-        rows = state.placements_in_base(self.model.soles)
-        first = rows[self._feet.index(standing[0])]
-        points = [(first[:2] @ (corner - first[3])).tolist()
-                  for corner in self._corners(rows, standing)]
-        x, y = (first[:2] @ (state.com_in_base - first[3])).tolist()
-        return float(margin(convex_hull(points), (x, y)).distance)
+        com, corners = self._on_ground(positions, standing, standing)
+        return float(margin(convex_hull(corners[:, :2].tolist()), (com[0], com[1])).distance)
 
     def swing_height(self, positions: Array, standing: tuple[str, ...]) -> float:
         """Return the height of the lowest corner of the soles in the air, m; inf without any."""
-        rows = self.model.state(positions).placements_in_base(self.model.soles)
-        first = rows[self._feet.index(standing[0])]
         swinging = [foot for foot in self._feet if foot not in standing]
-        return min((float(first[2] @ (corner - first[3]))
-                    for corner in self._corners(rows, swinging)), default=float('inf'))
+        _, corners = self._on_ground(positions, standing, swinging)
+        return float(corners[:, 2].min(initial=np.inf))
 
-    def _corners(self, rows: Array, feet: Sequence[str]) -> list[Array]:
-        """Return the corners (3,) of all soles of `feet`, given the poses of all soles."""
-        return [corner for foot in feet for corner in sole_corners(
-            rows[self._feet.index(foot)], self.model.config.feet[foot])]
+    def _on_ground(self, positions: Array, standing: tuple[str, ...],
+                   feet: Sequence[str]) -> tuple[Array, Array]:
+        """Return CoM (3,) and corners of soles (k, 3) in the frame of the first standing sole."""
+        state = self.model.state(positions)
+        soles = state.poses_in_base(self.model.soles)
+        to_ground = soles[self._feet.index(standing[0])].inverse()
+        return (to_ground.apply(state.com_in_base),
+                to_ground.apply(self._corners(soles, feet)))
+
+    def _corners(self, soles: Sequence[Pose], feet: Sequence[str]) -> Array:
+        """Return the corners (k, 3) of all soles of `feet`, given the poses of all soles."""
+        return np.array([corner for foot in feet for corner in sole_corners(
+            soles[self._feet.index(foot)], self.model.config.feet[foot])]).reshape(-1, 3)
 
 
-def sole_corners(row: Array, foot: FootConfig) -> list[Array]:
-    """Return the corners (3,) of a sole, given its axes and position (4, 3)."""
-    return [x * row[0] + y * row[1] + row[3] for x, y in foot.polygon]
+def sole_corners(sole: Pose, foot: FootConfig) -> Array:
+    """Return the corners (k, 3) of a sole, given its pose."""
+    return sole.apply(np.array([(x, y, 0.0) for x, y in foot.polygon]))
