@@ -257,8 +257,9 @@ class NumericLimb(Limb):
     def jacobian_in_sole(self, positions: Array) -> Array:
         """Return the end's Jacobian along its own axes ("body"), (6, m): m/s, then rad/s."""
         pin.computeJointJacobians(self._pin_model, self._data, self._q(positions))
-        return np.asarray(pin.getFrameJacobian(
-            self._pin_model, self._data, self._frame, pin.ReferenceFrame.LOCAL) @ self._gains)
+        jacobian = pin.getFrameJacobian(
+            self._pin_model, self._data, self._frame, pin.ReferenceFrame.LOCAL)
+        return np.asarray(jacobian.reshape(6, -1) @ self._gains)
 
     def inverse(self, end_in_base: Pose) -> LegSolution:
         """
@@ -370,7 +371,8 @@ class NumericLimb(Limb):
         """Find the length, the straight knee (rad), and what bends it to the other side."""
         pin.computeJointJacobians(self._pin_model, self._data, self._q(self.rest))
         points = np.array([self._data.oMi[i].translation for i in self._firsts])
-        axes = (self._data.J @ self._gains)[3:].T
+        # One column alone comes as a vector.
+        axes = (self._data.J.reshape(6, -1) @ self._gains)[3:].T
         speeds = np.linalg.norm(axes, axis=1)  # 2 where one motor bends a knee of two joints
         self._mirroring: Array | None = None
         if len(axes) != LEG_MOTORS or self._rows.stop == 3 or not speeds.all():
