@@ -38,8 +38,8 @@ from typing import Any
 from benchmarks.common import print_table
 from biped_com_ros.core.com.fused import FusedComEstimator
 from biped_com_ros.core.constants import GRAVITY
-from biped_com_ros.core.geometry.pose import rotation_from_quaternion
-from biped_com_ros.core.legs.keyframes import HipShift
+from biped_com_ros.core.geometry.pose import Pose, rotation_from_quaternion
+from biped_com_ros.core.legs.ik import PostureIk
 from biped_com_ros.core.model.resources import package_share
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.settings import setting_fields
@@ -139,7 +139,7 @@ class Live:
         self.plant = Plant(model.config, model.urdf, params.plant_options(model.mass),
                            model.joint_names, model.link_names)
         self._fault = fault
-        self._hips = HipShift(model, model.posture())
+        self._ik = PostureIk(model, model.posture())
         self._odometry = LegOdometry(model, model.config.imu.frame)
         self._aggregation = WrenchAggregation(
             model, WrenchAggregatorParameters().aggregation)
@@ -159,9 +159,9 @@ class Live:
             phase = 2.0 * math.pi * 0.5 * t
             ramp = min(t, 1.0)
             command = self.plant.hold()
-            command.position[:] = self._hips.positions((
+            command.position[:] = self._ik.positions(Pose.translation((
                 0.5 * sway * ramp * math.sin(0.7 * phase), sway * ramp * math.sin(phase), 0.0,
-            ))[self._motors]
+            )))[self._motors]
             self.plant.step(command)
             self._estimate(t)
         return self.found

@@ -97,7 +97,7 @@ MODULES = {
 
 NAMES = {
     'core.base.StanceBase': 'core.state.leg_odometry.LegOdometry',
-    'core.com_check.ComVerdict': 'core.com.check.ComCheckResult',
+    'core.com_check.ComVerdict': 'core.check_result.CheckResult',
     'core.gravity.MINIMUM_NORM': 'core.gravity.model.minimum_norm',
     'core.gravity.Support': 'core.gravity.model.ContactSolution',
     'core.gravity.WrenchDistribution': 'core.gravity.model.Distribution',
@@ -108,7 +108,7 @@ NAMES = {
     'core.legs.gait.Stance': 'core.legs.stance_ik.StanceIk',
     'core.legs.kinematics.LegGeometry': 'papers.wang_2013.LegGeometry',
     'core.legs.kinematics.WANG': 'papers.wang_2013.WANG',
-    'core.legs.kinematics.legs_of': 'core.legs.robot_legs.legs_of',
+    'core.legs.kinematics.legs_of': 'core.legs.ik.legs_of',
     'core.legs.kinematics.straight_chain': 'papers.wang_2013.straight_chain',
     'core.legs.kinematics.wang_angles': 'papers.wang_2013.wang_angles',
     'core.legs.kinematics.wang_matrices': 'papers.wang_2013.wang_matrices',

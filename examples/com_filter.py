@@ -50,7 +50,7 @@ from biped_com_ros.core.com import FusedComEstimator, FusedComSettings
 from biped_com_ros.core.com.fused import trunk
 from biped_com_ros.core.com.kinematics import com_velocity_in_world
 from biped_com_ros.core.geometry import Pose
-from biped_com_ros.core.legs.keyframes import HipShift
+from biped_com_ros.core.legs.ik import PostureIk
 from biped_com_ros.core.model import RobotState
 from biped_com_ros.core.state import LocatedState, Twist
 from biped_com_ros.core.state.stance import Stance
@@ -209,7 +209,7 @@ class Rig:
         self.instruments = Instruments(len(self.model.config.wrench_sensors), seed, **instruments)
         self.fusion = FusedComEstimator(model, settings, loaded)
         self.result = FilterResult()
-        self._hips = HipShift(model, model.posture())
+        self._ik = PostureIk(model, model.posture())
         self._half_stance = 0.5 * float(np.ptp(model.state(model.posture()).soles_in_world[:, 1]))
         self._aggregation = WrenchAggregation(
             model, AggregationSettings(low_pass_cutoff=LOW_PASS))
@@ -244,7 +244,7 @@ class Rig:
             moves = {BENDING[self.model.config.name]:
                      0.2 * min(t, 1.0) * math.sin(0.6 * math.pi * t)}
         actuated = self.model.joint_index(plant.actuated_joint_names)
-        positions = self._hips.positions(offset)[actuated]
+        positions = self._ik.positions(Pose.translation(offset))[actuated]
         for joint, angle in moves.items():
             positions[plant.actuated_joint_names.index(joint)] += angle
         bent = np.array((0.0, 0.0, 0.0, *BENT, 0.0)) * min(t, 1.0) * (motion == 'sway bent')

@@ -21,7 +21,8 @@ from typing import Any
 from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.gravity.model import GravityModel
 from biped_com_ros.core.legs.com_shift import ComShift
-from biped_com_ros.core.legs.keyframes import HipShift, minimum_jerk
+from biped_com_ros.core.legs.ik import PostureIk
+from biped_com_ros.core.legs.keyframes import minimum_jerk
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.chapter import Chapter, ChapterRun, Comparison
 from biped_com_ros.demo.stage import Stage
@@ -146,11 +147,14 @@ def _sag_with_feedforward(stage: Stage, urdf: str = '') -> Generator[Array | Non
 
 def _raise(model: RobotModel, start: Array, foot: int) -> list[Array]:
     """Return positions (n,) that raise a foot straight up by 3 % of the height of the base."""
-    hips = HipShift(model, start)
+    ik = PostureIk(model, start)
     height = -float(model.state(start).placements_in_base(model.soles)[foot, 3, 2])
-    return [hips.positions((0.0, 0.0, 0.0), sole_moves={
-        foot: Pose(np.eye(3), np.array((0.0, 0.0, 0.03 * height * minimum_jerk(i / 100))))})
-        for i in range(101)]
+
+    def raised(share: float) -> list[Pose]:
+        lift = Pose.translation((0.0, 0.0, 0.03 * height * minimum_jerk(share)))
+        return [lift @ end if i == foot else end for i, end in enumerate(ik.ends)]
+
+    return [ik.positions(Pose.identity(), raised(i / 100)) for i in range(101)]
 
 
 def _sag(stage: Stage) -> Sag:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.legs.robot_legs import legs_of
+from biped_com_ros.core.legs.ik import legs_of
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.stage import Commands, Stage
 from biped_com_ros.ros.topics import names

@@ -30,7 +30,7 @@ from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.gravity.model import GravityModel
 from biped_com_ros.core.identification.captures.virtual_contacts import with_virtual_sensors
 from biped_com_ros.core.identification.estimation.prior import missing_inertials
-from biped_com_ros.core.legs.robot_legs import legs_of
+from biped_com_ros.core.legs.ik import legs_of
 from biped_com_ros.core.model.efforts import (
     effort_limits, needed_efforts, placeholders, urdf_effort_limits)
 from biped_com_ros.core.model.robot import RobotModel

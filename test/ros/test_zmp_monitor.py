@@ -25,7 +25,7 @@ from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.geometry.wrench import com_line
 from biped_com_ros.core.identification.output.urdf_inertials import NewInertial, with_inertials
-from biped_com_ros.core.legs.keyframes import HipShift
+from biped_com_ros.core.legs.ik import PostureIk
 from biped_com_ros.nodes.zmp_monitor.node import ZmpMonitor
 from biped_com_ros.ros.node.callback_errors import callback_errors
 from biped_com_ros.ros.topics.qos import LATCHED
@@ -304,8 +304,10 @@ def test_soles_out_of_plane_and_a_wrong_model_are_reported(rig, samples):
 def test_on_stairs_support_is_between_the_soles_and_reported(rig, samples):
     """The left foot stands 60 mm higher; the base is known from elsewhere."""
     model = rig.node.model
-    climbing = HipShift(model, model.posture()).positions(
-        (0.0, 0.0, -0.02), sole_moves={0: Pose(np.eye(3), np.array((0.05, 0.0, 0.06)))})
+    ik = PostureIk(model, model.posture())
+    step = Pose.translation((0.05, 0.0, 0.06))
+    climbing = ik.positions(
+        Pose.translation((0.0, 0.0, -0.02)), [step @ ik.ends[0], ik.ends[1]])
     soles = model.state(climbing).placements_in_base(model.soles)[:, 3]
     base = Pose(np.eye(3), np.array((12.0, -7.0, 3.0)) - soles[1])
     stairs = [replace(

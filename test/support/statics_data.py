@@ -18,7 +18,7 @@ from dataclasses import replace
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.identification.captures.capture import Capture, SensorNoise
-from biped_com_ros.core.legs.keyframes import HipShift
+from biped_com_ros.core.legs.ik import PostureIk
 from biped_com_ros.core.model.robot import RobotModel
 from examples.static_robot import hidden_lumps, StaticRobot
 import numpy as np
@@ -43,7 +43,7 @@ class TrueRobot:
         self.errors = hidden_lumps(
             dict(zip(model.link_names, model.link_masses.tolist())), seed, **lumps)
         self.static = StaticRobot(model.config, model.urdf, self.errors, model.joint_names)
-        self._hips = HipShift(model, model.posture('stand'))
+        self._ik = PostureIk(model, model.posture('stand'))
 
     @property
     def theta(self):
@@ -64,10 +64,10 @@ class TrueRobot:
         while len(standing) > 1:
             try:
                 turn = Pose.from_rpy(self.rng.uniform(-0.15, 0.15, 3), np.zeros(3)).rotation
-                legs = self._hips.positions(self.rng.uniform(-0.03, 0.03, 3), turn)
+                legs = self._ik.positions(Pose(turn, self.rng.uniform(-0.03, 0.03, 3)))
             except InputError:
                 continue
-            q[self._hips.leg_joints] = legs[self._hips.leg_joints]
+            q[self._ik.joints] = legs[self._ik.joints]
             break
         return q
 

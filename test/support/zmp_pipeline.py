@@ -15,8 +15,8 @@
 
 from dataclasses import replace
 
-from biped_com_ros.core.geometry.pose import rotation_from_quaternion
-from biped_com_ros.core.legs.keyframes import HipShift
+from biped_com_ros.core.geometry.pose import Pose, rotation_from_quaternion
+from biped_com_ros.core.legs.ik import PostureIk
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.stability.monitor import MonitorSettings, StabilityMonitor
 from biped_com_ros.core.state.base import LocatedState
@@ -49,7 +49,7 @@ class Pipeline:
         model = self.model
         self.plant = Plant(model.config, model.urdf, options, model.joint_names,
                            model.link_names)
-        self.hips = HipShift(model, model.posture())
+        self.ik = PostureIk(model, model.posture())
         self._aggregation = WrenchAggregation(model, aggregation or AggregationSettings())
         self._base = LegOdometry(model, model.config.imu.frame)
         self.monitor = StabilityMonitor(model, settings or MonitorSettings())
@@ -63,7 +63,8 @@ class Pipeline:
 
     def command(self, offset=(0.0, 0.0, 0.0)):
         """Return a command that moves the hips over the feet."""
-        hold, positions = self.plant.hold(), self.hips.positions(offset)[self._actuated]
+        hold = self.plant.hold()
+        positions = self.ik.positions(Pose.translation(offset))[self._actuated]
         return replace(hold, position=positions)
 
     def step(self, command=None):

@@ -61,6 +61,11 @@ class Pose(_Placed):
         return Pose(np.eye(3), np.zeros(3))
 
     @staticmethod
+    def translation(position: Sequence[float] | Array) -> Pose:
+        """Return the pose of a frame with the same axes whose origin is at a position (3,)."""
+        return Pose(np.eye(3), np.asarray(position, dtype=float))
+
+    @staticmethod
     def from_quaternion(quaternion: Array, position: Array) -> Pose:
         """Build from a quaternion (x, y, z, w), normalised here, and a position (3,)."""
         return Pose(rotation_from_quaternion(quaternion), np.asarray(position, dtype=float))

@@ -27,7 +27,7 @@ __getattr__, __dir__, __all__ = lazy_exports(__name__, {
     'KeyframeMotion': 'keyframes',
     'Leg': 'kinematics',
     'WalkPlayer': 'player',
-    'legs_of': 'robot_legs',
+    'legs_of': 'ik',
     'single_step': 'gait',
     'walk': 'gait',
 })

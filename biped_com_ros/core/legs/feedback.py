@@ -29,7 +29,7 @@ from biped_com_ros.core.legs.balance import (
     SoleAdmittance, tilt_of)
 from biped_com_ros.core.legs.footsteps import Footprint
 from biped_com_ros.core.legs.gait import Gait
-from biped_com_ros.core.legs.robot_legs import legs_of
+from biped_com_ros.core.legs.ik import legs_of
 from biped_com_ros.core.legs.stance_ik import pose_of
 from biped_com_ros.core.legs.step_adjustment import error_at_landing, GaitRate, StepAdjustment
 from biped_com_ros.core.model.robot import RobotModel

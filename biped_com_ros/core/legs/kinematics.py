@@ -37,11 +37,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 import math
-from typing import NamedTuple, Protocol
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Array, Pose, rotation_about
-from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.legs.limb import LEG_MOTORS, LegSolution, Limb
+from biped_com_ros.core.model.pinocchio_model import pose_of
+from biped_com_ros.core.model.robot import position_limits, RobotModel
 import numpy as np
 import pinocchio as pin
 
@@ -57,50 +58,15 @@ _REACH_TOLERANCE = 1e-9
 _SINGULAR = 1e-9
 #: Smaller bends of the knee are lost in the rounding of the distance from hip to ankle, rad.
 _STRAIGHT = 1e-7
+_KNEE = 3
+#: A knee that is bent backward by more in posture ``stand`` stays so, rad.
+_BENT = 0.1
 #: Of the direction of axes, and of distances between them, m.
 _STRUCTURE_TOLERANCE = 1e-6
 _AXES = np.array(((0.0, 0.0, 1.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 1.0, 0.0),
                   (0.0, 1.0, 0.0), (1.0, 0.0, 0.0)))
 #: Axes i and j meet, or lie in the plane of the leg, if they have this coordinate in common.
 _MEETINGS = ((0, 2, 0), (1, 2, 2), (1, 0, 1), (5, 4, 2), (5, 0, 1))
-_LIMIT_TOLERANCE = 1e-9
-
-
-class LegSolution(NamedTuple):
-    """
-    Solution of the inverse kinematics.
-
-    Attributes
-    ----------
-    positions
-        Of the six joints, shape (6,), rad; if out of reach, the nearest ones with the required
-        orientation.
-    excess
-        0 if the ankle can be reached; otherwise by how much the hip is too far from it (positive)
-        or too near (negative), m.
-    outside
-        Indices of the joints that would be outside their limits.
-    singular
-        Singularities, where a joint is undetermined or the sole cannot move in every direction:
-        ``'hip roll'`` at 90 deg (yaw and pitch turn about one axis; here the yaw is zero),
-        ``'ankle roll'`` with the hip on its axis (here zero), ``'knee'`` straight or folded.
-
-    """
-
-    positions: Array
-    excess: float
-    outside: tuple[int, ...]
-    singular: tuple[str, ...]
-
-    @property
-    def is_reachable(self) -> bool:
-        """Whether the leg is long enough, joint limits aside."""
-        return self.excess == 0.0
-
-    @property
-    def is_valid(self) -> bool:
-        """Whether the leg is long enough and its joints are within their limits."""
-        return self.excess == 0.0 and not self.outside
 
 
 @dataclass(frozen=True)
@@ -130,7 +96,7 @@ class Chain:
     upper: Array
 
 
-class Leg:
+class Leg(Limb):
     """
     One leg of a robot.
 
@@ -145,8 +111,9 @@ class Leg:
 
     Attributes
     ----------
-    lower, upper
-        Limits of the joints, shape (6,), rad.
+    knee
+        Side of the line from hip to ankle on which the knee is: ``KNEE_FORWARD`` or
+        ``KNEE_BACKWARD``.
     shin, thigh
         Between the centres of ankle, knee and hip, m.
     length
@@ -156,10 +123,8 @@ class Leg:
 
     def __init__(self, chain: Chain, name: str = 'leg',
                  joint_names: Sequence[str] = JOINTS) -> None:
-        self.name, self.joint_names = name, tuple(joint_names)
-        self.lower, self.upper = chain.lower, chain.upper
-        self._limits = [(a - _LIMIT_TOLERANCE, b + _LIMIT_TOLERANCE)
-                        for a, b in zip(chain.lower.tolist(), chain.upper.tolist())]
+        super().__init__(name, tuple(joint_names), chain.lower, chain.upper)
+        self.knee = KNEE_FORWARD
         thigh, shin = chain.hip - chain.knee, chain.knee - chain.ankle
         self.thigh, self.shin = math.hypot(*thigh), math.hypot(*shin)
         self.length = self.thigh + self.shin
@@ -181,7 +146,7 @@ class Leg:
         _, centres, R_base_ankle = self._centres(positions)
         return Pose(R_base_ankle, centres[5]) @ self._sole_in_ankle
 
-    def inverse(self, sole_in_base: Pose, knee: int = KNEE_FORWARD) -> LegSolution:
+    def inverse(self, sole_in_base: Pose, knee: int | None = None) -> LegSolution:
         """
         Return the joint positions that bring the sole to a pose.
 
@@ -193,11 +158,11 @@ class Leg:
         sole_in_base
             Required pose of the sole.
         knee
-            ``KNEE_FORWARD`` or ``KNEE_BACKWARD`` of the line from hip to ankle.
+            Its side, instead of :attr:`knee`.
 
         """
         R, d = self.ankle_target(sole_in_base)
-        return self._solve(R, d, knee, 1, 1)
+        return self._solve(R, d, knee or self.knee, 1, 1)
 
     def solutions(self, sole_in_base: Pose) -> list[LegSolution]:
         """Return all eight solutions, valid ones first."""
@@ -205,23 +170,6 @@ class Leg:
         found = [self._solve(R, d, knee, above, hip)
                  for hip in (1, -1) for above in (1, -1) for knee in (1, -1)]
         return sorted(found, key=lambda solution: not solution.is_valid)
-
-    def positions(self, sole_in_base: Pose, knee: int = KNEE_FORWARD) -> Array:
-        """
-        Return the valid solution of :meth:`inverse`, (6,).
-
-        Raises
-        ------
-        InputError
-            If the pose is out of reach of the leg or of its joints.
-
-        """
-        solution = self.inverse(sole_in_base, knee)
-        if solution.is_valid:
-            return solution.positions
-        raise InputError(f'{self.name} cannot bring its sole to '
-                         f'{np.round(sole_in_base.position, 4).tolist()} m in the base: '
-                         f'{self._describe_failure(solution)}')
 
     def jacobian_in_base(self, positions: Array) -> Array:
         """
@@ -271,13 +219,11 @@ class Leg:
                 'move in every direction; bend the knee')
         return np.asarray(np.linalg.solve(jacobian, sole_twist), dtype=float)
 
-    def _describe_failure(self, solution: LegSolution) -> str:
+    def _describe_excess(self, solution: LegSolution) -> str:
         if solution.excess > 0.0:
             return (f'the ankle is {solution.excess:.4f} m beyond the stretched leg of '
                     f'{self.shin + self.thigh:.4f} m; lower the hips or step shorter')
-        if solution.excess < 0.0:
-            return f'the ankle is {-solution.excess:.4f} m too near to the hip'
-        return describe_outside(self, solution)
+        return f'the ankle is {-solution.excess:.4f} m too near to the hip'
 
     def _centres(self, positions: Array) -> tuple[Array, Array, Array]:
         """Return axes (6, 3), centres (6, 3) on them, and the ankle's rotation, in the base."""
@@ -314,9 +260,7 @@ class Leg:
             singular.append('hip roll')
         positions = [sign * _wrapped(angle - offset) for sign, angle, offset in zip(
             self._signs, (yaw, roll, lean - knee - ankle, knee, ankle, tilt), self._offsets)]
-        outside = tuple([i for i, (q, (low, high)) in enumerate(zip(positions, self._limits))
-                         if not low <= q <= high])
-        return LegSolution(np.array(positions), excess, outside, tuple(singular))
+        return LegSolution(np.array(positions), excess, self._outside(positions), tuple(singular))
 
     def _bend(self, x: float, z: float, side: int) -> tuple[float, float, float]:
         """Return knee, ankle pitch and excess for a hip at (x, z) in the plane of the leg."""
@@ -364,22 +308,8 @@ class RobotLeg(Leg):
         names, chain = _read_chain(model, model.foot_index(foot))
         self.index = model.joint_index(names)
         super().__init__(chain, f'the {foot} leg of {model.config.name}', names)
-
-
-class LimitedJoints(Protocol):
-    """Joints of a leg, from the base."""
-
-    joint_names: tuple[str, ...]
-    lower: Array
-    upper: Array
-
-
-def describe_outside(leg: LimitedJoints, solution: LegSolution) -> str:
-    """Return which joints would be outside their limits, and by what position."""
-    return 'joints would exceed their limits: ' + ', '.join(
-        f'{leg.joint_names[i]} at {solution.positions[i]:.4f} rad (limits '
-        f'{leg.lower[i]:.4f} to {leg.upper[i]:.4f})' for i in solution.outside
-    ) + '; step shorter, or lower the hips less (crouch)'
+        if self.angles(model.usual_posture()[self.index])[_KNEE] < -_BENT:
+            self.knee = KNEE_BACKWARD
 
 
 def _yaw_roll_pitch(R: list[list[float]], tilt: float,
@@ -423,19 +353,16 @@ def _read_chain(model: RobotModel, foot: int) -> tuple[tuple[str, ...], Chain]:
     points = np.array([data.oMi[i].translation for i in chain])
     signs = _check_axes(label, names, twists)
     _check_centres(label, points)
-    row = model.soles.placement_in_joint[foot]
-    sole = Pose(data.oMi[joint].rotation.copy(), data.oMi[joint].translation.copy()) @ Pose(
-        row[:3, :3].T, row[3, :3])
+    sole = pose_of(data.oMi[joint]) @ model.soles.poses_in_joint()[foot]
     hip, knee, ankle = points[2], points[3], points[4]
     hip[1] = knee[1] = ankle[1] = points[0, 1]  # pitch axes run along y: any of their points
-    limits = [pin_model.joints[i].idx_q for i in chain]
-    return names, Chain(hip, knee, ankle, sole, signs,
-                        np.array(pin_model.lowerPositionLimit[limits]),
-                        np.array(pin_model.upperPositionLimit[limits]))
+    index = model.joint_index(names)
+    lower, upper = (limits[index] for limits in position_limits(model))
+    return names, Chain(hip, knee, ankle, sole, signs, lower, upper)
 
 
 def _check_joints(label: str, names: tuple[str, ...], measured: tuple[str, ...]) -> None:
-    if len(names) != len(JOINTS):
+    if len(names) != LEG_MOTORS:
         raise _not_wang(label, f'it has {len(names)} joints ({", ".join(names) or "none"})')
     for name in names:
         if name not in measured:
@@ -465,4 +392,4 @@ def _not_wang(label: str, difference: str) -> ConfigurationError:
     return ConfigurationError(
         f'{label} has no closed form: {difference}; needed are {", ".join(JOINTS)} from base to '
         'foot, with the axes of the hip in one point and those of the ankle in one. Use '
-        'numerical inverse kinematics for this robot (core.legs.numeric_leg)')
+        'numerical inverse kinematics for this robot (core.legs.limb)')

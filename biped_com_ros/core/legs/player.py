@@ -32,7 +32,7 @@ from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.legs.footsteps import forward_steps, rear_foot, StepTiming
 from biped_com_ros.core.legs.gait import Gait, GaitOptions, GaitSample
 from biped_com_ros.core.legs.playback import GaitPlayback, PlaybackState
-from biped_com_ros.core.legs.robot_legs import legs_of
+from biped_com_ros.core.legs.ik import legs_of
 from biped_com_ros.core.legs.stance_ik import StanceIk
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
@@ -90,6 +90,15 @@ class RemainingMotion(NamedTuple):
     positions: Array
     velocities: Array
     accelerations: Array
+
+    @staticmethod
+    def sampled(dt: float, positions: Array, velocities: Array) -> RemainingMotion:
+        """Return a motion by samples (N, n) every `dt` s, at rest after the last one."""
+        velocities[-1] = 0.0
+        accelerations = np.gradient(velocities, dt, axis=0) if len(velocities) > 1 else (
+            np.zeros_like(velocities))
+        times: Array = dt * np.arange(len(positions), dtype=float)
+        return RemainingMotion(times, positions, velocities, accelerations)
 
 
 class WalkPlayer:
@@ -223,9 +232,7 @@ class WalkPlayer:
         """
         if self.state not in (WalkState.STANDING, WalkState.HALTED):
             raise InputError(f'the robot is {self.state.value}; stop it before the next walk')
-        posture = np.array(measured, dtype=float)
-        posture[self.leg_joints] = self._where_it_stands(measured, tolerance)[self.leg_joints]
-        stance = self._stance(posture, com_offset)
+        stance = self._stance(self._where_it_stands(measured, tolerance), com_offset)
         rear = rear_foot(stance.footprints, request.length >= 0.0)
         steps = forward_steps(stance.footprints, request.count, request.length,
                               request.first if rear is None else rear)
@@ -236,9 +243,8 @@ class WalkPlayer:
         """Plan to stand as the robot stands now; the gait begins so. See :meth:`plan`."""
         if self.state is not WalkState.STANDING:
             raise InputError(f'the robot is {self.state.value}')
-        posture = np.array(measured, dtype=float)
-        posture[self.leg_joints] = self._where_it_stands(measured, tolerance)[self.leg_joints]
-        return Gait(self._stance(posture, com_offset), [], GaitOptions(method='static'))
+        stance = self._stance(self._where_it_stands(measured, tolerance), com_offset)
+        return Gait(stance, [], GaitOptions(method='static'))
 
     def plan_standing_up(self) -> GaitPlayback:
         """Plan the motion from a stop on both soles to standing; see :meth:`plan`."""
@@ -355,14 +361,8 @@ class WalkPlayer:
         if self._playback is None:
             raise InputError(f'the robot is {self.state.value}, no motion remains')
         samples = self._playback.forecast(dt)
-        positions = np.array([sample.positions for sample in samples])
-        velocities: Array = np.array([sample.velocities for sample in samples])
-        velocities[-1] = 0.0
-        accelerations: Array = np.zeros(velocities.shape)
-        if len(samples) > 1:
-            accelerations[:] = np.gradient(velocities, dt, axis=0)
-        times: Array = dt * np.arange(len(samples), dtype=float)
-        return RemainingMotion(times, positions, velocities, accelerations)
+        return RemainingMotion.sampled(dt, np.array([sample.positions for sample in samples]),
+                                       np.array([sample.velocities for sample in samples]))
 
     # -- inside
 
@@ -375,12 +375,14 @@ class WalkPlayer:
         return StanceIk(self.model, posture, StanceIk(self.model, home), com_offset)
 
     def _where_it_stands(self, measured: Array, tolerance: float) -> Array:
-        """Return the known posture of the legs; InputError if they are in none."""
-        known = (self._resting, self._home)
-        errors = [np.abs(measured - posture)[self.leg_joints] for posture in known]
+        """Return the posture with the legs in a known one; InputError if they are in none."""
+        known, legs = (self._resting, self._home), self.leg_joints
+        errors = [np.abs(measured - posture)[legs] for posture in known]
         best = int(np.argmin([error.max() for error in errors]))
         if errors[best].max() <= tolerance:
-            return known[best]
+            posture: Array = np.array(measured, dtype=float)
+            posture[legs] = known[best][legs]
+            return posture
         worst = int(self.leg_joints[errors[1].argmax()])
         raise InputError(
             f"the robot does not stand in its posture '{self._posture_name}': joint "

@@ -227,7 +227,7 @@ def _count(duration: float, period: float) -> int:
 
 def _motion(rows: Array, duration: float) -> RemainingMotion:
     """Return positions (N, n) at equal time steps as a motion from rest to rest."""
-    times = np.linspace(0.0, duration, len(rows))
-    velocities = np.gradient(rows, times, axis=0)
-    velocities[0] = velocities[-1] = 0.0
-    return RemainingMotion(times, rows, velocities, np.gradient(velocities, times, axis=0))
+    dt = duration / (len(rows) - 1)
+    velocities = np.gradient(rows, dt, axis=0)
+    velocities[0] = 0.0
+    return RemainingMotion.sampled(dt, rows, velocities)

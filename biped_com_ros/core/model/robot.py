@@ -433,11 +433,23 @@ _LARGEST_CHANGE = 3.0
 
 
 def position_limits(model: RobotModel) -> tuple[Array, Array]:
-    """Return the URDF's lower and upper limits of ``model.joint_names``, (n,) each, rad or m."""
-    pin_model = model.pin_model
+    """
+    Return lower and upper limits of ``model.joint_names``, (n,) each, rad or m.
+
+    Those of the URDF, narrowed by what the joints allow that are coupled to one (mimic).
+    """
+    pin_model, n = model.pin_model, len(model.joint_names)
     index = [pin_model.joints[pin_model.getJointId(name)].idx_q for name in model.joint_names]
-    return (np.array(pin_model.lowerPositionLimit)[index],
-            np.array(pin_model.upperPositionLimit)[index])
+    lower, upper = (np.array(limits)[index] for limits in (
+        pin_model.lowerPositionLimit, pin_model.upperPositionLimit))
+    gains, offsets = model.velocity(np.eye(n))[6:], model.configuration(np.zeros(n))[7:]
+    for name, gain, offset in zip(list(pin_model.names)[2:], gains, offsets.tolist()):
+        if name not in model.joint_names and gain.any():
+            leader = int(np.abs(gain).argmax())
+            low, high = sorted((end - offset) / float(gain[leader])
+                               for end in range_of(pin_model, name))
+            lower[leader], upper[leader] = max(lower[leader], low), min(upper[leader], high)
+    return lower, upper
 
 
 def velocity_limits(model: RobotModel) -> Array:

@@ -263,10 +263,13 @@ class RobotState:
             self._twists.take(frames.joints, axis=0)[:, np.newaxis], frames.twist_transfer)
         return np.matmul(in_frame.reshape(-1, 2, 3), placements[:, :3])
 
+    def poses_in_base(self, frames: FrameSet) -> list[Pose]:
+        """Return the poses of frames in the base; faster: :meth:`placements_in_base`."""
+        return [Pose(row[:3].T, row[3]) for row in self.placements_in_base(frames)]
+
     def pose_in_base(self, frame: str) -> Pose:
-        """Pose of one URDF link in the base; for loops, prefer :meth:`placements_in_base`."""
-        row = self.placements_in_base(self.model.frames((frame,)))[0]
-        return Pose(row[:3].T, row[3])
+        """Pose of one URDF link in the base; for loops, prefer :meth:`poses_in_base`."""
+        return self.poses_in_base(self.model.frames((frame,)))[0]
 
     def pose_in_world(self, frame: str) -> Pose:
         """Pose of one URDF link in the world."""

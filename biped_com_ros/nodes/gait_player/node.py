@@ -239,16 +239,11 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
 
     def _first_foot(self) -> int:
         feet = list(self.model.config.feet)
-        return feet.index(self._foot('first_foot', feet[-1]))
-
-    def _foot(self, parameter: str, default: str) -> str:
-        """Return the name of the foot in a parameter."""
-        feet = list(self.model.config.feet)
-        name: str = getattr(self.params, parameter) or default
+        name = self.params.first_foot or feet[-1]
         if name not in feet:
-            raise InputError(f"parameter '{parameter}': the robot has no foot '{name}'; valid: "
+            raise InputError(f"parameter 'first_foot': the robot has no foot '{name}'; valid: "
                              f'{", ".join(feet)}')
-        return name
+        return feet.index(name)
 
     def require_rest(self, what: str, may_balance: bool = False) -> None:
         """Raise InputError if something is planned or moves."""
@@ -442,23 +437,19 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         """Stop when joint states or the monitor are stale."""
         if self._watch is not None:
             self._watch.check()
-        if self.session.player.is_moving:
-            self._check_walk()
-        else:
-            self._shifts.check(self._not_ready_to_move())
-
-    def _check_walk(self) -> None:
-        session = self.session
-        if self.joints.stale(self.params.input_timeout):
-            now = now_ns(self)
-            if now > session.last_ns:
-                self._advance(now, None)
-                self._stop_for(f'joint states are stale: {self.joints.report()[1]}')
-        elif self._watch is not None and (problem := self._watch.problem):
+        session, is_stale = self.session, self.joints.stale(self.params.input_timeout)
+        problem = self._not_ready_to_move()
+        if not session.player.is_moving:
+            self._shifts.check(problem)
+        elif not is_stale:
+            if problem:
+                self._stop_for(problem)
+        elif (now := now_ns(self)) > session.last_ns:
+            self._advance(now, None)
             self._stop_for(problem)
 
     def _not_ready_to_move(self) -> str:
-        """Return what is stale or wrong while the centre of mass is shifted."""
+        """Return what is stale or wrong while the robot moves."""
         if self.joints.stale(self.params.input_timeout):
             return f'joint states are stale: {self.joints.report()[1]}'
         return '' if self._watch is None else self._watch.problem

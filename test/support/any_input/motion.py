@@ -16,7 +16,7 @@ from functools import cache
 
 from biped_com_ros.core.geometry.polygon import area
 from biped_com_ros.core.gravity import contacts, model as gravity_model, motion_goal, support_qp
-from biped_com_ros.core.legs import footsteps, gait, kinematics as leg_kinematics, robot_legs
+from biped_com_ros.core.legs import footsteps, gait
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.stability import hands
 from biped_com_ros.core.state import base
@@ -46,13 +46,6 @@ def _trajectories(draw):
         times = sorted(abs(t) for t in times)
     return joints, times, points(), points() if draw(v.flags) else [], (
         points() if draw(v.flags) else [])
-
-
-@st.composite
-def _solutions_of_legs(draw):
-    outside = tuple(draw(st.lists(st.integers(0, 5), max_size=6)))
-    return (robot_legs.legs_of(_biped())['left'],
-            leg_kinematics.LegSolution(draw(v.vectors(6)), 0.0, outside, ()))
 
 
 @cache
@@ -169,7 +162,6 @@ TABLES = {
     'legs.keyframes.show_keyframes': {'sway': v.anything},
     'legs.shift_session': {'duration': v.anything},
     'legs.com_shift': {'foot': lambda model: st.sampled_from(tuple(model.config.feet))},
-    'legs.kinematics': {'calls': 40, 'arguments': _solutions_of_legs()},
     'legs.stance_ik': {'row': v.vectors(4)},
     'legs.gait': {'calls': 5, 'count': st.integers(-1, 2), 'model': st.builds(_biped)
                   | st.integers(0, 2).map(r.random_robot)},

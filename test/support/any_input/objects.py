@@ -143,7 +143,8 @@ def _calls_of_state(state):
     names = st.sampled_from((*model.frame_names, 'none'))
     return {
         'in_world': (v.poses,), 'averaged': (st.just([state, state]), v.poses),
-        'placements_in_base': (frames,), 'along_world': (frames, v.rotations),
+        'placements_in_base': (frames,), 'poses_in_base': (frames,),
+        'along_world': (frames, v.rotations),
         'joints_of': (frames,), 'twists_in_base': (frames,),
         'pose_in_base': (names,), 'pose_in_world': (names,)}
 

@@ -16,9 +16,10 @@
 from __future__ import annotations
 
 from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.gravity.load_sharing import LoadSharing, SharingSettings
 from biped_com_ros.core.gravity.model import GravityModel
-from biped_com_ros.core.legs.keyframes import HipShift
+from biped_com_ros.core.legs.ik import PostureIk
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pytest
@@ -68,12 +69,13 @@ def test_efforts_are_continuous_from_double_to_single_support_and_back(robot):
     """The largest step of an effort stays below 0.5 % of the joint's limit at 500 Hz."""
     model = RobotModel.load(robot)
     gravity, up = GravityModel(model), np.array([0.0, 0.0, 1.0])
-    sharing, hips = LoadSharing(2, gravity.weight), HipShift(model, model.posture())
+    sharing, ik = LoadSharing(2, gravity.weight), PostureIk(model, model.posture())
     stand = gravity.load(model.state(model.posture()), up)
     distance = 1.1 * (stand.placements[0, 3, 1] - stand.com[1])  # the legs stay behind
     before, worst, supports = None, 0.0, set()
     for i, phase in enumerate(np.linspace(0.0, 2.0 * np.pi, 1000)):  # 2 s there and back
-        positions = hips.positions((0.0, 0.5 * (1.0 - np.cos(phase)) * distance, -0.02))
+        positions = ik.positions(Pose.translation(
+            (0.0, 0.5 * (1.0 - np.cos(phase)) * distance, -0.02)))
         load = gravity.load(model.state(positions), up)
         left, right = load.placements[:, 3, 1]
         share = min(max((left - load.com[1]) / (left - right), 0.0), 1.0)

@@ -26,7 +26,7 @@ from biped_com_ros.core.identification.equations.first_moments import (
 from biped_com_ros.core.identification.estimation.estimator import Estimator
 from biped_com_ros.core.identification.estimation.moments_from_com import (
     describe_poses, moments_from_com, rank_of)
-from biped_com_ros.core.legs.keyframes import HipShift
+from biped_com_ros.core.legs.ik import PostureIk
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pinocchio as pin
@@ -119,29 +119,30 @@ def test_rank_of_poses_on_one_foot(kind, poses, rank):
 def test_rank_of_double_support():
     """2 n + 1, with feet put down here and there."""
     model, rng = RobotModel.load('g1'), np.random.default_rng(1)
-    regressor, hips = StaticsRegressor(model), HipShift(model, model.posture('stand'))
-    n, rows = len(model.joint_names), []
+    regressor, ik = StaticsRegressor(model), PostureIk(model, model.posture('stand'))
+    n, rows, (first, second) = len(model.joint_names), [], ik.ends
     while len(rows) < 70:
         left = Pose.from_rpy((0.0, 0.0, rng.uniform(-0.3, 0.3)),
                              np.array((*rng.uniform(-0.08, 0.08, 2), 0.0)))
         turn = Pose.from_rpy(rng.uniform(-0.2, 0.2, 3), np.zeros(3)).rotation
         q = rng.uniform(-0.8, 0.8, n)
         try:
-            legs = hips.positions(rng.uniform(-0.05, 0.05, 3), turn, {0: left})
+            legs = ik.positions(Pose(turn, rng.uniform(-0.05, 0.05, 3)), [Pose(
+                left.rotation @ first.rotation, left.position + first.position), second])
         except InputError:
             continue
-        q[hips.leg_joints] = legs[hips.leg_joints]
+        q[ik.joints] = legs[ik.joints]
         rows.append(rows_of(regressor, q, 'cop'))
     A = np.concatenate(rows)
     assert np.linalg.matrix_rank(A, tol=1e-9 * np.linalg.norm(A, 2)) == 2 * n + 1
 
 
 def test_the_hips_turn_over_standing_feet():
-    """Soles under a rotated HipShift: they stay where they are with respect to each other."""
+    """Soles under a base that turns: they stay where they are with respect to each other."""
     model = RobotModel.load('g1')
     turn = Pose.from_rpy((0.1, -0.15, 0.2), np.array((0.02, -0.01, -0.03)))
     stand = model.posture('stand')
-    q = HipShift(model, stand).positions(turn.position, turn.rotation)
+    q = PostureIk(model, stand).positions(turn)
     for foot in model.config.feet.values():
         before = model.state(stand).pose_in_base(foot.sole)
         after = turn @ model.state(q).pose_in_base(foot.sole)

@@ -15,9 +15,11 @@
 
 from __future__ import annotations
 
-from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
+from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
+from biped_com_ros.core.geometry.pose import Pose
+from biped_com_ros.core.legs.ik import PostureIk
 from biped_com_ros.core.legs.keyframes import (
-    HipShift, Keyframe, KeyframeMotion, minimum_jerk, show_keyframes)
+    Keyframe, KeyframeMotion, minimum_jerk, show_keyframes)
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pytest
@@ -50,34 +52,6 @@ def test_minimum_jerk_starts_and_ends_at_rest_and_is_symmetric():
         assert abs(velocity) < 1e-4 and abs(acceleration) < 0.1
 
 
-def test_hips_move_by_the_offset_while_the_soles_stay(model):
-    stand, legs = model.posture('stand'), {*model.group_index('left_leg'),
-                                           *model.group_index('right_leg')}
-    hips, before = HipShift(model, stand), model.state(stand).placements_in_base(model.soles)
-    reach = 0.1 * abs(before[:, 3, 2]).mean()
-    for direction in ((0.3, 0.0, 0.0), (0.0, 0.5, 0.0), (0.0, 0.0, -1.0), (0.1, -0.3, -0.4)):
-        offset = reach * np.array(direction)
-        positions = hips.positions(offset)
-        after = model.state(positions).placements_in_base(model.soles)
-        np.testing.assert_allclose(after[:, :3], before[:, :3], atol=3e-6)
-        np.testing.assert_allclose(after[:, 3], before[:, 3] - offset, atol=3e-6)
-        moved = set(np.flatnonzero(positions != stand))
-        assert moved <= legs == set(hips.leg_joints)
-    assert moved == legs  # in all directions
-    with pytest.raises(InputError, match=rf'{model.config.name}.*\[0.0, 0.0, 0.5\].*smaller'):
-        hips.positions((0.0, 0.0, 0.5))
-    np.testing.assert_allclose(hips.positions((0.0, 0.0, 0.0)), stand, atol=1e-6)
-
-
-def test_hip_shift_carries_the_centre_of_mass_along(talos):
-    stand = talos.posture('stand')
-    before, after = (state.com_in_base - state.placements_in_base(talos.soles)[:, 3].mean(axis=0)
-                     for state in (talos.state(stand), talos.state(
-                         HipShift(talos, stand).positions((0.0, 0.05, 0.0)))))
-    # The legs stay behind, so the centre of mass follows the hips by less than all of it.
-    assert 0.025 < (after - before)[1] < 0.05
-
-
 def test_motion_arrives_at_its_keyframes(talos):
     motion = KeyframeMotion(talos, [
         Keyframe(2.0, label='goes left', offset=(0.0, 0.04, 0.0)),
@@ -87,7 +61,8 @@ def test_motion_arrives_at_its_keyframes(talos):
     assert motion.duration == 4.0
     np.testing.assert_allclose(motion.positions(0.0), stand, atol=1e-6)
     np.testing.assert_allclose(
-        motion.positions(2.0), HipShift(talos, stand).positions((0.0, 0.04, 0.0)), atol=1e-5)
+        motion.positions(2.0),
+        PostureIk(talos, stand).positions(Pose.translation((0.0, 0.04, 0.0))), atol=1e-5)
     np.testing.assert_allclose(motion.positions(3.0)[arms], up[arms], atol=1e-12)
     np.testing.assert_allclose(motion.positions(4.0), stand, atol=1e-6)
     assert motion.label(1.0) == 'goes left' and motion.label(2.5) == 'lifts'

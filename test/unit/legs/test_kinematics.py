@@ -25,7 +25,7 @@ from types import SimpleNamespace
 from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.legs.kinematics import KNEE_BACKWARD, KNEE_FORWARD, Leg, RobotLeg
-from biped_com_ros.core.legs.robot_legs import legs_of
+from biped_com_ros.core.legs.ik import legs_of
 from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.urdf import load_urdf
@@ -280,9 +280,9 @@ def test_the_demo_robots_legs_have_its_proportions():
 
 @pytest.mark.parametrize('robot, foot, error, complaint', (
     ('g1', 'left', ConfigurationError,
-     'axis of .left_hip_pitch_joint., which should be the hip yaw.*numeric_leg'),
-    ('icub', 'left', ConfigurationError, 'axis of .l_hip_pitch..*numeric_leg'),
-    ('three_link', 'left', ConfigurationError, 'it has 2 joints.*numeric_leg'),
+     'axis of .left_hip_pitch_joint., which should be the hip yaw.*core.legs.limb'),
+    ('icub', 'left', ConfigurationError, 'axis of .l_hip_pitch..*core.legs.limb'),
+    ('three_link', 'left', ConfigurationError, 'it has 2 joints.*core.legs.limb'),
     ('biped', 'middle', UnknownNameError, 'middle')))
 def test_other_legs_are_refused_with_the_difference(robot, foot, error, complaint):
     with pytest.raises(error, match=complaint):

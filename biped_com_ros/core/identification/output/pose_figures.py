@@ -112,9 +112,9 @@ class _FigureMaker:
             ends = [state.pose_in_base(link).position for link in (parent, child)]
             if np.abs(ends[0] - ends[1]).max() > 1e-4:
                 figure.limbs.append(np.array([project(end) for end in ends]))
-        rows = state.placements_in_base(self._model.soles)
-        for row, foot, stands in zip(rows, self._model.config.feet.values(), capture.in_contact):
-            corners = [project(corner) for corner in sole_corners(row, foot)]
+        soles = state.poses_in_base(self._model.soles)
+        for sole, foot, stands in zip(soles, self._model.config.feet.values(), capture.in_contact):
+            corners = [project(corner) for corner in sole_corners(sole, foot)]
             figure.soles.append((np.array(corners), bool(stands)))
         for theta, colour in self._marks:
             com = self._regressor.com_matrix(capture.positions) @ theta.ravel()

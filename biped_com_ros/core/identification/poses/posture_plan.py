@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 import math
 
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.identification.captures.capture import SensorNoise
 from biped_com_ros.core.identification.equations.first_moments import (
     StaticsRegressor, TYPICAL_NOISE)
@@ -178,17 +178,16 @@ class PosturePlanner:
 
     def _check_soles(self, start: Array, positions: Array, what: str) -> None:
         """Refuse ways on which soles on the ground would slide or tilt against each other."""
-        before, after = (self._soles_from_first(q) for q in (start, positions))
-        moved = np.abs(after - before)
-        if max(moved[:, 3].max(), 0.1 * moved[:, :3].max()) > SOLE_SHIFT:
+        pairs = list(zip(self._soles_from_first(start), self._soles_from_first(positions)))
+        moved = max(float(np.abs(b.position - a.position).max()) for a, b in pairs)
+        turned = max(float(np.abs(b.rotation - a.rotation).max()) for a, b in pairs)
+        if max(moved, 0.1 * turned) > SOLE_SHIFT:
             raise InputError(
                 f'on the way to {what} the soles would move against each other, by up to '
-                f'{1e3 * moved[:, 3].max():.0f} mm: legs of both sides must move alike')
+                f'{1e3 * moved:.0f} mm: legs of both sides must move alike')
 
-    def _soles_from_first(self, positions: Array) -> Array:
-        """Return axes and positions of the soles in the first one's frame, (feet, 4, 3)."""
-        rows = self.model.state(positions).placements_in_base(self.model.soles).copy()
-        first = rows[0].copy()
-        rows[:, 3] -= first[3]
-        soles: Array = rows @ first[:3].T
-        return soles
+    def _soles_from_first(self, positions: Array) -> list[Pose]:
+        """Return the poses of the soles in the first one's frame."""
+        soles = self.model.state(positions).poses_in_base(self.model.soles)
+        to_first = soles[0].inverse()
+        return [to_first @ sole for sole in soles]

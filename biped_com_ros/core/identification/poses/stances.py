@@ -18,18 +18,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.polygon import convex_hull, margin
 from biped_com_ros.core.geometry.pose import Array, Pose
-from biped_com_ros.core.legs.keyframes import HipShift
+from biped_com_ros.core.legs.ik import PostureIk
 from biped_com_ros.core.model.config import FootConfig
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
-
-COM_TOLERANCE = 5e-4
-"""Tolerance of the centre of mass, m."""
-
-_ITERATIONS = 8
 
 
 def _zeros() -> Array:
@@ -92,14 +86,14 @@ class Stances:
     def __init__(self, model: RobotModel) -> None:
         self.model = model
         self._stand = model.posture('stand')
-        self._hips = HipShift(model, self._stand)
+        self._ik = PostureIk(model, self._stand)
         self._feet = tuple(model.config.feet)
-        self._soles = model.state(self._stand).placements_in_base(model.soles)
+        self._soles = self._ik.ends
 
     @property
     def leg_length(self) -> float:
         """Return the height of the base over the soles in posture ``stand``, m."""
-        return float(-self._soles[:, 3, 2].mean())
+        return -float(np.mean([sole.position[2] for sole in self._soles]))
 
     @property
     def com_height(self) -> float:
@@ -108,8 +102,7 @@ class Stances:
 
     def polygon(self, standing: tuple[str, ...]) -> Array:
         """Return the corners (k, 2) of the support polygon in the base of ``stand``, m."""
-        return np.array(convex_hull(
-            [corner[:2].tolist() for corner in self._corners(self._soles, standing)]))
+        return np.array(convex_hull(self._corners(self._soles, standing)[:, :2].tolist()))
 
     def home(self, standing: tuple[str, ...], lift: float = 0.0) -> Placement:
         """
@@ -130,9 +123,9 @@ class Stances:
 
     def target_on(self, foot: str) -> tuple[float, float]:
         """Return the centre of mass of the home posture on one foot, x, y in its sole, m."""
-        row = self._soles[self._feet.index(foot)]
-        offset = self.home((foot,)).com_target - row[3, :2]
-        return float(row[0, :2] @ offset), float(row[1, :2] @ offset)
+        sole, (x, y) = self._soles[self._feet.index(foot)], self.home((foot,)).com_target
+        x, y, _ = sole.inverse().apply(np.array((x, y, sole.position[2]))).tolist()
+        return x, y
 
     def positions(self, placement: Placement) -> Array:
         """
@@ -146,47 +139,41 @@ class Stances:
         """
         if not placement.standing:
             return placement.free_joints.copy()
-        turn = Pose.from_rpy(placement.rpy, np.zeros(3)).rotation
-        swing = {i: Pose.from_rpy(placement.swing_rpy, placement.swing_offset)
-                 for i, foot in enumerate(self._feet) if foot not in placement.standing}
-        offset = np.array((0.0, 0.0, placement.height))
-        q, legs = placement.free_joints.copy(), self._hips.leg_joints
-        # Otherwise Newton's method may converge to a knee bent the other way.
-        self._hips.reset()
-        for _ in range(_ITERATIONS):
-            q[legs] = self._hips.positions(offset, turn, swing)[legs]
-            missing = placement.com_target - (offset + turn @ self.model.state(q).com_in_base)[:2]
-            if np.abs(missing).max() < COM_TOLERANCE:
-                return q
-            offset[:2] += missing
-        raise InputError(
-            f'the legs of {self.model.config.name} cannot bring the centre of mass over '
-            f'{placement.com_target.tolist()} m on {" and ".join(placement.standing)}')
+        swing = Pose.from_rpy(placement.swing_rpy, placement.swing_offset)
+        ends = [sole if foot in placement.standing else Pose(
+            swing.rotation @ sole.rotation, swing.position + sole.position)
+            for foot, sole in zip(self._feet, self._soles)]
+        # Poses must not depend on the order in which they are planned.
+        self._ik.restart()
+        base = Pose.from_rpy(placement.rpy, np.array((0.0, 0.0, placement.height)))
+        return self._ik.over(placement.com_target, base, ends, placement.free_joints)[0]
 
     def stability_margin(self, positions: Array, standing: tuple[str, ...]) -> float:
         """Return how far inside the support polygon the centre of mass is, m; negative outside."""
-        state = self.model.state(positions)
-        rows = state.placements_in_base(self.model.soles)
-        first = rows[self._feet.index(standing[0])]
-        points = [(first[:2] @ (corner - first[3])).tolist()
-                  for corner in self._corners(rows, standing)]
-        x, y = (first[:2] @ (state.com_in_base - first[3])).tolist()
-        return float(margin(convex_hull(points), (x, y)).distance)
+        com, corners = self._on_ground(positions, standing, standing)
+        return float(margin(convex_hull(corners[:, :2].tolist()), (com[0], com[1])).distance)
 
     def swing_height(self, positions: Array, standing: tuple[str, ...]) -> float:
         """Return the height of the lowest corner of the soles in the air, m; inf without any."""
-        rows = self.model.state(positions).placements_in_base(self.model.soles)
-        first = rows[self._feet.index(standing[0])]
         swinging = [foot for foot in self._feet if foot not in standing]
-        return min((float(first[2] @ (corner - first[3]))
-                    for corner in self._corners(rows, swinging)), default=float('inf'))
+        _, corners = self._on_ground(positions, standing, swinging)
+        return float(corners[:, 2].min(initial=np.inf))
 
-    def _corners(self, rows: Array, feet: Sequence[str]) -> list[Array]:
-        """Return the corners (3,) of all soles of `feet`, given the poses of all soles."""
-        return [corner for foot in feet for corner in sole_corners(
-            rows[self._feet.index(foot)], self.model.config.feet[foot])]
+    def _on_ground(self, positions: Array, standing: tuple[str, ...],
+                   feet: Sequence[str]) -> tuple[Array, Array]:
+        """Return CoM (3,) and corners of soles (k, 3) in the frame of the first standing sole."""
+        state = self.model.state(positions)
+        soles = state.poses_in_base(self.model.soles)
+        to_ground = soles[self._feet.index(standing[0])].inverse()
+        return (to_ground.apply(state.com_in_base),
+                to_ground.apply(self._corners(soles, feet)))
+
+    def _corners(self, soles: Sequence[Pose], feet: Sequence[str]) -> Array:
+        """Return the corners (k, 3) of all soles of `feet`, given the poses of all soles."""
+        return np.array([corner for foot in feet for corner in sole_corners(
+            soles[self._feet.index(foot)], self.model.config.feet[foot])]).reshape(-1, 3)
 
 
-def sole_corners(row: Array, foot: FootConfig) -> list[Array]:
-    """Return the corners (3,) of a sole, given its axes and position (4, 3)."""
-    return [x * row[0] + y * row[1] + row[3] for x, y in foot.polygon]
+def sole_corners(sole: Pose, foot: FootConfig) -> Array:
+    """Return the corners (k, 3) of a sole, given its pose."""
+    return sole.apply(np.array([(x, y, 0.0) for x, y in foot.polygon]))
