@@ -79,7 +79,6 @@ MODULES = {
     'core.support': 'core.geometry.polygon core.geometry.plane core.stability.support',
     'core.torso.drift': 'core.torso.orientation',
     'core.torso.elapsed': 'core.torso.cycle',
-    'core.torso.instants': 'core.torso.cycle',
     'core.torso.sight': 'core.torso.orientation',
     'core.torso.taut': 'core.torso.slack',
     'core.torso.workspace': 'core.torso.constant_curvature',
@@ -125,13 +124,12 @@ NAMES = {
     'core.torso.controller.TorsoController': 'core.torso.controller.TendonController',
     'core.torso.drift.YawDrift': 'core.torso.orientation.YawOffsetEstimator',
     'core.torso.elapsed.Elapsed': 'core.torso.cycle.StepTimer',
-    'core.torso.instants.Instants': 'core.torso.cycle.MessageGroups',
     'core.torso.sight.Foot': 'core.torso.orientation.BaseReading',
     'core.torso.sight.Sight': 'core.torso.orientation.TorsoOrientation',
     'core.torso.sight.Tip': 'core.torso.orientation.TipReading',
     'core.torso.taut.Guard': 'core.torso.slack.SlackPrevention',
     'core.torso.workspace.Clamped': 'core.torso.constant_curvature.LimitedShape',
-    'core.weight_check.Verdict': 'core.wrench.weight_check.WeightCheckResult',
+    'core.weight_check.Verdict': 'core.check_result.CheckResult',
     'core.zmp.Comparison': 'core.stability.zmp.FilteredWrenches',
 }
 
