@@ -26,8 +26,9 @@ from __future__ import annotations
 import warnings
 
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.identification.output.exports import link_inertias, parse_urdf
+from biped_com_ros.core.model.inertias import link_inertias
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.model.urdf import parse_urdf
 import numpy as np
 
 RANK_TOLERANCE = 1e-6
