@@ -141,6 +141,8 @@ TABLES = {
     'identification.estimation.estimates': {
         **_NAN, 'up': v.rotations.map(lambda R: R[2])},
     'identification.estimation.estimates.level_rotation': {'nan_means': ''},
+    'identification.estimation.estimates.root_mean': {
+        'squares': st.lists(_numbers | st.just(np.nan), max_size=4)},
     'identification.estimation.plausibility.check_variety': {
         'captures': _captures(plausible=False)},
     'identification.estimation.plausibility.without_end_stop_torques': {
@@ -155,7 +157,7 @@ TABLES = {
         'theta': lambda model: st.none() | r.parameters(model)},
     'identification.estimation.prior': {
         'margin': st.floats(0.0, 1.0), 'com_sigma': v.anything | st.floats(1e-3, 0.1),
-        'prior': st.builds(prior.Prior)},
+        'prior': st.builds(prior.Prior), 'moments': lambda theta: np.ones(len(theta))},
     'identification.estimation.confounding': {
         'e': _instruments, 'ambiguities': _covariances().map(
             lambda drawn: confounding.confounded(*drawn))},

@@ -246,10 +246,11 @@ def read_csv(path: Path, finder: CaptureFinder) -> Iterator[float]:
     try:
         with path.open(newline='', encoding='utf-8') as file:
             lines, size = csv.DictReader(file), max(path.stat().st_size, 1)
+            buffer: Any = file.buffer
             require('columns', needed, tuple(lines.fieldnames or ()), str(path))
             for number, line in enumerate(lines, start=2):
                 _add_line(finder, line, f'{path}:{number}')
-                yield min(1.0, file.buffer.tell() / size)
+                yield min(1.0, buffer.tell() / size)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ConfigurationError(f"recording '{path}' cannot be read: {error}") from None
 

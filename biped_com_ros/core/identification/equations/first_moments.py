@@ -62,7 +62,7 @@ def parameters_of(model: RobotModel) -> Array:
     return np.concatenate((masses, masses * model.link_coms_in_link), axis=1)
 
 
-class Inputs(NamedTuple):
+class InputSlices(NamedTuple):
     """
     Where each kind of measurement is among all that enter the equations of a capture.
 
@@ -91,11 +91,11 @@ class Inputs(NamedTuple):
         return int(self.torques.stop)
 
     @staticmethod
-    def of(model: RobotModel) -> Inputs:
+    def of(model: RobotModel) -> InputSlices:
         """Return those of a robot."""
         n, config = len(model.joint_names), model.config
         ends = np.cumsum((n, 3, 6 * len(config.wrench_sensors), 3 * len(config.feet), n)).tolist()
-        return Inputs(*map(slice, (0, *ends[:-1]), ends))
+        return InputSlices(*map(slice, (0, *ends[:-1]), ends))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +128,7 @@ class Equations:
     J: Array
     J_ground: Array
     variances: Array
-    inputs: Inputs
+    inputs: InputSlices
 
     @property
     def covariance(self) -> Array:
@@ -159,7 +159,7 @@ class StaticsRegressor:
     """
 
     def __init__(self, model: RobotModel) -> None:
-        self.model, self.inputs = model, Inputs.of(model)
+        self.model, self.inputs = model, InputSlices.of(model)
         self._kinematics = StaticsKinematics(model)
         self._topology = StaticsTopology(model, self._kinematics.joint_names)
         sensors = model.config.wrench_sensors.values()

@@ -286,21 +286,21 @@ def with_known_masses(prior: Prior) -> Prior:
     return replace(prior, mass_sigma=SMALLEST_MASS_SIGMA)
 
 
-def link_scaling(parameters: Array, moments: Array) -> Array:
+def link_scaling(theta: Array, moments: Array) -> Array:
     """
     Return T (4 L, 4 L): changes of masses and first moments by those of (u, w), link by link.
 
     Parameters
     ----------
-    parameters
+    theta
         Masses and first moments, (L, 4), which change by the share u.
     moments
         Unit of w, by which first moments change further, (L,), kg m or, of metres, kg.
 
     """
-    L, axes = len(parameters), np.arange(1, 4)
+    L, axes = len(theta), np.arange(1, 4)
     T, links = np.zeros((L, 4, L, 4)), np.arange(L)
-    T[links, :, links, 0] = parameters
+    T[links, :, links, 0] = theta
     T[links[:, np.newaxis], axes, links[:, np.newaxis], axes] = moments[:, np.newaxis]
     return T.reshape(4 * L, 4 * L)
 

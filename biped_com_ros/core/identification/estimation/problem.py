@@ -88,7 +88,7 @@ class _Iterate:
     spread
         Of the links.
     noise
-        Of what was measured, (captures, inputs); see :class:`first_moments.Inputs`.
+        Of what was measured, (captures, inputs); see :class:`first_moments.InputSlices`.
 
     """
 
