@@ -284,7 +284,8 @@ def read_bag(path: Path, finder: CaptureFinder, namespace: str = '') -> Iterator
         problem: InputError | None = None
         for i, (connection, stamp, raw) in enumerate(reader.messages(connections)):
             if stream is not None and kinds[connection.topic] == LOW_STATE:
-                problem = problem or _add_low_state(finder, stream, bytes(raw), stamp)
+                unusable = _add_low_state(finder, stream, bytes(raw), stamp)
+                problem = problem or unusable
             else:
                 message: Any = reader.deserialize(raw, connection.msgtype)
                 _add_message(finder, kinds[connection.topic], message, stamp * 1e-9)
