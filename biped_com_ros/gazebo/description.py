@@ -34,10 +34,10 @@ from xml.etree.ElementTree import SubElement
 
 from biped_com_ros.core.errors import ConfigurationError, RobotDescriptionError
 from biped_com_ros.core.geometry.pose import Array, footprint_position, Pose
-from biped_com_ros.core.identification.output.urdf_inertials import (
-    consistent_inertia, NewInertial, with_inertials)
+from biped_com_ros.core.identification.output.urdf_inertials import NewInertial, with_inertials
 from biped_com_ros.core.model.config import RobotConfig, WrenchSensorConfig
 from biped_com_ros.core.model.frames import sole_in_link
+from biped_com_ros.core.model.inertias import consistent_inertia
 from biped_com_ros.core.model.resources import resolve_uri
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.urdf import numbers, parse_urdf, rpy_and_xyz_of

@@ -131,11 +131,9 @@ def find_captures(options: argparse.Namespace, model: RobotModel,
                 model.mass, options.noise_at_mass)), motors, options.hanging)
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task('reading', total=1.0)
-        for event in read_recording(options.recording, model, options.namespace):
-            finder.add(event)
-            if event.share:
-                progress.update(task, completed=event.share,
-                                description=f'reading, {len(finder.captures)} poses')
+        for share in read_recording(options.recording, finder, options.namespace):
+            progress.update(task, completed=share,
+                            description=f'reading, {len(finder.captures)} poses')
     captures = finder.require_captures()
     for problem, count in finder.rejected.items():
         console.print(f'not used of the recording ({count} x): {problem}', style='yellow',

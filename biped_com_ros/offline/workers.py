@@ -20,14 +20,16 @@ A process that is killed takes its job with it: the job is done again by another
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import as_completed, ThreadPoolExecutor
 from contextlib import contextmanager
 import multiprocessing
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess as Process
 import os
 import signal
-from typing import Any, cast, NamedTuple, Protocol
+from threading import Event
+from typing import Any, Protocol
 
 from biped_com_ros.core.errors import ConfigurationError
 
@@ -146,45 +148,44 @@ class ProcessWorkers:
 
     def run(self, job: Job, items: Sequence[Any]) -> Iterator[tuple[int, str]]:
         """Do the job with each item; yield its index and what went wrong, as it ends."""
-        waiting = deque((i, 1) for i in range(len(items)))
-        running: dict[int, _Running] = {}
-        try:
-            while waiting or running:
-                while waiting and len(running) < self._count:
-                    i, tries = waiting.popleft()
-                    one = _start(job, items[i], i, tries)
-                    running[one.process.sentinel] = one
-                for sentinel in wait(list(running)):
-                    one = running.pop(cast(int, sentinel))
-                    problem = _ended(one)
-                    if problem is not None:
-                        yield one.item, problem
-                    elif one.tries < MOST_TRIES:
-                        waiting.append((one.item, one.tries + 1))
-                    else:
-                        yield one.item, f'its process was killed {MOST_TRIES} times'
-        finally:
-            for one in running.values():
-                one.process.terminate()
-                one.process.join()
+        started: list[Process] = []
+        ended = Event()
+        with _one_thread_each(), ThreadPoolExecutor(self._count) as threads:
+            try:
+                index = {threads.submit(_work_apart, job, item, started, ended): i
+                         for i, item in enumerate(items)}
+                for future in as_completed(index):
+                    yield index[future], future.result()
+            finally:
+                ended.set()
+                threads.shutdown(wait=False, cancel_futures=True)
+                for process in started:
+                    process.terminate()
 
 
-class _Running(NamedTuple):
-    process: Any
-    receiver: Connection
-    item: int
-    tries: int
-
-
-def _start(job: Job, item: Any, index: int, tries: int) -> _Running:
-    """Start a process of its own for a job: if it is killed, it is known which job has to wait."""
+def _work_apart(job: Job, item: Any, started: list[Process], ended: Event) -> str:
+    """Do a job in a process of its own: if that is killed, it is known which job has to wait."""
     context = multiprocessing.get_context('spawn')
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_work, args=(sender, job, item), daemon=True)
-    with _environment(), _interrupts_blocked():
+    for _ in range(MOST_TRIES):
+        receiver, sender = context.Pipe(duplex=False)
+        process = context.Process(target=_work, args=(sender, job, item), daemon=True)
+        # Ctrl-C is for this process, which ends the others.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         process.start()
-    sender.close()
-    return _Running(process, receiver, index, tries)
+        started.append(process)
+        if ended.is_set():
+            process.terminate()
+        sender.close()
+        try:
+            return str(receiver.recv())
+        except EOFError:
+            pass  # it was killed
+        finally:
+            receiver.close()
+            process.join()
+        if ended.is_set():
+            break
+    return f'its process was killed {MOST_TRIES} times'
 
 
 def _work(sender: Connection, job: Job, item: Any) -> None:
@@ -194,33 +195,12 @@ def _work(sender: Connection, job: Job, item: Any) -> None:
         sender.send(_problem(error))
 
 
-def _ended(one: _Running) -> str | None:
-    """Return what went wrong, None if the process did not come to its end."""
-    one.process.join()
-    try:
-        return str(one.receiver.recv()) if one.receiver.poll() else None
-    except EOFError:
-        return None
-    finally:
-        one.receiver.close()
-
-
 def _problem(error: BaseException) -> str:
     return f'{type(error).__name__}: {error}'
 
 
 @contextmanager
-def _interrupts_blocked() -> Iterator[None]:
-    """Keep ctrl-C from the processes that are started: this one receives it and ends them."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextmanager
-def _environment() -> Iterator[None]:
+def _one_thread_each() -> Iterator[None]:
     """Give each process one thread for linear algebra: there is a process for each core."""
     before = {name: os.environ.get(name) for name in _ONE_THREAD}
     os.environ.update(dict.fromkeys(_ONE_THREAD, '1'))

@@ -18,6 +18,7 @@ from dataclasses import replace
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.identification.captures.capture import Capture, SensorNoise
+from biped_com_ros.core.identification.equations.instruments import InstrumentCalibration
 from biped_com_ros.core.legs.ik import PostureIk
 from biped_com_ros.core.model.robot import RobotModel
 from examples.static_robot import hidden_lumps, StaticRobot
@@ -115,6 +116,12 @@ def com_error(true, estimator, theta, poses):
 def without_torques(captures):
     """Return the captures of a robot that measures no joint torques."""
     return [replace(c, torques=np.full_like(c.torques, np.nan)) for c in captures]
+
+
+def perfect_instruments(model):
+    """Return the errors of perfect instruments."""
+    return InstrumentCalibration().errors(
+        model.joint_names, tuple(model.config.wrench_sensors))
 
 
 def instrument_errors(found, model):

@@ -34,9 +34,9 @@ from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.identification.equations.first_moments import parameters_of
 from biped_com_ros.core.identification.equations.instruments import (
     InstrumentCalibration, InstrumentEstimate, SIGNIFICANT)
-from biped_com_ros.core.identification.estimation.confounding import describe_instrument
-from biped_com_ros.core.identification.estimation.estimates import Identification
-from biped_com_ros.core.identification.estimation.prior import FleetPrior
+from biped_com_ros.core.identification.estimation.estimates import (
+    DataInformation, Identification)
+from biped_com_ros.core.identification.estimation.prior import FleetPrior, link_scaling
 from biped_com_ros.core.identification.population import estimate_population, OUTLIER, Population
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
@@ -65,14 +65,10 @@ class UnitResult:
         Names of the links.
     cad
         The URDF's masses and first moments, (L, 4), kg and kg m.
-    matrix, vector
-        Information of the data about them, (4 L, 4 L) and (4 L,); vector about `cad`.
+    data
+        What the data alone determine; vector about `cad`.
     instruments
         Estimated errors of the instruments.
-    instrument_spread
-        Their standard deviations before the data.
-    link_spread
-        Those of masses, as a share, and of centres of mass, m, about the URDF's; (2,).
 
     """
 
@@ -81,22 +77,19 @@ class UnitResult:
     poses: int
     links: tuple[str, ...]
     cad: Array
-    matrix: Array
-    vector: Array
+    data: DataInformation
     instruments: InstrumentCalibration
-    instrument_spread: Array
-    link_spread: Array
 
     def to_plain(self) -> dict[str, Any]:
         """Return plain values for a file."""
-        upper = np.triu_indices(len(self.vector))
+        data = self.data
         return {'format': FORMAT, 'unit': self.name, 'robot': self.robot, 'poses': self.poses,
                 'links': list(self.links), 'cad': self.cad.tolist(),
-                'matrix': self.matrix[upper].tolist(), 'vector': self.vector.tolist(),
+                'matrix': _upper(data.matrix), 'vector': data.vector.tolist(),
                 'instruments': self.instruments.to_json(),
-                'link_spread': self.link_spread.tolist(),
+                'link_spread': data.link_spread.tolist(),
                 'instrument_spread': {_key(e): s for e, s in zip(
-                    self.instruments.estimates, self.instrument_spread.tolist())}}
+                    self.instruments.estimates, data.instrument_spread.tolist())}}
 
     @staticmethod
     def from_plain(plain: Mapping[str, Any]) -> UnitResult:
@@ -112,18 +105,17 @@ class UnitResult:
         try:
             if plain['format'] != FORMAT:
                 raise ValueError(f"format {plain['format']!r}, not {FORMAT}")
-            vector, links = np.array(plain['vector'], dtype=float), tuple(plain['links'])
-            matrix = np.zeros((4 * len(links), 4 * len(links)))
-            matrix[np.triu_indices(len(matrix))] = plain['matrix']
+            links = tuple(plain['links'])
             instruments = InstrumentCalibration.from_json(plain['instruments'])
             return UnitResult(
                 name=str(plain['unit']), robot=str(plain['robot']), poses=int(plain['poses']),
                 links=links, cad=np.array(plain['cad'], dtype=float).reshape(len(links), 4),
-                matrix=matrix + np.triu(matrix, 1).T, vector=vector.reshape(len(matrix)),
-                instruments=instruments,
-                link_spread=np.array(plain['link_spread'], dtype=float).reshape(2),
-                instrument_spread=np.array(
-                    [plain['instrument_spread'][_key(e)] for e in instruments.estimates]))
+                instruments=instruments, data=DataInformation(
+                    _symmetric(plain['matrix'], 4 * len(links)),
+                    np.array(plain['vector'], dtype=float).reshape(4 * len(links)),
+                    np.array([plain['instrument_spread'][_key(e)]
+                              for e in instruments.estimates]),
+                    np.array(plain['link_spread'], dtype=float).reshape(2)))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ConfigurationError(f'not the result of a unit: {error!r}') from None
 
@@ -132,9 +124,20 @@ def unit_result(name: str, model: RobotModel, found: Identification) -> UnitResu
     """Return the result of the calibration of a unit."""
     return UnitResult(
         name=name, robot=found.robot, poses=len(found.pose_misfit),
-        links=tuple(model.link_names), cad=parameters_of(model), matrix=found.data.matrix,
-        vector=found.data.vector, instruments=found.instruments,
-        instrument_spread=found.data.instrument_spread, link_spread=found.data.link_spread)
+        links=tuple(model.link_names), cad=parameters_of(model), data=found.data,
+        instruments=found.instruments)
+
+
+def _upper(matrix: Array) -> list[float]:
+    """Return the upper triangle of a symmetric matrix, row by row."""
+    return list(matrix[np.triu_indices(len(matrix))].tolist())
+
+
+def _symmetric(upper: Sequence[float], size: int) -> Array:
+    """Return the matrix (size, size) of an upper triangle."""
+    matrix = np.zeros((size, size))
+    matrix[np.triu_indices(size)] = upper
+    return matrix + np.triu(matrix, 1).T
 
 
 class CommonError(NamedTuple):
@@ -232,12 +235,12 @@ def fleet_report(units: Sequence[UnitResult]) -> FleetReport:
         if unit.links != first.links or not np.allclose(unit.cad, first.cad):
             raise InputError(f"units '{first.name}' and '{unit.name}' have different URDFs: "
                              'calibrate all with the same one')
-    T = _scaling(first.cad)
-    mass, com = np.median(np.minimum([u.link_spread for u in units], LARGEST_SPREAD), axis=0)
+    T = link_scaling(first.cad, first.cad[:, 0])
+    mass, com = np.median(np.minimum([u.data.link_spread for u in units], LARGEST_SPREAD), axis=0)
     sigma = np.tile((mass, com, com, com), len(first.links))
     links = estimate_population(
-        np.array([T.T @ unit.matrix @ T for unit in units]),
-        np.array([T.T @ unit.vector for unit in units]), sigma)
+        np.array([T.T @ unit.data.matrix @ T for unit in units]),
+        np.array([T.T @ unit.data.vector for unit in units]), sigma)
     instruments, scores, names = _instruments(units)
     labels = [label for name in first.links for label in (
         f'mass of {name}', *(f'centre of mass {axis} of {name}' for axis in 'xyz'))]
@@ -259,15 +262,6 @@ def _common(name: str, unit: str, population: Population, i: int,
         scale * float(population.scatter[i]), float(population.known[i]))
 
 
-def _scaling(cad: Array) -> Array:
-    """Return T (4 L, 4 L): parameters are the URDF's plus T times (m / m0 - 1, c - c0) by link."""
-    T = np.zeros((len(cad), 4, len(cad), 4))
-    links = np.arange(len(cad))
-    T[links, :, links, 0] = cad
-    T[links[:, np.newaxis], np.arange(1, 4), links[:, np.newaxis], np.arange(1, 4)] = cad[:, :1]
-    return T.reshape(cad.size, cad.size)
-
-
 def _prior(cad: Array, T: Array, links: Population) -> FleetPrior:
     covariance = T @ links.covariance @ T.T
     return FleetPrior(cad + (T @ links.mean).reshape(-1, 4), 0.5 * (covariance + covariance.T))
@@ -278,7 +272,7 @@ def _instruments(units: Sequence[UnitResult]) -> tuple[
     """Return errors of instruments over the units, scores (N, K), and their names."""
     found: dict[str, dict[int, tuple[InstrumentEstimate, float]]] = {}
     for k, unit in enumerate(units):
-        for e, spread in zip(unit.instruments.estimates, unit.instrument_spread.tolist()):
+        for e, spread in zip(unit.instruments.estimates, unit.data.instrument_spread.tolist()):
             found.setdefault(_key(e), {})[k] = e, spread
     errors, scores, names = [], np.full((len(units), len(found)), np.nan), []
     for column, by_unit in enumerate(found.values()):
@@ -291,7 +285,7 @@ def _instruments(units: Sequence[UnitResult]) -> tuple[
             (np.array([e.estimate for e in estimates]) / sd ** 2)[:, np.newaxis],
             np.array([estimates[0].prior_sd]))
         scores[list(by_unit), column] = population.scores[:, 0]
-        names.append(describe_instrument(estimates[0]))
+        names.append(estimates[0].describe())
         errors.append(_common(names[-1], estimates[0].unit, population, 0))
     return tuple(errors), scores, names
 
@@ -312,20 +306,20 @@ def _key(e: InstrumentEstimate) -> str:
 
 def describe_fleet(report: FleetReport) -> str:
     """Return a report in a few lines of text."""
-    def lines(title: str, errors: Sequence[CommonError], by: str) -> list[str]:
-        if by == 'mean':
-            chosen = sorted((e for e in errors if e.is_significant),
-                            key=lambda e: -abs(e.mean) / e.mean_std)
-        else:
-            chosen = sorted((e for e in errors if e.known > 0.3 * len(report.units)),
-                            key=lambda e: -_relative(e, errors))
+    def lines(title: str, chosen: Sequence[CommonError]) -> list[str]:
         return [f'{title}:', *(f'  {_line(e)}' for e in chosen[:SHOWN])] if chosen else []
 
+    def significant(errors: Sequence[CommonError]) -> list[CommonError]:
+        return sorted((e for e in errors if e.is_significant),
+                      key=lambda e: -abs(e.mean) / e.mean_std)
+
+    scattered = sorted((e for e in report.errors if e.known > 0.3 * len(report.units)),
+                       key=lambda e: -_relative(e, report.errors))
     text = [f'{len(report.units)} units of {report.robot}']
-    text += lines('off in all units: correct the CAD', report.errors, 'mean')
+    text += lines('off in all units: correct the CAD', significant(report.errors))
     text += lines('instruments off in all units: correct URDF or calibration',
-                  report.instruments, 'mean')
-    text += lines('scatter of links from unit to unit, largest first', report.errors, 'scatter')
+                  significant(report.instruments))
+    text += lines('scatter of links from unit to unit, largest first', scattered)
     if report.outliers:
         text.append('outliers, in robust standard deviations:')
         text += [f'  {d.unit}: {d.name} {d.score:+.1f}' for d in report.outliers[:SHOWN]]
@@ -362,11 +356,10 @@ def write_prior(path: Path, report: FleetReport) -> None:
         If it cannot be written.
 
     """
-    upper = np.triu_indices(len(report.prior.covariance))
     write_atomically(path, json.dumps({
         'format': FORMAT, 'robot': report.robot, 'units': len(report.units),
         'links': list(report.links), 'mean': report.prior.mean.tolist(),
-        'covariance': report.prior.covariance[upper].tolist()}))
+        'covariance': _upper(report.prior.covariance)}))
 
 
 def read_prior(path: Path, model: RobotModel) -> FleetPrior:
@@ -390,9 +383,7 @@ def read_prior(path: Path, model: RobotModel) -> FleetPrior:
     try:
         plain = json.loads(read_text(path, 'prior'))
         links, mean = tuple(plain['links']), np.array(plain['mean'], dtype=float)
-        covariance = np.zeros((4 * len(links), 4 * len(links)))
-        covariance[np.triu_indices(len(covariance))] = plain['covariance']
-        covariance += np.triu(covariance, 1).T
+        covariance = _symmetric(plain['covariance'], 4 * len(links))
         if plain['format'] != FORMAT or mean.shape != (len(links), 4) or not (
                 mean[:, 0] > 0.0).all() or not np.isfinite(covariance).all():
             raise ValueError('format, sizes or numbers are wrong')

@@ -124,15 +124,18 @@ def _header(model):
         for axis in recordings.AXES), *(f'imu/{key}' for key in ('qx', 'qy', 'qz', 'qw'))))
 
 
+_with_imu = r.light_robots.filter(lambda model: model.config.imus)
+
+
 @st.composite
 def _rows(draw):
-    model = draw(r.light_robots)
+    model = draw(_with_imu)
     header = _header(model)
     width = header.count(',') + 1
     cells = st.sampled_from(('0', '1', 'nan', 'inf', '', 'x', '1e400', '-3.5'))
     lines = draw(st.lists(st.lists(cells, min_size=width - 1, max_size=width + 1), max_size=3))
     text = '\n'.join((header, *map(','.join, lines)))
-    return _named('.csv')(text), model
+    return _named('.csv')(text), recordings.CaptureFinder(model)
 
 
 @st.composite
@@ -218,10 +221,20 @@ TABLES = {
                 urdf_inertials.NewInertial, v.anything, v.vectors(3, v.anything)), max_size=2)},
     'identification.output.urdf_inertials.tag_at': {
         'text': st.sampled_from((b'<a b=">">x', b"<link name='x'/>")), 'start': 0},
+    'identification.output.urdf_inertials.start_tags': {
+        'text': _texts.map(str.encode), 'what': 'URDF'},
+    'identification.output.urdf_inertials.edited': {
+        'text': b'abc', 'edits': st.sampled_from(([], [(1, 2, 'x')], [(0, 1, ''), (3, 3, 'y')]))},
+    'model.inertias': {'robot': _urdf_trees},
+    'model.inertias.consistent_inertia': {
+        'calls': 50, 'inertia': v.vectors((3, 3), st.floats(-10.0, 10.0)).map(
+            lambda half: half + half.T)},
     # -- recordings and offsets
     'bags.opened_bag': {'path': _recordings, 'use': _topics_of},
     'unitree.recording': {'path': _recordings},
-    'identification.captures.recordings': {'path': _recordings, 'namespace': v.names},
+    'identification.captures.recordings': {
+        'path': _recordings, 'namespace': v.names, 'finder': _with_imu.map(
+            recordings.CaptureFinder)},
     'identification.captures.recordings.require': {
         'kind': v.names, 'needed': st.lists(v.names, max_size=4),
         'present': st.lists(v.names, max_size=4).map(tuple), 'where': v.names},

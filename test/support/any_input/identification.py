@@ -23,7 +23,6 @@ from biped_com_ros.core.identification.equations import (
     com_measurements, first_moments, instruments)
 from biped_com_ros.core.identification.estimation import (
     confounding, estimator, noise_scales, prior)
-from biped_com_ros.core.identification.output import exports
 from biped_com_ros.core.model.corrections import InstrumentCorrections
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.papers import muscolo_2017
@@ -134,20 +133,14 @@ TABLES = {
     'identification.equations.com_measurements': {'calls': 50, 'measurement': _measurement()},
     'identification.equations.com_measurements.check_measurement': {
         'measurement': _measurement(plausible=False)},
-    'identification.equations.com_measurements.information_of': {
-        'arguments': st.integers(1, 3).flatmap(lambda n: st.tuples(
-            st.lists(st.tuples(arrays(float, (n, 4), elements=v.lengths), v.vectors(n, v.lengths),
-                               st.just(np.eye(n))), max_size=3), st.just(np.asarray),
-            st.just(4)))},
     'identification.equations.com_measurements.read_com_measurements': {
         **_SOLVED, 'path': changed(_COMS).map(written), 'nan_means': 'the axis is not known'},
     # -- estimation
     'identification.estimation.estimates': {
         **_NAN, 'up': v.rotations.map(lambda R: R[2])},
     'identification.estimation.estimates.level_rotation': {'nan_means': ''},
-    'identification.estimation.problem.without_noise': {
-        **_NAN, 'noise': lambda capture: v.vectors(
-            2 * len(capture.positions) + 3 + capture.wrenches.size, st.floats(-1.0, 1.0))},
+    'identification.estimation.estimates.root_mean': {
+        'squares': st.lists(_numbers | st.just(np.nan), max_size=4)},
     'identification.estimation.plausibility.check_variety': {
         'captures': _captures(plausible=False)},
     'identification.estimation.plausibility.without_end_stop_torques': {
@@ -160,14 +153,9 @@ TABLES = {
         'information': lambda model: np.eye(4 * len(model.link_names))},
     'identification.estimation.turned_sensors': {
         'theta': lambda model: st.none() | r.parameters(model)},
-    'identification.estimation.estimator.whiten': {
-        'arguments': st.integers(1, 4).flatmap(lambda n: st.tuples(
-            arrays(float, (n, n), elements=st.floats(-3.0, 3.0)).map(
-                lambda L: L @ L.T + 0.1 * np.eye(len(L))),
-            arrays(float, (n, 2), elements=v.credible)))},
     'identification.estimation.prior': {
         'margin': st.floats(0.0, 1.0), 'com_sigma': v.anything | st.floats(1e-3, 0.1),
-        'prior': st.builds(prior.Prior)},
+        'prior': st.builds(prior.Prior), 'moments': lambda theta: np.ones(len(theta))},
     'identification.estimation.confounding': {
         'e': _instruments, 'ambiguities': _covariances().map(
             lambda drawn: confounding.confounded(*drawn))},
@@ -225,18 +213,12 @@ TABLES = {
             np.diag)},
     # -- results
     'identification.output': {**_SOLVED, 'calls': 1, 'directory': _HERE},
-    'identification.output.urdf_inertials.consistent_inertia': {
-        'calls': 50, 'inertia': v.vectors((3, 3), st.floats(-10.0, 10.0)).map(
-            lambda half: half + half.T)},
     'identification.output.results.numbers': _NAN,
     'identification.output.results.solve_and_write': {
         **_NAN, 'calls': 4, 'model': r.light_robots, 'captures': _captures(), 'com_sigma': 0.015},
     'identification.output.pose_figures': {
         'calls': 15, 'model': r.light_robots, 'captures': _captures(least=1),
         'marks': lambda model: [(first_moments.parameters_of(model), 'red')]},
-    'identification.output.exports.link_inertias': {
-        'calls': 15, 'model': r.light_robots,
-        'robot': lambda model: exports.parse_urdf(model.urdf)},
     'identification.output.exports.with_mjcf_inertials': {
         'calls': 50, 'urdf': lambda model: model.urdf, 'model': r.light_robots,
         'mjcf': changed('<mujoco><worldbody><body name="base_link"/></worldbody></mujoco>')},
@@ -244,8 +226,8 @@ TABLES = {
     'identification.output.robot_yaml': {
         'calls': 15, 'model': r.light_robots, 'config': lambda model: model.config,
         'joints': lambda model: model.joint_names,
-        'found': lambda model: instruments.InstrumentErrors.none(
-            len(model.joint_names), len(model.config.wrench_sensors))},
+        'found': lambda model: instruments.InstrumentCalibration().errors(
+            model.joint_names, tuple(model.config.wrench_sensors))},
     'identification.output.robot_yaml.corrections_after': {
         'biases': lambda model: v.vectors((len(model.config.wrench_sensors), 6))},
     'identification.output.robot_yaml.calibrated_robot_yaml': {

@@ -19,7 +19,7 @@ from dataclasses import replace
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.identification.captures.averages import read_averages
 from biped_com_ros.core.identification.captures.capture_log import CaptureLog
-from biped_com_ros.core.identification.captures.recordings import AXES, CaptureFinder, Event
+from biped_com_ros.core.identification.captures.recordings import AXES, CaptureFinder
 from biped_com_ros.core.identification.captures.stillness import StillnessOptions
 from biped_com_ros.core.model.corrections import InstrumentCorrections
 from biped_com_ros.core.model.robot import RobotModel
@@ -127,9 +127,9 @@ def test_a_recording_of_a_hanging_robot(true, tmp_path):
         finder = CaptureFinder(true.model, StillnessOptions(duration=0.5), hangs=hangs)
         for k in range(60):
             time, names = 0.02 * k, true.model.joint_names
-            finder.add(Event(time, 'imu', tilt.as_quat()))
+            finder.add_imu(time, tilt.as_quat())
             for sensor, wrench in zip(true.model.config.wrench_sensors, poses[0].wrenches):
-                finder.add(Event(time, sensor, wrench + rng.normal(size=6)))
-            finder.add(Event(time, 'joints', poses[0].positions, names, poses[0].torques))
+                finder.add_wrench(sensor, wrench + rng.normal(size=6))
+            finder.add_joints(time, names, poses[0].positions, poses[0].torques)
         assert len(finder.captures) == hangs
     assert not finder.captures[0].in_contact.any()

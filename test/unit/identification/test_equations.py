@@ -57,8 +57,8 @@ def test_the_truth_solves_the_equations_on_sloping_ground(robot, standing):
         assert np.abs(equations.residual(parameters_of(true.model))).max() > 0.1
         n, sensors = len(true.model.joint_names), len(true.model.config.wrench_sensors)
         assert equations.A.shape == (len(equations.rows), 4 * len(true.model.link_names))
-        assert equations.J_position.shape[1] == n
-        assert equations.J_reading.shape[1] == 6 * sensors
+        assert equations.J.shape == (
+            len(equations.rows), 2 * n + 3 + 6 * sensors + 3 * len(true.model.config.feet))
 
 
 def test_com_and_torques_against_pinocchio(robot):

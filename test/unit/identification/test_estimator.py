@@ -284,9 +284,9 @@ def test_masses_stay_positive():
     model = RobotModel.load('sabian')
     terms = PriorTerms(model, Prior())
     x = np.zeros(4 * len(terms.masses))
-    x[3] = -1.0 + 1e-12
+    x[12] = -1.0 + 1e-12
     assert terms.value(x, Spread(0.5)) > 50.0
-    x[3] = -1.0 - 1e-9
+    x[12] = -1.0 - 1e-9
     assert not terms.is_inside(x)
 
 

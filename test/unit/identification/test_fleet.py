@@ -22,6 +22,7 @@ from biped_com_ros.core.identification.captures.capture import noise_scale, Sens
 from biped_com_ros.core.identification.equations.first_moments import parameters_of
 from biped_com_ros.core.identification.equations.instruments import (
     InstrumentCalibration, InstrumentEstimate, InstrumentKind)
+from biped_com_ros.core.identification.estimation.estimates import DataInformation
 from biped_com_ros.core.identification.estimation.estimator import Estimator
 from biped_com_ros.core.identification.estimation.posterior import NormalEquations
 from biped_com_ros.core.identification.estimation.prior import Prior, PriorTerms, Spread
@@ -69,9 +70,9 @@ class SimulatedFleet:
         equations = NormalEquations(PriorTerms(self.model, Prior()), H.T @ H, H.T @ y)
         return UnitResult(
             name=name, robot='three_link', poses=poses, links=tuple(self.model.link_names),
-            cad=self.cad, matrix=inverse.T @ equations.G @ inverse, vector=inverse.T @ equations.g,
-            instruments=InstrumentCalibration(), instrument_spread=np.zeros(0),
-            link_spread=np.array((0.1, 0.015)))
+            cad=self.cad, instruments=InstrumentCalibration(), data=DataInformation(
+                inverse.T @ equations.G @ inverse, inverse.T @ equations.g, np.zeros(0),
+                np.array((0.1, 0.015))))
 
 
 @pytest.fixture(scope='module')
@@ -98,8 +99,8 @@ def test_a_new_unit_needs_a_third_of_the_poses(fleet):
         for name, (poses, expected, covariance) in priors.items():
             unit = simulated.unit('new', poses=poses, truth=truth)
             P = np.linalg.inv(covariance)
-            V = np.linalg.inv(unit.matrix + P)
-            error = J @ (V @ (unit.vector + P @ expected) - truth)
+            V = np.linalg.inv(unit.data.matrix + P)
+            error = J @ (V @ (unit.data.vector + P @ expected) - truth)
             errors[name].append(error)
             if name == 'few, fleet':
                 normal.append(error / np.sqrt(np.diag(J @ V @ J.T)))
@@ -114,12 +115,12 @@ def test_errors_of_the_cad_are_found_and_scatter_is_that_of_production(fleet):
     truth = np.linalg.solve(simulated.estimator.prior_scaling(1.0), simulated.common)
     masses = [e for e in report.errors if e.name.startswith('mass of ')]
     cad = simulated.cad[:, 0]
-    error = np.array([e.mean for e in masses]) - cad * truth[:len(cad)]
+    error = np.array([e.mean for e in masses]) - cad * truth[::4]
     sd = np.array([e.mean_std for e in masses])
     assert (np.abs(error) < 3.5 * sd).mean() > 0.93
     assert any(e.is_significant for e in masses)
     heavy = max(masses, key=lambda e: abs(e.mean) / e.mean_std)
-    assert heavy.mean * truth[masses.index(heavy)] > 0.0
+    assert heavy.mean * truth[4 * masses.index(heavy)] > 0.0
     known = [e for e in report.errors if e.unit == 'm' and e.known > 0.3 * UNITS]
     assert known and np.median([e.scatter for e in known]) == pytest.approx(SCATTER[1], rel=0.6)
     text = describe_fleet(report)
@@ -149,7 +150,7 @@ def test_instruments_over_units(fleet):
             InstrumentEstimate(kind=kind, name=name, axis='fz', unit='N', prior_sd=2.0,
                                estimate=v + 0.05 * rng.normal(), sd=0.05)
             for name, v in zip(('left', 'right'), values))),
-            instrument_spread=np.full(2, 2.0)))
+            data=unit.data._replace(instrument_spread=np.full(2, 2.0))))
     report = fleet_report(own)
     left, right = report.instruments
     assert left.is_significant and left.mean == pytest.approx(1.5, abs=0.1)
@@ -157,7 +158,7 @@ def test_instruments_over_units(fleet):
     assert [(d.unit, d.name) for d in report.outliers] == [('unit 3', 'bias fz of right')]
     plain = json.loads(json.dumps(own[3].to_plain()))
     again = UnitResult.from_plain(plain)
-    np.testing.assert_allclose(again.matrix, own[3].matrix, rtol=1e-7)
+    np.testing.assert_allclose(again.data.matrix, own[3].data.matrix, rtol=1e-7)
     assert fleet_report([*own[:3], again, *own[4:]]).outliers == report.outliers
 
 

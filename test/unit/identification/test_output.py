@@ -28,11 +28,11 @@ from biped_com_ros.core.files import make_directory
 from biped_com_ros.core.identification.captures.capture import SensorNoise
 from biped_com_ros.core.identification.captures.capture_log import CaptureLog
 from biped_com_ros.core.identification.estimation.estimator import Estimator
-from biped_com_ros.core.identification.output.exports import link_inertias, with_mjcf_inertials
+from biped_com_ros.core.identification.output.exports import with_mjcf_inertials
 from biped_com_ros.core.identification.output.report import html_report, PRIOR_SHARE
 from biped_com_ros.core.identification.output.results import summary, write_results
-from biped_com_ros.core.identification.output.urdf_inertials import (
-    consistent_inertia, NewInertial, with_inertials)
+from biped_com_ros.core.identification.output.urdf_inertials import NewInertial, with_inertials
+from biped_com_ros.core.model.inertias import consistent_inertia, link_inertias
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.urdf import for_kinematics, parse_urdf
 import numpy as np

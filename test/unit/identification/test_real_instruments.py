@@ -24,7 +24,6 @@ from biped_com_ros.core.identification.equations.friction import UnknownFriction
 from biped_com_ros.core.identification.equations.instrument_parameters import InstrumentParameters
 from biped_com_ros.core.identification.equations.instruments import (
     InstrumentCalibration, InstrumentEstimate, InstrumentKind, MATRIX_AXES, times_of)
-from biped_com_ros.core.identification.estimation.confounding import describe_instrument
 from biped_com_ros.core.identification.estimation.estimator import Estimator
 from biped_com_ros.core.identification.estimation.prior import Prior
 from biped_com_ros.core.identification.estimation.remedies import best_candidates
@@ -280,7 +279,7 @@ def test_the_posture_that_helps_most_is_named_and_helps():
     again = estimator.solve(
         [*captures, measure(replace(exact[int(number)], approach=-ones), errors, 0.0)])
     variance = [next(e.sd ** 2 for e in each.instruments.estimates
-                     if describe_instrument(e) == what) for each in (found, again)]
+                     if e.describe() == what) for each in (found, again)]
     assert float(share) > 20.0
     # Scales and the linearisation change a little with one more capture.
     assert 1.0 - variance[1] / variance[0] == pytest.approx(0.01 * float(share), abs=0.15)

@@ -27,7 +27,7 @@ from biped_com_ros.core.errors import BipedComError, ConfigurationError, InputEr
 from biped_com_ros.core.identification.captures.capture import SensorNoise
 from biped_com_ros.core.identification.captures.capture_log import CaptureLog
 from biped_com_ros.core.identification.captures.recordings import (
-    AXES, CaptureFinder, Event, read_recording)
+    AXES, CaptureFinder, read_recording)
 from biped_com_ros.core.identification.captures.stillness import StillnessOptions
 from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.corrections import InstrumentCorrections, SensorCorrection
@@ -122,8 +122,8 @@ def messages_at(types, ns, true, now):
 
 def captures_of(path, model):
     finder = CaptureFinder(model, OPTIONS)
-    for event in read_recording(path, model):
-        finder.add(event)
+    for share in read_recording(path, finder):
+        assert 0.0 <= share <= 1.0
     return finder.require_captures()
 
 
@@ -258,7 +258,7 @@ def test_what_is_missing_is_named(recorded, tmp_path):
 
 def test_a_robot_without_positions(recorded):
     finder = CaptureFinder(recorded[0].model, OPTIONS)
-    finder.add(Event(0.0, 'joints', np.zeros(1), ('l_knee',)))
+    finder.add_joints(0.0, ('l_knee',), np.zeros(1))
     with pytest.raises(InputError, match='has no positions of'):
         finder.require_captures()
 

@@ -19,7 +19,6 @@ from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.wrench import wrench_adjoint
 from biped_com_ros.core.identification.captures.virtual_contacts import with_virtual_sensors
 from biped_com_ros.core.identification.equations.first_moments import StaticsRegressor
-from biped_com_ros.core.identification.equations.instruments import InstrumentErrors
 from biped_com_ros.core.identification.estimation.estimator import Estimator
 from biped_com_ros.core.identification.output.robot_yaml import (
     calibrated_robot_yaml, corrections_after, deviations_after, errors_of,
@@ -33,7 +32,7 @@ from biped_com_ros.core.wrench.correction import ReadingCorrection
 import numpy as np
 import pytest
 from scipy.linalg import expm, logm
-from support.statics_data import NOISE, total_com, TrueRobot
+from support.statics_data import NOISE, perfect_instruments, total_com, TrueRobot
 
 
 def skew(v):
@@ -49,7 +48,7 @@ def random_errors(model, rng, size=1.0):
     """Return errors of all instruments of a robot."""
     n, sensors = len(model.joint_names), len(model.config.wrench_sensors)
     return replace(
-        InstrumentErrors.none(n, sensors), positions=0.01 * size * rng.normal(size=n),
+        perfect_instruments(model), positions=0.01 * size * rng.normal(size=n),
         torque_gains=0.03 * size * rng.normal(size=n), torque_offsets=size * rng.normal(size=n),
         friction=2.0 * size * rng.uniform(0.1, 1.0, size=n),
         tilts={model.config.imu.frame: 0.02 * size * rng.normal(size=3)},
@@ -118,7 +117,7 @@ def test_friction_replaces_the_old_one_where_it_was_estimated(model, written):
     knee, hip = np.eye(len(model.joint_names))[model.joint_index(('l_knee', 'l_hip_yaw'))]
     _, found, path = written(robot_file('biped').read_text() + (
         'drives:\n  rotor_inertia: {l_knee: 0.02}\n  friction: {l_knee: 5.0, r_knee: 1.5}\n'),
-        replace(InstrumentErrors.none(len(knee), 2), friction=2.2 * knee - 0.3 * hip,
+        replace(perfect_instruments(model), friction=2.2 * knee - 0.3 * hip,
                 torque_gains=0.1 * knee))
     assert found.drives.friction == {'l_knee': 2.0, 'r_knee': 1.5, 'l_hip_yaw': 0.0}
     assert found.drives.rotor_inertia == {'l_knee': 0.02}
@@ -265,7 +264,7 @@ def test_nonsense_is_refused(model, instruments, message):
 
 
 def test_perfect_instruments_cost_nothing(model):
-    perfect = InstrumentErrors.none(len(model.joint_names), len(model.config.wrench_sensors))
+    perfect = perfect_instruments(model)
     assert corrections_after(
         model.config, model.joint_names, perfect) == InstrumentCorrections()
     none = {'offsets': (), 'torque_offsets': (), 'torque_gains': ()}

@@ -23,8 +23,7 @@ from biped_com_ros.core.identification.captures.virtual_contacts import (
     frame_of_readings, reading_to_sensor, with_virtual_sensors)
 from biped_com_ros.core.identification.equations.first_moments import (
     parameters_of, StaticsRegressor)
-from biped_com_ros.core.identification.equations.instruments import (
-    InstrumentErrors, InstrumentKind)
+from biped_com_ros.core.identification.equations.instruments import InstrumentKind
 from biped_com_ros.core.identification.equations.soles import SoleContacts
 from biped_com_ros.core.identification.estimation.estimator import Estimator, planned_instruments
 from biped_com_ros.core.identification.estimation.turned_sensors import find_turned_sensor
@@ -33,7 +32,8 @@ from examples.static_robot import MisplacedSoles
 import numpy as np
 import pinocchio as pin
 import pytest
-from support.statics_data import NOISE, rodrigues, total_com, TrueRobot, without_torques
+from support.statics_data import (
+    NOISE, perfect_instruments, rodrigues, total_com, TrueRobot, without_torques)
 
 K = InstrumentKind
 BOTH = ('left', 'right')
@@ -66,8 +66,7 @@ def test_the_equations_hold_for_the_true_errors_only(name, standing):
     contacts = SoleContacts(robot.model, [measured], NOISE)
     assert contacts.warnings == ()
     regressor = StaticsRegressor(robot.model)
-    sensors = len(robot.model.config.wrench_sensors)
-    true = replace(InstrumentErrors.none(n, sensors), floor=robot.floor, soles=robot.soles,
+    true = replace(perfect_instruments(robot.model), floor=robot.floor, soles=robot.soles,
                    tilts={capture.up_frame: tilt})
     corrected = true.corrected(measured)
     e = regressor.linearised(corrected, robot.theta, NOISE)
@@ -86,8 +85,8 @@ def test_the_equations_hold_for_the_true_errors_only(name, standing):
     other = replace(corrected, positions=corrected.positions + moved,
                     up=rodrigues(turned) @ corrected.up)
     changed = contacts.extended(0, other, e, true, np.zeros(6)).b[len(e.b):]
-    np.testing.assert_allclose(changed - b, extended.J_position[len(e.b):] @ moved
-                               + extended.J_up[len(e.b):] @ turned, atol=2e-5)
+    np.testing.assert_allclose(changed - b, extended.J[len(e.b):, e.inputs.positions] @ moved
+                               + extended.J[len(e.b):, e.inputs.up] @ turned, atol=2e-5)
     assert np.abs(changed - b).max() > 1e-4
 
 
@@ -154,8 +153,8 @@ def test_soles_on_an_edge_or_a_step_are_not_used_and_named():
     assert len(contacts.warnings) == 1 and 'pose 2' in contacts.warnings[0]
     assert 'pose 1' not in contacts.warnings[0]
     e = StaticsRegressor(robot.model).linearised(captures[2], robot.theta, NOISE)
-    none = InstrumentErrors.none(len(robot.model.joint_names), 2)
-    assert contacts.extended(2, captures[2], e, none, np.zeros(6)) is e
+    assert contacts.extended(
+        2, captures[2], e, perfect_instruments(robot.model), np.zeros(6)) is e
     unused, regressor = replace(NOISE, sole_contact=0.0), StaticsRegressor(robot.model)
     assert SoleContacts(robot.model, captures, unused).warnings == ()
     fewer, all_of_them = (

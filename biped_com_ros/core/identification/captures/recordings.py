@@ -27,7 +27,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import csv
-from dataclasses import dataclass, field
 import math
 from pathlib import Path
 from typing import Any
@@ -57,46 +56,12 @@ LOW_STATE = 'low state'
 """Kind of a topic with Unitree's LowState, which has joints and IMU."""
 
 AXES = ('fx', 'fy', 'fz', 'tx', 'ty', 'tz')
-
-
-@dataclass(frozen=True)
-class Event:
-    """
-    One reading of a recording.
-
-    Attributes
-    ----------
-    time
-        s.
-    kind
-        ``joints``, ``imu`` or the name of a wrench sensor.
-    names
-        Of joints.
-    values
-        Positions of those joints, quaternion (x, y, z, w), or wrench (6,).
-    efforts, velocities
-        Of those joints; empty where not recorded.
-    motion
-        Of the IMU: angular velocity and acceleration (6,), rad/s and m/s^2; empty where not
-        recorded.
-    share
-        Share of the recording that has been read.
-
-    """
-
-    time: float
-    kind: str
-    values: Array
-    names: tuple[str, ...] = ()
-    efforts: Array = field(default_factory=lambda: np.zeros(0))
-    share: float = 0.0
-    velocities: Array = field(default_factory=lambda: np.zeros(0))
-    motion: Array = field(default_factory=lambda: np.zeros(0))
+IMU = ('imu/qx', 'imu/qy', 'imu/qz', 'imu/qw')
 
 
 class CaptureFinder:
     """
-    Finds the captures in a stream of events.
+    Finds the captures in a stream of readings.
 
     Parameters
     ----------
@@ -111,6 +76,8 @@ class CaptureFinder:
 
     Attributes
     ----------
+    model
+        The robot.
     captures
         Found so far.
     rejected
@@ -121,7 +88,7 @@ class CaptureFinder:
 
     def __init__(self, model: RobotModel, options: StillnessOptions | None = None,
                  motors: MotorConstants | None = None, hangs: bool = False) -> None:
-        self._model, self._motors = model, motors or MotorConstants()
+        self.model, self._motors = model, motors or MotorConstants()
         self._watch = CaptureWindow(model, model.config.imu.frame, options, hangs)
         n, sensors = len(model.joint_names), tuple(model.config.wrench_sensors)
         self._index = {name: i for i, name in enumerate(model.joint_names)}
@@ -137,17 +104,72 @@ class CaptureFinder:
         self.captures: list[Capture] = []
         self.rejected: dict[str, int] = {}
 
-    def add(self, event: Event) -> None:
-        """Process the next event."""
-        if event.kind == 'imu':
-            self._add_imu(event)
-        elif event.kind == 'joints':
-            self._add_joints(event)
-        else:
-            i = self._sensor_index[event.kind]
-            correction = self._corrections[i]
-            self._wrenches[i] = correction.corrected(
-                correction.scale * event.values, correction.bias)
+    def add_wrench(self, sensor: str, wrench: Array) -> None:
+        """Use a reading of a wrench sensor, (6,), N and N m."""
+        i = self._sensor_index[sensor]
+        correction = self._corrections[i]
+        self._wrenches[i] = correction.corrected(correction.scale * wrench, correction.bias)
+
+    def add_imu(self, time: float, quaternion: Array, motion: Array | None = None) -> None:
+        """
+        Use a reading of the IMU.
+
+        Parameters
+        ----------
+        time
+            s.
+        quaternion
+            Its orientation (x, y, z, w).
+        motion
+            Angular velocity and acceleration (6,), rad/s and m/s^2; None: at rest.
+
+        """
+        R_world_imu, tilt = rotation_from_quaternion(quaternion), self._tilt
+        rates, acceleration = (np.zeros(3), GRAVITY * R_world_imu[2]) if motion is None else (
+            motion[:3], motion[3:])
+        if tilt is not None:
+            R_world_imu = R_world_imu @ tilt.T
+            rates, acceleration = tilt @ rates, tilt @ acceleration
+        self._up = R_world_imu[2]
+        self._virtual.add_imu(round(time * SECOND_NS), R_world_imu, rates, acceleration)
+
+    def add_joints(self, time: float, names: Sequence[str], positions: Array,
+                   efforts: Array | None = None, velocities: Array | None = None) -> None:
+        """
+        Use a joint state; it may be of some joints only.
+
+        Parameters
+        ----------
+        time
+            s.
+        names
+            Of the joints.
+        positions, efforts, velocities
+            Of these joints; None where not recorded.
+
+        """
+        if not names or self._has_implausible_position(names, positions):
+            return
+        for k, name in enumerate(names):
+            if name in self._index:
+                i = self._index[name]
+                self._positions[i] = positions[k] - self.model.joint_offsets[i]
+                if efforts is not None:
+                    self._efforts[i] = efforts[k]
+                if velocities is not None:
+                    self._velocities[i] = velocities[k]
+        if not (np.isfinite(self._positions).all() and np.isfinite(self._up).all()):
+            return
+        torques = self.model.corrected_torques(
+            self._motors.torques_of_efforts(self.model, self._efforts))
+        self._virtual.add_joints(
+            round(time * SECOND_NS), self._positions, self._velocities, torques)
+        self._wrenches[self._virtual.sensors] = self._virtual.readings
+        self._watch.force_deviations[self._virtual.sensors] = self._virtual.deviations
+        self._watch.add(time, self._positions, torques, self._wrenches, self._up)
+        if time >= self._checked_at + CHECK_PERIOD or time < self._checked_at:
+            self._checked_at = time
+            self._check()
 
     def require_captures(self) -> list[Capture]:
         """Return the captures; InputError with the reason if there are none."""
@@ -161,51 +183,18 @@ class CaptureFinder:
         raise InputError('the robot is never still in the recording: '
                          f'{reasons or self._watch.problem}')
 
-    def _add_imu(self, event: Event) -> None:
-        R_world_imu, tilt = rotation_from_quaternion(event.values), self._tilt
-        motion = event.motion if len(event.motion) else np.concatenate(
-            (np.zeros(3), GRAVITY * R_world_imu[2]))
-        rates, acceleration = motion[:3], motion[3:]
-        if tilt is not None:
-            R_world_imu = R_world_imu @ tilt.T
-            rates, acceleration = tilt @ rates, tilt @ acceleration
-        self._up = R_world_imu[2]
-        self._virtual.add_imu(round(event.time * SECOND_NS), R_world_imu, rates, acceleration)
-
-    def _add_joints(self, event: Event) -> None:
-        if not event.names or self._has_implausible_position(event):
-            return
-        for k, name in enumerate(event.names):
-            if name in self._index:
-                i = self._index[name]
-                self._positions[i] = event.values[k] - self._model.joint_offsets[i]
-                if len(event.efforts):
-                    self._efforts[i] = event.efforts[k]
-                if len(event.velocities):
-                    self._velocities[i] = event.velocities[k]
-        if not (np.isfinite(self._positions).all() and np.isfinite(self._up).all()):
-            return
-        torques = self._model.corrected_torques(
-            self._motors.torques_of_efforts(self._model, self._efforts))
-        self._virtual.add_joints(
-            round(event.time * SECOND_NS), self._positions, self._velocities, torques)
-        self._wrenches[self._virtual.sensors] = self._virtual.readings
-        self._watch.force_deviations[self._virtual.sensors] = self._virtual.deviations
-        self._watch.add(event.time, self._positions, torques, self._wrenches, self._up)
-        if event.time >= self._checked_at + CHECK_PERIOD or event.time < self._checked_at:
-            self._checked_at = event.time
-            self._check()
-
-    def _has_implausible_position(self, event: Event) -> bool:
-        for name, position in zip(event.names, event.values.tolist()):
+    def _has_implausible_position(self, names: Sequence[str], positions: Array) -> bool:
+        for name, position in zip(names, positions.tolist()):
             least, most = self._limits.get(name, (-math.inf, math.inf))
             if position < least or position > most:
-                problem = (f"joint '{name}' is beyond {least:g} to {most:g}: check the unit of "
-                           'positions (rad, m), the zero of the encoder, and the limits in the '
-                           'URDF')
-                self.rejected[problem] = self.rejected.get(problem, 0) + 1
+                self._reject(f"joint '{name}' is beyond {least:g} to {most:g}: check the unit of "
+                             'positions (rad, m), the zero of the encoder, and the limits in the '
+                             'URDF')
                 return True
         return False
+
+    def _reject(self, reason: str) -> None:
+        self.rejected[reason] = self.rejected.get(reason, 0) + 1
 
     def _check(self) -> None:
         self._has_moved |= bool(np.abs(self._positions - self._last).max() >= NEW_POSE)
@@ -214,20 +203,20 @@ class CaptureFinder:
         try:
             self.captures.append(self._watch.capture(f'{self._checked_at:.1f} s'))
         except InputError as error:
-            self.rejected[str(error)] = self.rejected.get(str(error), 0) + 1
+            self._reject(str(error))
         self._last, self._has_moved = self._positions.copy(), False
 
 
-def read_recording(path: Path, model: RobotModel, namespace: str = '') -> Iterator[Event]:
+def read_recording(path: Path, finder: CaptureFinder, namespace: str = '') -> Iterator[float]:
     """
-    Read a recording in the sequence of time.
+    Read a recording into a finder of captures; yield the share of it that has been read.
 
     Parameters
     ----------
     path
         A directory of rosbag2, an .mcap or .db3 file, or a .csv file.
-    model
-        The robot, whose YAML names the topics.
+    finder
+        Gets the readings in the sequence of time; the YAML of its robot names the topics.
     namespace
         Of the topics, e.g. ``/robot1``.
 
@@ -245,67 +234,68 @@ def read_recording(path: Path, model: RobotModel, namespace: str = '') -> Iterat
         raise ConfigurationError(
             f"directory '{path}' is no rosbag2, because it has no metadata.yaml; give the "
             'directory that ros2 bag record made, or an .mcap, .db3 or .csv file')
-    if path.suffix == '.csv':
-        return read_csv(path, model)
-    return read_bag(path, model, namespace)
+    return (read_csv(path, finder) if path.suffix == '.csv'
+            else read_bag(path, finder, namespace))
 
 
-def read_csv(path: Path, model: RobotModel) -> Iterator[Event]:
+def read_csv(path: Path, finder: CaptureFinder) -> Iterator[float]:
     """Read a CSV in the format of this module; see :func:`read_recording`."""
-    sensors = recorded_sensors(model)
+    model = finder.model
     needed = ['time', *(f'position/{name}' for name in model.joint_names),
-              *(f'{sensor}/{axis}' for sensor in sensors for axis in AXES),
-              *(f'imu/{key}' for key in ('qx', 'qy', 'qz', 'qw'))]
+              *(f'{sensor}/{axis}' for sensor in recorded_sensors(model) for axis in AXES), *IMU]
     try:
         with path.open(newline='', encoding='utf-8') as file:
-            lines = csv.DictReader(file)
-            header = tuple(lines.fieldnames or ())
-            require('columns', needed, header, str(path))
-            size = path.stat().st_size
+            lines, size = csv.DictReader(file), max(path.stat().st_size, 1)
+            buffer: Any = file.buffer
+            require('columns', needed, tuple(lines.fieldnames or ()), str(path))
             for number, line in enumerate(lines, start=2):
-                yield from _events_of_line(line, model, header, f'{path}:{number}', file, size)
+                _add_line(finder, line, f'{path}:{number}')
+                yield min(1.0, buffer.tell() / size)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ConfigurationError(f"recording '{path}' cannot be read: {error}") from None
 
 
-def _events_of_line(line: Mapping[str, str], model: RobotModel, header: tuple[str, ...],
-                    where: str, file: Any, size: int) -> Iterator[Event]:
+def _add_line(finder: CaptureFinder, line: Mapping[str, str], where: str) -> None:
     def numbers(keys: Iterable[str]) -> Array:
         try:
             return np.array([float(line[key]) for key in keys])
         except (TypeError, ValueError):
             raise InputError(f'{where}: every column must be a number') from None
 
-    time, share = float(numbers(['time'])[0]), min(1.0, file.buffer.tell() / max(size, 1))
-    yield Event(time, 'imu', numbers(f'imu/{key}' for key in ('qx', 'qy', 'qz', 'qw')))
-    for sensor in recorded_sensors(model):
-        yield Event(time, sensor, numbers(f'{sensor}/{axis}' for axis in AXES))
-    names = model.joint_names
-    efforts = np.array([numbers([f'effort/{n}'])[0] if f'effort/{n}' in header else math.nan
+    time, names = float(numbers(['time'])[0]), finder.model.joint_names
+    finder.add_imu(time, numbers(IMU))
+    for sensor in recorded_sensors(finder.model):
+        finder.add_wrench(sensor, numbers(f'{sensor}/{axis}' for axis in AXES))
+    efforts = np.array([numbers([f'effort/{n}'])[0] if f'effort/{n}' in line else math.nan
                         for n in names])
-    yield Event(time, 'joints', numbers(f'position/{n}' for n in names), names, efforts, share)
+    finder.add_joints(time, names, numbers(f'position/{n}' for n in names), efforts)
 
 
-def read_bag(path: Path, model: RobotModel, namespace: str = '') -> Iterator[Event]:
+def read_bag(path: Path, finder: CaptureFinder, namespace: str = '') -> Iterator[float]:
     """Read a rosbag2; see :func:`read_recording`."""
+    model = finder.model
     with opened_bag(path) as reader:
         kinds = _kinds(model, namespace, tuple(reader.topics))
         require('topics', list(kinds), tuple(reader.topics), str(path))
         connections = [c for c in reader.connections if c.topic in kinds]
         total = max(1, sum(connection.msgcount for connection in connections))
-        motors = LowStateEvents(model) if LOW_STATE in kinds.values() else None
+        stream = (LowStateStream(model.config, need_crc=False) if LOW_STATE in kinds.values()
+                  else None)
+        problem: InputError | None = None
         for i, (connection, stamp, raw) in enumerate(reader.messages(connections)):
-            if motors is not None and kinds[connection.topic] == LOW_STATE:
-                yield from motors.events(bytes(raw), stamp, i / total)
-                continue
-            message: Any = reader.deserialize(raw, connection.msgtype)
-            yield _event(kinds[connection.topic], message, stamp * 1e-9, i / total)
-        if motors is not None:
-            motors.check()
+            if stream is not None and kinds[connection.topic] == LOW_STATE:
+                unusable = _add_low_state(finder, stream, bytes(raw), stamp)
+                problem = problem or unusable
+            else:
+                message: Any = reader.deserialize(raw, connection.msgtype)
+                _add_message(finder, kinds[connection.topic], message, stamp * 1e-9)
+            yield i / total
+        if problem is not None and stream is not None and stream.state is None:
+            raise problem
 
 
 def _kinds(model: RobotModel, namespace: str, present: Sequence[str]) -> dict[str, str]:
-    """Return the kind of events by topic; LowState stands in for joints and IMU."""
+    """Return what each topic has: joints, imu, or a sensor; LowState stands in for the former."""
     config, low_state = model.config, model.config.low_state
     topics = {'joint_states': 'joints', config.imu.topic: 'imu',
               **{config.wrench_sensors[name].topic: name for name in recorded_sensors(model)}}
@@ -327,62 +317,42 @@ def recorded_sensors(model: RobotModel) -> tuple[str, ...]:
     return tuple(name for name in model.config.wrench_sensors if name not in virtual)
 
 
-class LowStateEvents:
-    """
-    Converts recorded LowState messages to events; those that cannot be used are left out.
-
-    Parameters
-    ----------
-    model
-        The robot, which has ``low_state``.
-
-    """
-
-    def __init__(self, model: RobotModel) -> None:
-        self._stream = LowStateStream(model.config, need_crc=False)
-        self._problem: InputError | None = None
-
-    def events(self, raw: bytes, recorded_ns: int, share: float) -> Iterator[Event]:
-        """Yield the values of a message."""
-        try:
-            stamp_ns, stream = self._stream.update(raw, recorded_ns), self._stream
-        except InputError as error:
-            self._problem = self._problem or error
-            return
-        if stamp_ns is None or stream.state is None:
-            return
+def _add_low_state(finder: CaptureFinder, stream: LowStateStream, raw: bytes,
+                   recorded_ns: int) -> InputError | None:
+    """Add the values of a recorded LowState, or return why it cannot be used."""
+    try:
+        stamp_ns = stream.update(raw, recorded_ns)
+    except InputError as error:
+        return error
+    if stamp_ns is not None and stream.state is not None:
         time, state = 1e-9 * stamp_ns, stream.state
-        yield Event(time, 'imu', state.quaternion, motion=np.concatenate(
+        finder.add_imu(time, state.quaternion, np.concatenate(
             (state.angular_velocity, state.acceleration)))
-        yield Event(time, 'joints', stream.positions, stream.joints, stream.efforts, share,
-                    stream.velocities)
-
-    def check(self) -> None:
-        """Raise the InputError of the first message if none could be used."""
-        if self._problem is not None and self._stream.state is None:
-            raise self._problem
+        finder.add_joints(time, stream.joints, stream.positions, stream.efforts,
+                          stream.velocities)
+    return None
 
 
-def _event(kind: str, message: Any, received: float, share: float) -> Event:
-    """Convert a message; without a stamp, its time is that at which it was received, s."""
+def _add_message(finder: CaptureFinder, kind: str, message: Any, received: float) -> None:
+    """Add a message; without a stamp, its time is that at which it was received, s."""
     stamp = message.header.stamp
     time = float(stamp.sec + 1e-9 * stamp.nanosec) or received
     if kind == 'joints':
         # Some publishers publish only efforts, or none.
-        positions, efforts = (
-            np.asarray(values, dtype=float) if len(values) == len(message.name)
-            else np.zeros(0) for values in (message.position, message.effort))
-        names = tuple(message.name) if len(positions) else ()
-        velocities = np.nan_to_num(np.asarray(message.velocity, dtype=float))
-        return Event(time, kind, positions, names, efforts, share,
-                     velocities if len(velocities) == len(names) else np.zeros(0))
-    if kind == 'imu':
+        positions, efforts, velocities = (
+            np.asarray(values, dtype=float) if len(values) == len(message.name) else None
+            for values in (message.position, message.effort, message.velocity))
+        if positions is not None:
+            finder.add_joints(time, message.name, positions, efforts,
+                              None if velocities is None else np.nan_to_num(velocities))
+    elif kind == 'imu':
         q = message.orientation
         w, a = message.angular_velocity, message.linear_acceleration
-        return Event(time, kind, np.array((q.x, q.y, q.z, q.w)), share=share,
-                     motion=np.array((w.x, w.y, w.z, a.x, a.y, a.z)))
-    f, m = message.wrench.force, message.wrench.torque
-    return Event(time, kind, np.array((f.x, f.y, f.z, m.x, m.y, m.z)), share=share)
+        finder.add_imu(time, np.array((q.x, q.y, q.z, q.w)),
+                       np.array((w.x, w.y, w.z, a.x, a.y, a.z)))
+    else:
+        f, m = message.wrench.force, message.wrench.torque
+        finder.add_wrench(kind, np.array((f.x, f.y, f.z, m.x, m.y, m.z)))
 
 
 def require(kind: str, needed: Sequence[str], present: tuple[str, ...], where: str) -> None:

@@ -26,7 +26,7 @@ joint positions, through which the links moved.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,14 +35,12 @@ from biped_com_ros.core.errors import BipedComError, ConfigurationError, InputEr
 from biped_com_ros.core.files import read_text
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.identification.captures.capture import Capture, SensorNoise
-from biped_com_ros.core.identification.equations.first_moments import (
-    Equations, StaticsRegressor, STEP)
+from biped_com_ros.core.identification.equations.first_moments import StaticsRegressor, STEP
 from biped_com_ros.core.identification.equations.instrument_parameters import InstrumentParameters
 from biped_com_ros.core.identification.equations.instruments import InstrumentErrors
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.plain_yaml import LARGEST_TEXT, load_yaml
 import numpy as np
-from scipy.linalg import solve_triangular
 
 _KEYS = ('positions', 'capture', 'com', 'sd', 'covariance', 'frame')
 
@@ -198,51 +196,12 @@ class ComInformation:
             q = m.positions - errors.positions
             rows = com_rows(self._regressor, ComMeasurement(q, m.com, m.covariance, m.frame),
                             theta)
-            C = instruments.columns(*self._as_equations(rows, q), theta, errors)
+            C = instruments.position_columns(rows.J_position)
             covariance = rows.covariance + (rows.J_position * self._variances) @ rows.J_position.T
             found.append((np.concatenate((rows.A, C), axis=1),
                           C @ values - rows.A @ theta0.ravel(),
                           np.linalg.cholesky(covariance)))
         return found
-
-    def _as_equations(self, rows: ComRows, positions: Array) -> tuple[Capture, Equations]:
-        """Return what has these derivatives by positions, and no other instrument."""
-        config, count, n = self._regressor.model.config, len(rows.A), len(positions)
-        sensors, feet = len(config.wrench_sensors), len(config.feet)
-        capture = Capture(
-            positions=positions, wrenches=np.zeros((sensors, 6)),
-            in_contact=np.zeros(len(config.feet), bool), up=np.array((0.0, 0.0, 1.0)), up_frame='',
-            torques=np.zeros(n))
-        return capture, Equations(
-            A=rows.A, b=np.zeros(count), rows=np.arange(count), J_position=rows.J_position,
-            J_up=np.zeros((count, 3)), J_reading=np.zeros((count, 6 * sensors)),
-            J_sole=np.zeros((count, 3 * feet)), J_torque=np.zeros((count, n)),
-            J_ground=np.zeros((count, 2 + 3 * feet)),
-            variances=np.zeros(2 * n + 3 + 6 * sensors + 3 * feet))
-
-
-def information_of(linearised: Sequence[tuple[Array, Array, Array]],
-                   scaled: Callable[[Array], Array], dimension: int) -> tuple[Array, Array]:
-    """
-    Return the sum of ``H^T H`` (d, d) and ``H^T y`` (d,) of whitened equations.
-
-    Parameters
-    ----------
-    linearised
-        Of :meth:`ComInformation.linearised`.
-    scaled
-        Turns columns (rows, 4 L + V) into those of the unknowns (rows, d).
-    dimension
-        Number d of the unknowns.
-
-    """
-    G, g = np.zeros((dimension, dimension)), np.zeros(dimension)
-    for columns, right, factor in linearised:
-        whitened = solve_triangular(
-            factor, np.column_stack((scaled(columns), right)), lower=True)
-        G += whitened[:, :-1].T @ whitened[:, :-1]
-        g += whitened[:, :-1].T @ whitened[:, -1]
-    return G, g
 
 
 def read_com_measurements(path: Path, model: RobotModel,

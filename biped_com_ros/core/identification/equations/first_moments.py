@@ -37,9 +37,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from biped_com_ros.core.constants import GRAVITY
-from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array, BoolArray, IndexArray
 from biped_com_ros.core.geometry.wrench import skew
 from biped_com_ros.core.identification.captures.capture import Capture, check_capture, SensorNoise
@@ -62,6 +62,42 @@ def parameters_of(model: RobotModel) -> Array:
     return np.concatenate((masses, masses * model.link_coms_in_link), axis=1)
 
 
+class InputSlices(NamedTuple):
+    """
+    Where each kind of measurement is among all that enter the equations of a capture.
+
+    Attributes
+    ----------
+    positions, torques
+        Of the joints, n each.
+    up
+        A rotation vector of the direction of gravity in its frame, 3.
+    readings
+        Of wrench sensors, six each.
+    soles
+        How soles stand (:mod:`soles`), three per foot.
+
+    """
+
+    positions: slice
+    up: slice
+    readings: slice
+    soles: slice
+    torques: slice
+
+    @property
+    def size(self) -> int:
+        """Return the number of all of them."""
+        return int(self.torques.stop)
+
+    @staticmethod
+    def of(model: RobotModel) -> InputSlices:
+        """Return those of a robot."""
+        n, config = len(model.joint_names), model.config
+        ends = np.cumsum((n, 3, 6 * len(config.wrench_sensors), 3 * len(config.feet), n)).tolist()
+        return InputSlices(*map(slice, (0, *ends[:-1]), ends))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Equations:
     """
@@ -75,39 +111,29 @@ class Equations:
         Shape (rows,).
     rows
         Which equations: 0-5 the whole, then joints in ``model.joint_names``, then six per sensor.
-    J_position, J_up, J_reading, J_sole, J_torque
-        Derivatives of the residual by what was measured: joint positions (rows, n), a rotation
-        vector of `up` in its frame (rows, 3), readings of wrench sensors (rows, 6 sensors), how
-        soles stand (rows, 3 feet; :mod:`soles`), and joint torques (rows, n).
+    J
+        Derivatives of the residual by what was measured, (rows, inputs).
     J_ground
         Derivatives by the floor's tilt and the soles' placement, (rows, 2 + 3 feet).
     variances
-        Of the noise of what was measured, in this order, (n + 3 + 6 sensors + 3 feet + n,).
+        Of the noise of what was measured, (inputs,).
+    inputs
+        What the columns of J are.
 
     """
 
     A: Array
     b: Array
     rows: IndexArray
-    J_position: Array
-    J_up: Array
-    J_reading: Array
-    J_sole: Array
-    J_torque: Array
+    J: Array
     J_ground: Array
     variances: Array
-
-    @property
-    def J(self) -> Array:
-        """Return the derivatives by all that was measured, (rows, inputs)."""
-        return np.concatenate(
-            (self.J_position, self.J_up, self.J_reading, self.J_sole, self.J_torque), axis=1)
+    inputs: InputSlices
 
     @property
     def covariance(self) -> Array:
         """Return the covariance of the residual's noise, (rows, rows)."""
-        J = self.J
-        return np.asarray((J * self.variances) @ J.T)
+        return np.asarray((self.J * self.variances) @ self.J.T)
 
     def residual(self, theta: Array) -> Array:
         """Return ``A theta + b``, shape (rows,), N, N m."""
@@ -127,11 +153,13 @@ class StaticsRegressor:
     ----------
     is_prismatic
         Which of ``model.joint_names`` slide, shape (n,).
+    inputs
+        What is measured in a capture.
 
     """
 
     def __init__(self, model: RobotModel) -> None:
-        self.model = model
+        self.model, self.inputs = model, InputSlices.of(model)
         self._kinematics = StaticsKinematics(model)
         self._topology = StaticsTopology(model, self._kinematics.joint_names)
         sensors = model.config.wrench_sensors.values()
@@ -222,14 +250,17 @@ class StaticsRegressor:
         A = self._matrix(here, layout)
         contacts = self._reading_matrix(here, layout)
         b = contacts @ readings.ravel() - measured
-        J_position, J_up = self._noise_jacobians(capture, layout, readings, theta)
-        n, count = len(self.model.joint_names), 6 * self._sensor_count
-        feet = len(self.model.config.feet)
-        direct = np.eye(6 + n + count)[keep]  # of residuals by the measurements they belong to
+        n, inputs = len(self.model.joint_names), self.inputs
+        J = np.zeros((len(A), inputs.size))
+        J[:, inputs.positions], J[:, inputs.up] = self._noise_jacobians(
+            capture, layout, readings, theta)
+        J[:, inputs.readings] = contacts
+        # By the measurement to which a row belongs.
+        J[6:6 + n, inputs.torques] = -np.eye(n)
+        J[6 + n:, inputs.readings] -= np.eye(len(A) - 6 - n)
         return Equations(
-            A=A[keep], b=b[keep], rows=keep, J_position=J_position[keep], J_up=J_up[keep],
-            J_reading=contacts[keep] - direct[:, 6 + n:], J_torque=-direct[:, 6:6 + n],
-            J_sole=np.zeros((len(keep), 3 * feet)), J_ground=np.zeros((len(keep), 2 + 3 * feet)),
+            A=A[keep], b=b[keep], rows=keep, J=J[keep], inputs=inputs,
+            J_ground=np.zeros((len(keep), 2 + 3 * len(self.model.config.feet))),
             variances=self._variances(capture, noise))
 
     def residual(self, capture: Capture, theta: Array) -> tuple[IndexArray, Array]:
@@ -396,26 +427,19 @@ class StaticsRegressor:
         return jacobian[:, :n], jacobian[:, n:]
 
     def _variances(self, capture: Capture, noise: SensorNoise) -> Array:
-        position = np.where(self.is_prismatic, noise.slide, noise.encoder) ** 2
-        wrench = np.tile([noise.force ** 2] * 3 + [noise.moment ** 2] * 3,
-                         (self._sensor_count, 1))
-        wrench += self._deviations ** 2
-        torque = np.full(len(position), noise.torque ** 2)
-        position, wrench, torque = (
-            nominal if measured is None else nominal + measured for nominal, measured in (
-                (position, capture.position_variance), (wrench, capture.wrench_variance),
-                (torque, capture.torque_variance)))
+        n, inputs = len(self.is_prismatic), self.inputs
         sole = noise.sole_contact * np.array((1.0, 1.0, CONTACT_ARM))
-        return np.concatenate((position, np.full(3, noise.tilt ** 2), wrench.ravel(),
-                               np.tile(sole ** 2, len(self.model.config.feet)), torque))
-
-
-def stack_equations(regressor: StaticsRegressor, captures: Sequence[Capture], theta: Array,
-                    noise: SensorNoise) -> list[Equations]:
-    """Return the equations of all captures, which have been checked; InputError if none."""
-    if not captures:
-        raise InputError('there is no capture; capture at least 2 poses at rest')
-    return [regressor.linearised(capture, theta, noise) for capture in captures]
+        wrench = np.repeat((noise.force, noise.moment), 3) ** 2 + self._deviations ** 2
+        variances = np.concatenate((
+            np.where(self.is_prismatic, noise.slide, noise.encoder) ** 2,
+            np.full(3, noise.tilt ** 2), wrench.ravel(),
+            np.tile(sole ** 2, len(self.model.config.feet)), np.full(n, noise.torque ** 2)))
+        for where, measured in ((inputs.positions, capture.position_variance),
+                                (inputs.readings, capture.wrench_variance),
+                                (inputs.torques, capture.torque_variance)):
+            if measured is not None:
+                variances[where] += np.ravel(measured)
+        return variances
 
 
 UP = np.array((0.0, 0.0, 1.0))

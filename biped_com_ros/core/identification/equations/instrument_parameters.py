@@ -15,8 +15,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from itertools import product
 import math
 
 from biped_com_ros.core.geometry.pose import Array, IndexArray
@@ -24,24 +24,17 @@ from biped_com_ros.core.geometry.wrench import skew
 from biped_com_ros.core.identification.captures.capture import Capture, SensorNoise
 from biped_com_ros.core.identification.equations.first_moments import Equations, StaticsRegressor
 from biped_com_ros.core.identification.equations.instruments import (
-    AXES, directions_of, InstrumentErrors, InstrumentEstimate, InstrumentKind, MATRIX_AXES,
-    MOMENT_ARM, XYZ)
+    directions_of, InstrumentErrors, InstrumentEstimate, InstrumentKind, K, MOMENT_ARM, OF_JOINTS,
+    OF_SENSORS)
+from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pinocchio as pin
 
-K = InstrumentKind
 _ARM = np.array([1.0] * 3 + [MOMENT_ARM] * 3)
-
-
-@dataclass(frozen=True)
-class _Block:
-    """Errors of one kind: names, axes of each, standard deviations (names, axes), unit."""
-
-    kind: InstrumentKind
-    names: Sequence[str]
-    axes: Sequence[str]
-    sigma: Array
-    units: Sequence[str]
+_UNITS = {K.JOINT_OFFSET: 'rad', K.TORQUE_GAIN: '', K.TILT: 'rad', K.WRENCH_MATRIX: '',
+          K.SENSOR_SHIFT: 'm', K.SENSOR_TURN: 'rad', K.FLOOR_TILT: 'rad', K.SOLE_TURN: 'rad',
+          K.SOLE_HEIGHT: 'm'}
+"""Of the others, forces and moments or torques, it depends on axis and joint."""
 
 
 class InstrumentParameters:
@@ -71,43 +64,38 @@ class InstrumentParameters:
     def __init__(self, regressor: StaticsRegressor, noise: SensorNoise,
                  captures: Sequence[Capture], strength: Array) -> None:
         model = regressor.model
-        self._joints, self._sensors = model.joint_names, tuple(model.config.wrench_sensors)
-        self._feet = model.config.feet
         self._frames = tuple(sorted({capture.up_frame for capture in captures}))
-        self._blocks = self._make_blocks(regressor, noise, captures, strength)
-        sigma = np.concatenate([block.sigma.ravel() for block in self._blocks])
-        group = np.concatenate([self._groups(i, b) for i, b in enumerate(self._blocks)])
+        self._names = _names_of(model, self._frames)
+        self._slides = dict(zip(model.joint_names, regressor.is_prismatic.tolist()))
+        sigmas = self._sigmas(regressor, noise, captures, strength)
+        self._kinds = tuple(sigmas)
+        self._ends = np.cumsum([block.size for block in sigmas.values()])
+        sigma = np.concatenate([block.ravel() for block in sigmas.values()])
+        group = np.concatenate([self._groups(i, kind) for i, kind in enumerate(self._kinds)])
         self._used: IndexArray = np.flatnonzero(sigma)
         self.sigma: Array = sigma[self._used]
         self.group: IndexArray = np.unique(group[self._used], return_inverse=True)[1]
-        self._size = len(sigma)
 
     def errors(self, values: Array) -> InstrumentErrors:
         """Return the errors that a vector (V,) stands for."""
-        full = np.zeros(self._size)
+        full = np.zeros(self._ends[-1])
         full[self._used] = values
-        ends = np.cumsum([block.sigma.size for block in self._blocks])[:-1]
-        parts = dict(zip([b.kind for b in self._blocks], np.split(full, ends)))
-        return InstrumentErrors(
-            positions=parts[K.JOINT_OFFSET], torque_gains=parts[K.TORQUE_GAIN],
-            torque_offsets=parts[K.TORQUE_OFFSET], friction=parts[K.FRICTION],
-            tilts=dict(zip(self._frames, parts[K.TILT].reshape(-1, 3))),
-            wrench_matrices=parts[K.WRENCH_MATRIX].reshape(-1, 6, 6),
-            wrench_biases=parts[K.WRENCH_BIAS].reshape(-1, 6),
-            wrench_drifts=parts[K.WRENCH_DRIFT].reshape(-1, 6),
-            shifts=parts[K.SENSOR_SHIFT].reshape(-1, 3),
-            turns=parts[K.SENSOR_TURN].reshape(-1, 3), floor=parts[K.FLOOR_TILT],
-            soles=np.column_stack((
-                parts[K.SOLE_TURN].reshape(-1, 2), parts[K.SOLE_HEIGHT])))
+        return InstrumentErrors.of(
+            dict(zip(self._kinds, np.split(full, self._ends[:-1]))), self._frames)
 
     def estimates(self, values: Array, sd: Array) -> tuple[InstrumentEstimate, ...]:
         """Return values (V,) and their standard deviations (V,) with their names."""
-        entries = list(self._entries())
+        entries = [(kind, name, axis) for kind in self._kinds
+                   for name, axis in product(self._names[kind], kind.axes)]
         return tuple(
-            InstrumentEstimate(kind=kind, name=name, axis=axis, unit=unit, prior_sd=float(before),
-                               estimate=float(value), sd=float(after))
-            for (kind, name, axis, unit), before, value, after in zip(
+            InstrumentEstimate(kind=kind, name=name, axis=axis, unit=self._unit(kind, name, axis),
+                               prior_sd=float(before), estimate=float(value), sd=float(after))
+            for (kind, name, axis), before, value, after in zip(
                 (entries[i] for i in self._used), self.sigma, values, sd))
+
+    def _unit(self, kind: InstrumentKind, name: str, axis: str) -> str:
+        is_force = self._slides[name] if kind in OF_JOINTS else axis.startswith('f')
+        return _UNITS.get(kind, 'N' if is_force else 'N m')
 
     def columns(self, capture: Capture, e: Equations, theta: Array, errors: InstrumentErrors,
                 when: float = 0.0) -> Array:
@@ -129,29 +117,37 @@ class InstrumentParameters:
 
         """
         gain = 1.0 / (1.0 + errors.torque_gains)
+        J_up, J_torque = e.J[:, e.inputs.up], e.J[:, e.inputs.torques]
         # Predicted, because noise of the measured torque would pull the gain down.
-        predicted = np.nan_to_num(capture.torques) + _by_joint(e, e.residual(theta))
-        tilts = [-e.J_up @ pin.Jexp3(errors.tilts[frame]) if frame == capture.up_frame
-                 else np.zeros_like(e.J_up) for frame in self._frames]
+        predicted = np.nan_to_num(capture.torques) - J_torque.T @ e.residual(theta)
+        tilts = [-J_up @ pin.Jexp3(errors.tilts[frame]) if frame == capture.up_frame
+                 else np.zeros_like(J_up) for frame in self._frames]
         matrix, bias, shift, turn = self._wrench_columns(capture, e, errors)
         soles = e.J_ground[:, 2:].reshape(len(e.rows), -1, 3)
         parts = {
-            K.JOINT_OFFSET: -e.J_position, K.TORQUE_GAIN: -e.J_torque * (gain * predicted),
-            K.TORQUE_OFFSET: -e.J_torque * gain,
-            K.FRICTION: -e.J_torque * (gain * directions_of(capture)),
+            K.JOINT_OFFSET: -e.J[:, e.inputs.positions],
+            K.TORQUE_GAIN: -J_torque * (gain * predicted),
+            K.TORQUE_OFFSET: -J_torque * gain,
+            K.FRICTION: -J_torque * (gain * directions_of(capture)),
             K.TILT: np.concatenate(tilts, axis=1), K.WRENCH_MATRIX: matrix, K.WRENCH_BIAS: bias,
             K.WRENCH_DRIFT: when * bias, K.SENSOR_SHIFT: shift, K.SENSOR_TURN: turn,
             K.FLOOR_TILT: e.J_ground[:, :2], K.SOLE_HEIGHT: soles[:, :, 2],
             K.SOLE_TURN: soles[:, :, :2].reshape(len(e.rows), -1)}
-        full = np.concatenate([parts[block.kind] for block in self._blocks], axis=1)
+        full = np.concatenate([parts[kind] for kind in self._kinds], axis=1)
+        return np.asarray(full[:, self._used])
+
+    def position_columns(self, J_position: Array) -> Array:
+        """Return the derivative (rows, V) of what depends on joint positions alone, (rows, n)."""
+        full = np.zeros((len(J_position), self._ends[-1]))
+        full[:, :J_position.shape[1]] = -J_position  # offsets of joints come first
         return np.asarray(full[:, self._used])
 
     def _wrench_columns(self, capture: Capture, e: Equations,
                         errors: InstrumentErrors) -> tuple[Array, Array, Array, Array]:
         """Return derivatives by matrices, biases, shifts and turns."""
-        rows, parts = len(e.rows), []
+        rows, parts, J_reading = len(e.rows), [], e.J[:, e.inputs.readings]
         for i, wrench in enumerate(np.nan_to_num(capture.wrenches)):
-            J = e.J_reading[:, 6 * i:6 * i + 6]
+            J = J_reading[:, 6 * i:6 * i + 6]
             correction, shift = errors.corrections[i], errors.shifts[i]
             X = correction @ (np.eye(6) + errors.wrench_matrices[i])
             own = np.linalg.solve(X, wrench)  # in the sensor's true frame
@@ -169,60 +165,50 @@ class InstrumentParameters:
         matrix, bias, shifts, turns = (np.concatenate(p, axis=1) for p in zip(*parts))
         return matrix, bias, shifts, turns
 
-    def _make_blocks(self, regressor: StaticsRegressor, noise: SensorNoise,
-                     captures: Sequence[Capture], strength: Array) -> tuple[_Block, ...]:
+    def _sigmas(self, regressor: StaticsRegressor, noise: SensorNoise,
+                captures: Sequence[Capture], strength: Array) -> dict[InstrumentKind, Array]:
+        """Return the standard deviations before the data, each (names, axes)."""
         torques, sided, used = (
             np.asarray(known, dtype=float).reshape(-1, 1) for known in (
                 np.isfinite([c.torques for c in captures]).any(axis=0),
                 np.any([directions_of(c) != 0.0 for c in captures], axis=0),
                 np.isfinite([c.wrenches for c in captures]).all(axis=2).any(axis=0)))
-        revolute = ~regressor.is_prismatic[:, np.newaxis]
         share = np.where(np.eye(6, dtype=bool), noise.wrench_gain, noise.cross_talk)
         matrix = (share * np.outer(_ARM, 1.0 / _ARM)).reshape(1, 36)
-        bias = np.array([[noise.force_bias] * 3 + [noise.moment_bias] * 3])
-        drift = np.array([[noise.force_drift] * 3 + [noise.moment_drift] * 3])
-        turning = ['N' if prismatic else 'N m' for prismatic in regressor.is_prismatic]
-        joints, sensors, frames = self._joints, self._sensors, self._frames
-        newtons = ['N'] * 3 + ['N m'] * 3
-        soles = [foot.sole for foot in self._feet.values()]
+        bias = np.repeat((noise.force_bias, noise.moment_bias), 3)
+        drift = np.repeat((noise.force_drift, noise.moment_drift), 3)
+        soles = [foot.sole for foot in regressor.model.config.feet.values()]
         stands = noise.sole_contact > 0.0 and any(c.in_contact.any() for c in captures)
         # Gravity "measured" in a sole is the floor's normal, which was taken as vertical.
-        tilt = np.where(np.isin(frames, soles), math.hypot(
+        tilt = np.where(np.isin(self._frames, soles), math.hypot(
             noise.tilt_bias, noise.floor_tilt, noise.sole_turn), noise.tilt_bias)
         ground = float(stands) * np.ones((len(soles), 2))
         # Only differences of heights count: the first sole is where the URDF has it.
         height = math.sqrt(2.0) * noise.sole_height * (np.arange(len(soles)) > 0)[:, np.newaxis]
-        return (
-            _Block(K.JOINT_OFFSET, joints, ('',), noise.encoder_offset * revolute, ('rad',)),
-            _Block(K.TORQUE_GAIN, joints, ('',), noise.torque_gain * torques, ('',)),
-            _Block(K.TORQUE_OFFSET, joints, ('',), noise.torque_bias * torques, turning),
-            _Block(K.FRICTION, joints, ('',), noise.friction * strength[:, np.newaxis]
-                   * torques * sided, turning),
-            _Block(K.TILT, frames, XYZ, np.repeat(tilt[:, np.newaxis], 3, axis=1), ('rad',)),
-            _Block(K.WRENCH_MATRIX, sensors, MATRIX_AXES, matrix * used, ('',)),
-            _Block(K.WRENCH_BIAS, sensors, AXES, bias * used, newtons * len(sensors)),
-            _Block(K.WRENCH_DRIFT, sensors, AXES, drift * used, newtons * len(sensors)),
-            _Block(K.SENSOR_SHIFT, sensors, XYZ, noise.sensor_shift * used * np.ones(3), ('m',)),
-            _Block(K.SENSOR_TURN, sensors, XYZ, noise.sensor_turn * used * np.ones(3), ('rad',)),
-            _Block(K.FLOOR_TILT, ('floor',), XYZ[:2], noise.floor_tilt * ground[:1], ('rad',)),
-            _Block(K.SOLE_TURN, tuple(self._feet), XYZ[:2], noise.sole_turn * ground, ('rad',)),
-            _Block(K.SOLE_HEIGHT, tuple(self._feet), XYZ[2:], height * ground[:, :1], ('m',)))
+        return {
+            K.JOINT_OFFSET: noise.encoder_offset * ~regressor.is_prismatic[:, np.newaxis],
+            K.TORQUE_GAIN: noise.torque_gain * torques,
+            K.TORQUE_OFFSET: noise.torque_bias * torques,
+            K.FRICTION: noise.friction * strength[:, np.newaxis] * torques * sided,
+            K.TILT: np.repeat(tilt[:, np.newaxis], 3, axis=1),
+            K.WRENCH_MATRIX: matrix * used, K.WRENCH_BIAS: bias * used,
+            K.WRENCH_DRIFT: drift * used, K.SENSOR_SHIFT: noise.sensor_shift * used * np.ones(3),
+            K.SENSOR_TURN: noise.sensor_turn * used * np.ones(3),
+            K.FLOOR_TILT: noise.floor_tilt * ground[:1], K.SOLE_TURN: noise.sole_turn * ground,
+            K.SOLE_HEIGHT: height * ground[:, :1]}
 
-    def _groups(self, number: int, block: _Block) -> Array:
-        """Return the group of each of a block's errors; gains and cross-talk are two."""
+    def _groups(self, number: int, kind: InstrumentKind) -> Array:
+        """Return the group of each error of a kind; gains and cross-talk are two."""
         is_moment = np.arange(6) > 2
         second = {K.WRENCH_MATRIX: np.eye(6).ravel() == 0.0, K.WRENCH_BIAS: is_moment,
-                  K.WRENCH_DRIFT: is_moment}.get(block.kind, np.zeros(len(block.axes)))
-        return np.asarray(np.tile(2 * number + second, len(block.names)))
-
-    def _entries(self) -> Iterator[tuple[InstrumentKind, str, str, str]]:
-        for block in self._blocks:
-            pairs = [(name, axis) for name in block.names for axis in block.axes]
-            units = (len(pairs) // len(block.units)) * list(block.units) if pairs else []
-            for (name, axis), unit in zip(pairs, units):
-                yield block.kind, name, axis, unit
+                  K.WRENCH_DRIFT: is_moment}.get(kind, np.zeros(len(kind.axes)))
+        return np.asarray(np.tile(2 * number + second, len(self._names[kind])))
 
 
-def _by_joint(e: Equations, residual: Array) -> Array:
-    """Return the residuals of the joints' torques, (n,), zero where there is none."""
-    return np.asarray(-e.J_torque.T @ residual)
+def _names_of(model: RobotModel,
+              frames: Sequence[str]) -> Mapping[InstrumentKind, tuple[str, ...]]:
+    """Return the names of the instruments that have errors of each kind."""
+    feet = tuple(model.config.feet)
+    return {**dict.fromkeys(OF_JOINTS, tuple(model.joint_names)), K.TILT: tuple(frames),
+            **dict.fromkeys(OF_SENSORS, tuple(model.config.wrench_sensors)),
+            K.FLOOR_TILT: ('floor',), K.SOLE_TURN: feet, K.SOLE_HEIGHT: feet}

@@ -31,11 +31,12 @@ priors divide the error between them, and what is used, the product of both, is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 import enum
 from functools import cached_property
 import math
+from operator import attrgetter
 from typing import Any
 
 from biped_com_ros.core.geometry.pose import Array
@@ -52,24 +53,64 @@ SIGNIFICANT = 2.58
 
 AXES = ('fx', 'fy', 'fz', 'tx', 'ty', 'tz')
 XYZ = ('x', 'y', 'z')
+MATRIX_AXES = tuple(f'{row},{column}' for row in AXES for column in AXES)
 
 
 class InstrumentKind(enum.Enum):
-    """What is wrong with an instrument; the value is its name in files."""
+    """
+    What is wrong with an instrument; the value is its name in files.
 
-    JOINT_OFFSET = 'joint_offset'
-    TORQUE_GAIN = 'torque_gain'
-    TORQUE_OFFSET = 'torque_offset'
-    FRICTION = 'friction'
-    TILT = 'tilt'
-    WRENCH_MATRIX = 'wrench_matrix'
-    WRENCH_BIAS = 'wrench_bias'
-    WRENCH_DRIFT = 'wrench_drift'
-    SENSOR_SHIFT = 'sensor_shift'
-    SENSOR_TURN = 'sensor_turn'
-    FLOOR_TILT = 'floor_tilt'
-    SOLE_TURN = 'sole_turn'
-    SOLE_HEIGHT = 'sole_height'
+    Attributes
+    ----------
+    words
+        The kind in words.
+    axes
+        Names of the numbers that each instrument has of it.
+    remedy
+        What makes it observable where the poses cannot separate it from other errors.
+
+    """
+
+    words: str
+    axes: tuple[str, ...]
+    remedy: str
+
+    def __new__(cls, value: str, words: str = '', axes: tuple[str, ...] = (),
+                remedy: str = '') -> InstrumentKind:
+        """Make a kind of these attributes."""
+        kind = object.__new__(cls)
+        kind._value_, kind.words, kind.axes, kind.remedy = value, words, axes, remedy
+        return kind
+
+    JOINT_OFFSET = ('joint_offset', 'joint offset', ('',),
+                    'capture these joints over a wider range, hoisted as well')
+    TORQUE_GAIN = ('torque_gain', 'torque constant', ('',), 'add poses that load these joints in '
+                   'both directions, or a known payload')
+    TORQUE_OFFSET = ('torque_offset', 'torque offset', ('',),
+                     'add poses that load these joints in both directions')
+    FRICTION = 'friction', 'friction', ('',), 'approach the same poses from both sides'
+    TILT = ('tilt', 'IMU mounting', XYZ,
+            'add hoisted poses, or turn the robot around on the same floor')
+    WRENCH_MATRIX = ('wrench_matrix', 'gain or cross-talk', MATRIX_AXES,
+                     'weigh the robot on a scale, and load the soles at known places')
+    WRENCH_BIAS = 'wrench_bias', 'bias', AXES, 'tare with the feet in the air'
+    WRENCH_DRIFT = 'wrench_drift', 'drift', AXES, 'repeat the first poses at the end'
+    SENSOR_SHIFT = ('sensor_shift', 'place', XYZ, 'measure the place of the sensor; only its '
+                    'product with gain and cross-talk counts, and that is known')
+    SENSOR_TURN = ('sensor_turn', 'mounting angle', XYZ, 'measure how the sensor is mounted; only '
+                   'its product with cross-talk counts, and that is known')
+    FLOOR_TILT = ('floor_tilt', 'tilt', XYZ[:2],
+                  'measure the floor with a level, and set floor_tilt')
+    SOLE_TURN = ('sole_turn', 'sole rotation', XYZ[:2],
+                 'stand on a floor that is known to be level, and set floor_tilt')
+    SOLE_HEIGHT = ('sole_height', 'sole height', XYZ[2:],
+                   'capture poses with both soles on a flat floor')
+
+
+K = InstrumentKind
+OF_JOINTS = K.JOINT_OFFSET, K.TORQUE_GAIN, K.TORQUE_OFFSET, K.FRICTION
+OF_SENSORS = K.WRENCH_MATRIX, K.WRENCH_BIAS, K.WRENCH_DRIFT, K.SENSOR_SHIFT, K.SENSOR_TURN
+OF_GROUND = K.FLOOR_TILT, K.SOLE_TURN, K.SOLE_HEIGHT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,18 +148,36 @@ class InstrumentErrors:
     wrench_drifts: Array
     shifts: Array
     turns: Array
-    floor: Array = field(default_factory=lambda: np.zeros(2))
-    soles: Array = field(default_factory=lambda: np.zeros((0, 3)))
+    floor: Array
+    soles: Array
 
     @staticmethod
-    def none(joints: int, sensors: int) -> InstrumentErrors:
-        """Return those of perfect instruments."""
-        n = np.zeros(joints)
+    def of(values: Mapping[InstrumentKind, Array], frames: Sequence[str]) -> InstrumentErrors:
+        """
+        Return the errors, given all numbers of each kind in sequence.
+
+        Parameters
+        ----------
+        values
+            By kind, name by name and axis by axis; without those of the ground, the floor is
+            level and no sole is estimated.
+        frames
+            The links of the tilts.
+
+        """
+        none: Array = np.zeros(0)
         return InstrumentErrors(
-            positions=n, torque_gains=n, torque_offsets=n, friction=n, tilts={},
-            wrench_matrices=np.zeros((sensors, 6, 6)), wrench_biases=np.zeros((sensors, 6)),
-            wrench_drifts=np.zeros((sensors, 6)), shifts=np.zeros((sensors, 3)),
-            turns=np.zeros((sensors, 3)))
+            positions=values[K.JOINT_OFFSET], torque_gains=values[K.TORQUE_GAIN],
+            torque_offsets=values[K.TORQUE_OFFSET], friction=values[K.FRICTION],
+            tilts=dict(zip(frames, values[K.TILT].reshape(-1, 3))),
+            wrench_matrices=values[K.WRENCH_MATRIX].reshape(-1, 6, 6),
+            wrench_biases=values[K.WRENCH_BIAS].reshape(-1, 6),
+            wrench_drifts=values[K.WRENCH_DRIFT].reshape(-1, 6),
+            shifts=values[K.SENSOR_SHIFT].reshape(-1, 3),
+            turns=values[K.SENSOR_TURN].reshape(-1, 3),
+            floor=values.get(K.FLOOR_TILT, np.zeros(2)),
+            soles=np.column_stack((values.get(K.SOLE_TURN, none).reshape(-1, 2),
+                                   values.get(K.SOLE_HEIGHT, none))))
 
     def correction(self, sensor: int) -> Array:
         """Return the matrix (6, 6) that turns readings less bias into true wrenches."""
@@ -215,35 +274,33 @@ class InstrumentEstimate:
         """Return what to do about it; '' if it is not significant."""
         return _remedy(self) if self.is_significant else ''
 
+    def describe(self) -> str:
+        """Return what it is of, in words."""
+        axis = f' {self.axis}' if self.axis else ''
+        return f'{self.kind.words}{axis} of {self.name or "the base"}'
+
 
 def _remedy(e: InstrumentEstimate) -> str:
-    value, degrees = e.estimate, math.degrees(e.estimate)
+    value, degrees, millimetres = e.estimate, math.degrees(e.estimate), 1e3 * e.estimate
     excess = 'too little' if value < 0.0 else 'too much'
     return {
-        InstrumentKind.JOINT_OFFSET: f'zero the encoder again: it reads {abs(degrees):.2f} deg '
-                                     f'{excess}' if e.unit == 'rad' else
-                                     'zero the position again: it reads '
-                                     f'{1e3 * abs(value):.2f} mm {excess}',
-        InstrumentKind.TORQUE_GAIN: f'divide the torque constant by {1.0 + value:.3f}',
-        InstrumentKind.TORQUE_OFFSET: f'tare the torque: it reads {abs(value):.2f} {e.unit} '
-                                      f'{excess}',
-        InstrumentKind.FRICTION: f'model {value:.2f} {e.unit} of friction',
-        InstrumentKind.TILT: f'shim or declare the mounting: turned by {degrees:+.2f} deg about '
-                             f'{e.axis}',
-        InstrumentKind.WRENCH_MATRIX: 'recalibrate the sensor, or apply the estimated matrix',
-        InstrumentKind.WRENCH_BIAS: f'tare the sensor: it reads {abs(value):.3g} {e.unit} '
-                                    f'{excess}',
-        InstrumentKind.WRENCH_DRIFT: f'let the sensor warm up: it drifts by {value:+.3g} {e.unit}',
-        InstrumentKind.SENSOR_SHIFT: f'move the frame in the URDF by {1e3 * value:+.1f} mm along '
-                                     f'{e.axis}',
-        InstrumentKind.SENSOR_TURN: f'turn the frame in the URDF by {degrees:+.2f} deg about '
-                                    f'{e.axis}',
-        InstrumentKind.FLOOR_TILT: f'level the floor: it is turned by {degrees:+.2f} deg about '
-                                   f"the soles' {e.axis} axis",
-        InstrumentKind.SOLE_TURN: f"turn the sole's frame in the URDF by {degrees:+.2f} deg about "
-                                  f'{e.axis}',
-        InstrumentKind.SOLE_HEIGHT: f"move the sole's frame in the URDF by {1e3 * value:+.1f} mm "
-                                    f'along {e.axis}'}[e.kind]
+        K.JOINT_OFFSET: f'zero the encoder again: it reads {abs(degrees):.2f} deg {excess}'
+                        if e.unit == 'rad' else
+                        f'zero the position again: it reads {abs(millimetres):.2f} mm {excess}',
+        K.TORQUE_GAIN: f'divide the torque constant by {1.0 + value:.3f}',
+        K.TORQUE_OFFSET: f'tare the torque: it reads {abs(value):.2f} {e.unit} {excess}',
+        K.FRICTION: f'model {value:.2f} {e.unit} of friction',
+        K.TILT: f'shim or declare the mounting: turned by {degrees:+.2f} deg about {e.axis}',
+        K.WRENCH_MATRIX: 'recalibrate the sensor, or apply the estimated matrix',
+        K.WRENCH_BIAS: f'tare the sensor: it reads {abs(value):.3g} {e.unit} {excess}',
+        K.WRENCH_DRIFT: f'let the sensor warm up: it drifts by {value:+.3g} {e.unit}',
+        K.SENSOR_SHIFT: f'move the frame in the URDF by {millimetres:+.1f} mm along {e.axis}',
+        K.SENSOR_TURN: f'turn the frame in the URDF by {degrees:+.2f} deg about {e.axis}',
+        K.FLOOR_TILT: f"level the floor: it is turned by {degrees:+.2f} deg about the soles' "
+                      f'{e.axis} axis',
+        K.SOLE_TURN: f"turn the sole's frame in the URDF by {degrees:+.2f} deg about {e.axis}",
+        K.SOLE_HEIGHT: f"move the sole's frame in the URDF by {millimetres:+.1f} mm along "
+                       f'{e.axis}'}[e.kind]
 
 
 @dataclass(frozen=True)
@@ -267,28 +324,13 @@ class InstrumentCalibration:
 
     def errors(self, joints: Sequence[str], sensors: Sequence[str]) -> InstrumentErrors:
         """Return the errors of these joints and wrench sensors, in their order."""
-        def by_name(kind: InstrumentKind) -> Array:
-            found = {e.name: e.estimate for e in self.of(kind)}
-            return np.array([found.get(name, 0.0) for name in joints])
-
-        def by_axis(kind: InstrumentKind, names: Sequence[str], axes: Sequence[str]) -> Array:
-            found = {(e.name, e.axis): e.estimate for e in self.of(kind)}
-            values = [[found.get((name, axis), 0.0) for axis in axes] for name in names]
-            return np.array(values).reshape(len(names), len(axes))
-
-        links = sorted({e.name for e in self.of(InstrumentKind.TILT)})
-        return InstrumentErrors(
-            positions=by_name(InstrumentKind.JOINT_OFFSET),
-            torque_gains=by_name(InstrumentKind.TORQUE_GAIN),
-            torque_offsets=by_name(InstrumentKind.TORQUE_OFFSET),
-            friction=by_name(InstrumentKind.FRICTION),
-            tilts=dict(zip(links, by_axis(InstrumentKind.TILT, links, XYZ))),
-            wrench_matrices=by_axis(
-                InstrumentKind.WRENCH_MATRIX, sensors, MATRIX_AXES).reshape(-1, 6, 6),
-            wrench_biases=by_axis(InstrumentKind.WRENCH_BIAS, sensors, AXES),
-            wrench_drifts=by_axis(InstrumentKind.WRENCH_DRIFT, sensors, AXES),
-            shifts=by_axis(InstrumentKind.SENSOR_SHIFT, sensors, XYZ),
-            turns=by_axis(InstrumentKind.SENSOR_TURN, sensors, XYZ))
+        found = {(e.kind, e.name, e.axis): e.estimate for e in self.estimates}
+        frames = sorted({e.name for e in self.of(K.TILT)})
+        names = {**dict.fromkeys(OF_JOINTS, joints), K.TILT: frames,
+                 **dict.fromkeys(OF_SENSORS, sensors)}
+        return InstrumentErrors.of({
+            kind: np.array([found.get((kind, name, axis), 0.0) for name in names[kind]
+                            for axis in kind.axes]) for kind in names}, frames)
 
     def to_json(self) -> dict[str, Any]:
         """
@@ -305,57 +347,52 @@ class InstrumentCalibration:
             axis.
 
         """
-        joints = {f'{kind.value}s' if kind is not InstrumentKind.FRICTION else 'friction':
-                  {e.name: _plain(e) for e in self.of(kind)} for kind in _OF_JOINTS}
-        tilts: dict[str, Any] = {}
-        for e in self.of(InstrumentKind.TILT):
-            tilts.setdefault(e.name, {})[e.axis] = _plain(e)
-        sensors = dict.fromkeys(e.name for kind in _OF_SENSORS for e in self.of(kind))
-        ground: dict[str, Any] = {}
-        for e in (e for kind in _OF_GROUND for e in self.of(kind)):
-            ground.setdefault(e.kind.value, {}).setdefault(e.name, {})[e.axis] = _plain(e)
-        return {**joints, 'tilts': tilts, 'ground': ground,
+        sensors = dict.fromkeys(e.name for kind in OF_SENSORS for e in self.of(kind))
+        ground = [e for kind in OF_GROUND for e in self.of(kind)]
+        return {**{_key(kind): _tree(self.of(kind), 'name') for kind in OF_JOINTS},
+                'tilts': _tree(self.of(K.TILT), 'name', 'axis'),
+                'ground': _tree(ground, 'kind.value', 'name', 'axis'),
                 'wrench_sensors': {name: self._sensor(name) for name in sensors}}
 
     def _sensor(self, name: str) -> dict[str, Any]:
         errors = self.errors((), (name,))
         return {'correction': errors.correction(0).tolist(),
                 'bias': errors.wrench_biases[0].tolist(),
-                'parameters': {kind.value: {e.axis: _plain(e) for e in self.of(kind, name)}
-                               for kind in _OF_SENSORS}}
+                'parameters': {kind.value: _tree(self.of(kind, name), 'axis')
+                               for kind in OF_SENSORS}}
 
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> InstrumentCalibration:
         """Return what `to_json` wrote; correction and bias follow from the parameters."""
-        found = [_estimate(kind, name, '', item) for kind in _OF_JOINTS
-                 for name, item in values.get(
-                     'friction' if kind is InstrumentKind.FRICTION else f'{kind.value}s',
-                     {}).items()]
-        found += [_estimate(InstrumentKind.TILT, name, axis, item)
-                  for name, axes in values.get('tilts', {}).items()
-                  for axis, item in axes.items()]
-        found += [_estimate(InstrumentKind(kind), name, axis, item)
+        found = [_estimate(kind, name, '', item) for kind in OF_JOINTS
+                 for name, item in values.get(_key(kind), {}).items()]
+        named = [(K.TILT, name, axes) for name, axes in values.get('tilts', {}).items()]
+        named += [(K(kind), name, axes)
                   for name, sensor in values.get('wrench_sensors', {}).items()
-                  for kind, axes in sensor['parameters'].items()
+                  for kind, axes in sensor['parameters'].items()]
+        named += [(K(kind), name, axes) for kind, names in values.get('ground', {}).items()
+                  for name, axes in names.items()]
+        found += [_estimate(kind, name, axis, item) for kind, name, axes in named
                   for axis, item in axes.items()]
-        found += [_estimate(InstrumentKind(kind), name, axis, item)
-                  for kind, names in values.get('ground', {}).items()
-                  for name, axes in names.items() for axis, item in axes.items()]
         return InstrumentCalibration(tuple(found))
 
 
-MATRIX_AXES = tuple(f'{row},{column}' for row in AXES for column in AXES)
-_OF_JOINTS = (InstrumentKind.JOINT_OFFSET, InstrumentKind.TORQUE_GAIN,
-              InstrumentKind.TORQUE_OFFSET, InstrumentKind.FRICTION)
-_OF_SENSORS = (InstrumentKind.WRENCH_MATRIX, InstrumentKind.WRENCH_BIAS,
-               InstrumentKind.WRENCH_DRIFT, InstrumentKind.SENSOR_SHIFT,
-               InstrumentKind.SENSOR_TURN)
-_OF_GROUND = (InstrumentKind.FLOOR_TILT, InstrumentKind.SOLE_TURN, InstrumentKind.SOLE_HEIGHT)
+def _key(kind: InstrumentKind) -> str:
+    """Return the key of a kind of errors of joints."""
+    return kind.value if kind is K.FRICTION else f'{kind.value}s'
 
 
-def _plain(e: InstrumentEstimate) -> dict[str, Any]:
-    return {'estimate': e.estimate, 'sd': e.sd, 'prior_sd': e.prior_sd,
-            'significant': e.is_significant, 'unit': e.unit, 'remedy': e.remedy}
+def _tree(estimates: Iterable[InstrumentEstimate], *levels: str) -> dict[str, Any]:
+    """Return plain values of estimates by these attributes."""
+    tree: dict[str, Any] = {}
+    for e in estimates:
+        node = tree
+        *path, last = (attrgetter(level)(e) for level in levels)
+        for key in path:
+            node = node.setdefault(key, {})
+        node[last] = {'estimate': e.estimate, 'sd': e.sd, 'prior_sd': e.prior_sd,
+                      'significant': e.is_significant, 'unit': e.unit, 'remedy': e.remedy}
+    return tree
 
 
 def _estimate(kind: InstrumentKind, name: str, axis: str,

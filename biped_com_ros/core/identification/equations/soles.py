@@ -116,18 +116,15 @@ class SoleContacts:
         b, by_position, by_up, by_ground = self._linearised(capture, ground, used)
         by_noise = np.eye(len(b))
         by_noise[2::3, 3 * int(np.argmax(used)) + 2] -= 1.0
-        more, (n, k) = len(rows), (len(capture.positions), e.J_reading.shape[1])
-        first = 6 + n + k
-        none = np.zeros((more, max(n, k, e.A.shape[1])))
+        inputs, more = e.inputs, len(rows)
+        J = np.zeros((more, inputs.size))
+        J[:, inputs.positions], J[:, inputs.up] = by_position[rows], by_up[rows]
+        J[:, inputs.soles] = by_noise[rows]
+        first = 6 + inputs.readings.stop - inputs.up.stop + len(capture.positions)
         return replace(
-            e, A=np.concatenate((e.A, none[:, :e.A.shape[1]])),
+            e, A=np.concatenate((e.A, np.zeros((more, e.A.shape[1])))),
             b=np.concatenate((e.b, (b - by_noise @ noise)[rows])),
-            rows=np.concatenate((e.rows, first + rows)),
-            J_position=np.concatenate((e.J_position, by_position[rows])),
-            J_up=np.concatenate((e.J_up, by_up[rows])),
-            J_reading=np.concatenate((e.J_reading, none[:, :k])),
-            J_sole=np.concatenate((e.J_sole, by_noise[rows])),
-            J_torque=np.concatenate((e.J_torque, none[:, :n])),
+            rows=np.concatenate((e.rows, first + rows)), J=np.concatenate((e.J, J)),
             J_ground=np.concatenate((e.J_ground, by_ground[rows])))
 
     def _linearised(self, capture: Capture, ground: Array,

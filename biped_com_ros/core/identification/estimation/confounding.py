@@ -36,39 +36,6 @@ less than the second would be."""
 NAMED = 3
 """Number of unknowns that are named in one line."""
 
-_REMEDIES = {
-    InstrumentKind.JOINT_OFFSET: 'capture these joints over a wider range, hoisted as well',
-    InstrumentKind.TORQUE_GAIN: 'add poses that load these joints in both directions, or a known '
-                                'payload',
-    InstrumentKind.TORQUE_OFFSET: 'add poses that load these joints in both directions',
-    InstrumentKind.FRICTION: 'approach the same poses from both sides',
-    InstrumentKind.TILT: 'add hoisted poses, or turn the robot around on the same floor',
-    InstrumentKind.WRENCH_MATRIX: 'weigh the robot on a scale, and load the soles at known places',
-    InstrumentKind.WRENCH_BIAS: 'tare with the feet in the air',
-    InstrumentKind.WRENCH_DRIFT: 'repeat the first poses at the end',
-    InstrumentKind.SENSOR_SHIFT: 'measure the place of the sensor; only its product with gain and '
-                                 'cross-talk counts, and that is known',
-    InstrumentKind.SENSOR_TURN: 'measure how the sensor is mounted; only its product with '
-                                'cross-talk counts, and that is known',
-    InstrumentKind.FLOOR_TILT: 'measure the floor with a level, and set floor_tilt',
-    InstrumentKind.SOLE_TURN: 'stand on a floor that is known to be level, and set floor_tilt',
-    InstrumentKind.SOLE_HEIGHT: 'capture poses with both soles on a flat floor'}
-
-_WORDS = {
-    InstrumentKind.JOINT_OFFSET: 'joint offset', InstrumentKind.TORQUE_GAIN: 'torque constant',
-    InstrumentKind.TORQUE_OFFSET: 'torque offset', InstrumentKind.FRICTION: 'friction',
-    InstrumentKind.TILT: 'IMU mounting', InstrumentKind.WRENCH_MATRIX: 'gain or cross-talk',
-    InstrumentKind.WRENCH_BIAS: 'bias', InstrumentKind.WRENCH_DRIFT: 'drift',
-    InstrumentKind.SENSOR_SHIFT: 'place', InstrumentKind.SENSOR_TURN: 'mounting angle',
-    InstrumentKind.FLOOR_TILT: 'tilt', InstrumentKind.SOLE_TURN: 'sole rotation',
-    InstrumentKind.SOLE_HEIGHT: 'sole height'}
-
-
-def describe_instrument(e: InstrumentEstimate) -> str:
-    """Return what an estimate is of, in words."""
-    axis = f' {e.axis}' if e.axis else ''
-    return f'{_WORDS[e.kind]}{axis} of {e.name or "the base"}'
-
 
 @dataclass(frozen=True)
 class Confounded:
@@ -103,8 +70,6 @@ class Ambiguity:
         What is wrong with the instruments.
     unknowns
         Worst first.
-    remedy
-        What would separate them.
     posture
         The posture that would reduce the variance of the worst one most; None if none is known.
 
@@ -112,19 +77,18 @@ class Ambiguity:
 
     kind: InstrumentKind
     unknowns: tuple[Confounded, ...]
-    remedy: str
     posture: BestPosture | None = None
 
     @property
     def title(self) -> str:
         """Return the kind in words, and how many there are."""
-        return f'{_WORDS[self.kind]} ({len(self.unknowns)})'
+        return f'{self.kind.words} ({len(self.unknowns)})'
 
     @property
     def advice(self) -> str:
         """Return the remedy, and what the best posture would do."""
-        return self.remedy if self.posture is None else (
-            f'{self.remedy}; {self.unknowns[0].name}: {self.posture.describe()}')
+        return self.kind.remedy if self.posture is None else (
+            f'{self.kind.remedy}; {self.unknowns[0].name}: {self.posture.describe()}')
 
 
 def describe_ambiguities(ambiguities: Sequence[Ambiguity]) -> str:
@@ -163,9 +127,9 @@ def confounded(covariance: Array, estimates: Sequence[InstrumentEstimate],
 
     """
     L, first = len(links), len(covariance) - len(estimates)
-    names = [*(f'mass of {name}' for name in links),
-             *(f'first moment {axis} of {name}' for name in links for axis in 'xyz'),
-             *(describe_instrument(e) for e in estimates)]
+    what = ('mass', 'first moment x', 'first moment y', 'first moment z')
+    names = [*(f'{one} of {name}' for name in links for one in what),
+             *(e.describe() for e in estimates)]
     assert len(names) == 4 * L + len(estimates)
     variance = np.diag(covariance)
     alone = 1.0 / np.diag(np.linalg.inv(covariance))
@@ -179,5 +143,5 @@ def confounded(covariance: Array, estimates: Sequence[InstrumentEstimate],
     best = list(helps(worst) if worst else ()) or [None] * len(worst)
     return tuple(Ambiguity(kind, tuple(Confounded(
         names[k], names[int(np.abs(correlation[k]).argmax())], float(variance[k]),
-        float(alone[k])) for k in unknowns), _REMEDIES[kind], posture)
+        float(alone[k])) for k in unknowns), posture)
         for (kind, unknowns), posture in zip(found.items(), best))

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+import math
 from typing import NamedTuple
 
 from biped_com_ros.core.constants import GRAVITY
@@ -29,6 +30,7 @@ from biped_com_ros.core.identification.equations.instruments import InstrumentCa
 from biped_com_ros.core.identification.estimation.confounding import Ambiguity
 from biped_com_ros.core.identification.estimation.noise_scales import NoiseEstimate
 import numpy as np
+from numpy.typing import ArrayLike
 
 #: Shorter level parts of forward have no direction.
 _VERTICAL = 1e-6
@@ -65,27 +67,29 @@ class Residuals:
     @property
     def com_rms(self) -> float:
         """Root mean square distance of the centre of mass, m; NaN without a standing foot."""
-        squares = (self.com ** 2).sum(axis=1)
-        known = squares[np.isfinite(squares)]
-        return float(np.sqrt(known.mean())) if len(known) else float('nan')
+        return root_mean((self.com ** 2).sum(axis=1))
 
     @property
     def torque_rms(self) -> float:
         """Root mean square of the joint torques, N m; NaN without torques."""
-        known = self.torque[np.isfinite(self.torque)]
-        return float(np.sqrt((known ** 2).mean())) if len(known) else float('nan')
+        return root_mean(self.torque ** 2)
 
     @property
     def torque_max(self) -> float:
         """Largest joint torque residual, N m; NaN without torques."""
-        known = np.abs(self.torque[np.isfinite(self.torque)])
-        return float(known.max()) if len(known) else float('nan')
+        return float(np.fmax.reduce(np.abs(self.torque), axis=None, initial=np.nan))
 
     @property
     def weight_mean(self) -> float:
         """Mean of the weight's residual, N; NaN without a standing foot."""
         known = self.weight[np.isfinite(self.weight)]
-        return float(known.mean()) if len(known) else float('nan')
+        return float(known.mean()) if len(known) else math.nan
+
+
+def root_mean(squares: ArrayLike) -> float:
+    """Return the root of the mean of those that are known; NaN if none is."""
+    known = np.asarray(squares)[np.isfinite(squares)]
+    return math.sqrt(known.mean()) if len(known) else math.nan
 
 
 def residuals_of(regressor: StaticsRegressor, captures: Sequence[Capture],
@@ -126,16 +130,22 @@ def _compare(regressor: StaticsRegressor, capture: Capture,
     return com, weight, torque, capture.torques - torque
 
 
-def _compare_contact(regressor: StaticsRegressor, capture: Capture,
-                     theta: Array) -> tuple[Array, float]:
-    """Return centre of pressure minus centre of mass, levelled, and the weight's residual."""
+def _carried(regressor: StaticsRegressor, capture: Capture,
+             theta: Array) -> tuple[Array, float, Array, float]:
+    """Return CoM (3,) and mass of what the feet carry, `up` and the soles' height in the base."""
     model, up = regressor.model, regressor.up_in_base(capture)
     soles = model.state(capture.positions).placements_in_base(model.soles)[:, 3]
-    height = float((soles[capture.in_contact] @ up).mean())
-    total = regressor.total_contact(capture)
     carried = np.where(regressor.carried_links(capture)[:, np.newaxis], theta, 0.0)
     mass = float(carried[:, 0].sum())
     com = regressor.com_matrix(capture.positions) @ carried.ravel() / mass
+    return com, mass, up, float((soles[capture.in_contact] @ up).mean())
+
+
+def _compare_contact(regressor: StaticsRegressor, capture: Capture,
+                     theta: Array) -> tuple[Array, float]:
+    """Return centre of pressure minus centre of mass, levelled, and the weight's residual."""
+    com, mass, up, height = _carried(regressor, capture, theta)
+    total = regressor.total_contact(capture)
     # Horizontal forces are noise at rest; at the height of the soles they have no lever.
     pressure = centre_of_pressure(total.tolist(), up.tolist(), height)
     offset = (np.nan if pressure is None else np.array(pressure)) - com
@@ -152,13 +162,7 @@ def com_offset_of_whole(regressor: StaticsRegressor, capture: Capture, theta: Ar
     if (not capture.in_contact.any()
             or regressor.with_fitted_contacts(capture, theta) is not capture):
         return np.full((2, 6), np.nan)
-    up = regressor.up_in_base(capture)
-    soles = regressor.model.state(capture.positions).placements_in_base(
-        regressor.model.soles)[:, 3]
-    carried = np.where(regressor.carried_links(capture)[:, np.newaxis], theta, 0.0)
-    mass = float(carried[:, 0].sum())
-    com = regressor.com_matrix(capture.positions) @ carried.ravel() / mass
-    height = float((soles[capture.in_contact] @ up).mean())
+    com, mass, up, height = _carried(regressor, capture, theta)
     below = com + (height - com @ up) * up
     # A moment about the point below it divided by the weight, turned by a quarter.
     moment = np.concatenate((-skew(below), np.eye(3)), axis=1)

@@ -43,7 +43,9 @@ from biped_com_ros.core.identification.equations.instruments import (
     directions_of, InstrumentCalibration, times_of)
 from biped_com_ros.core.identification.estimation.confounding import confounded
 from biped_com_ros.core.identification.estimation.estimates import (
-    Identifiability, Identification, level_rotation, LinkEstimate, Residuals, residuals_of)
+    Identifiability, Identification, level_rotation, LinkEstimate, Residuals, residuals_of,
+    root_mean)
+from biped_com_ros.core.identification.estimation.noise_scales import WhitenedPose
 from biped_com_ros.core.identification.estimation.plausibility import (
     check_variety, fit_warnings, model_warnings, without_constant_torques,
     without_end_stop_torques)
@@ -54,12 +56,6 @@ from biped_com_ros.core.identification.estimation.remedies import best_candidate
 from biped_com_ros.core.model.efforts import effort_scales
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
-
-
-def whiten(covariance: Array, columns: Array) -> Array:
-    """Return columns (rows, k) divided by the Cholesky factor of their noise's covariance."""
-    L = np.linalg.cholesky(covariance + 1e-12 * np.diag(np.diag(covariance)))
-    return np.asarray(np.linalg.solve(L, columns), dtype=float)
 
 
 def gravity_frame(model: RobotModel) -> str:
@@ -159,18 +155,18 @@ class Estimator:
         """
         theta = parameters_of(self.model)
         e = self.regressor.equations(capture, theta, self.noise)
-        n, unknown = len(self._friction), self._instruments
+        unknown = self._instruments
         C = unknown.columns(capture, e, theta, unknown.errors(np.zeros(len(unknown.sigma))))
         variances = e.variances.copy()
-        variances[-n:] += np.where(directions_of(capture) == 0.0, self._friction, 0.0) ** 2
-        J = e.J
-        return whiten((J * variances) @ J.T, np.concatenate(
-            (e.A @ self.prior_scaling(mass_sigma), C * unknown.sigma), axis=1))
+        variances[e.inputs.torques] += np.where(
+            directions_of(capture) == 0.0, self._friction, 0.0) ** 2
+        columns = np.concatenate((e.A @ self.prior_scaling(mass_sigma), C * unknown.sigma), axis=1)
+        return WhitenedPose(e, columns, np.zeros(len(e.rows)), variances).H
 
     def prior_scaling(self, mass_sigma: float = 0.12) -> Array:
         """Return T (4 L, 4 L): parameters are the URDF's plus T times standard deviations."""
         T = self._scaling.copy()
-        T[:, :len(self.model.link_names)] *= mass_sigma
+        T[:, ::4] *= mass_sigma
         return T
 
     def predicted_com_std(self, information: Array, poses: Sequence[Array]) -> float:
@@ -258,7 +254,7 @@ class Estimator:
                 self.regressor, [problem.corrected(x)[i] for i in left_out.tolist()],
                 problem.parameters(x)))
         inverse = np.argsort(np.argsort(fold_of, kind='stable'), kind='stable')
-        return (Residuals.joined(tested, inverse), _root_mean(variances),
+        return (Residuals.joined(tested, inverse), root_mean(variances),
                 math.sqrt(squares / max(count, 1)))
 
     def _com_error(self, captures: Sequence[Capture], theta: Array, covariance: Array) -> float:
@@ -268,30 +264,24 @@ class Estimator:
             level = level_rotation(self.regressor.up_in_base(capture))[:2]
             D = level @ self.regressor.com_derivative(capture.positions, theta)
             variances.append(float(np.trace(D @ covariance @ D.T)))
-        return _root_mean(variances)
+        return root_mean(variances)
 
 
 def _candidate_rows(problem: CalibrationProblem) -> list[tuple[str, Array]]:
     """Return the equations of each posture that may be captured next, with its description."""
-    return [(c.description, problem.equations_of(c.capture)) for c in candidates_of(
+    return [(what, problem.equations_of(capture)) for what, capture in candidates_of(
         problem.regressor, problem.captures, problem.at.theta)]
-
-
-def _root_mean(squares: Sequence[float]) -> float:
-    """Return the root of the mean of those that are known; NaN if none is."""
-    known = [square for square in squares if math.isfinite(square)]
-    return math.sqrt(sum(known) / len(known)) if known else math.nan
 
 
 def _link_estimates(model: RobotModel, theta: Array, covariance: Array,
                     terms: PriorTerms, spread: Spread) -> tuple[LinkEstimate, ...]:
-    estimates, before = [], terms.deviations(spread)[len(model.link_names):]
+    estimates, before = [], terms.deviations(spread).reshape(-1, 4)[:, 1:]
     for i, name in enumerate(model.link_names):
         mass, com = float(theta[i, 0]), theta[i, 1:] / theta[i, 0]
         block = covariance[4 * i:4 * i + 4, 4 * i:4 * i + 4]
         J = np.column_stack((-com, np.eye(3))) / mass
         variance = np.diag(J @ block @ J.T)
-        prior = (before[3 * i:3 * i + 3] * terms.moment_sigma[i] / mass) ** 2
+        prior = (before[i] * terms.moment_sigma[i] / mass) ** 2
         estimates.append(LinkEstimate(
             name=name, mass=mass, mass_std=math.sqrt(block[0, 0]),
             mass_before=float(model.link_masses[i]), com=com, com_std=np.sqrt(variance),

@@ -224,11 +224,11 @@ class WhitenedPose:
     """
 
     def __init__(self, e: Equations, columns: Array, right: Array, variances: Array) -> None:
-        J, self.variances = e.J, variances
-        covariance = (J * variances) @ J.T
+        self.variances = variances
+        covariance = (e.J * variances) @ e.J.T
         covariance[np.diag_indices_from(covariance)] *= 1.0 + 1e-12
         whitened = solve_triangular(
-            np.linalg.cholesky(covariance), np.column_stack((columns, right, J)), lower=True,
+            np.linalg.cholesky(covariance), np.column_stack((columns, right, e.J)), lower=True,
             check_finite=False)
         size = columns.shape[1]
         self.H: Array = whitened[:, :size]

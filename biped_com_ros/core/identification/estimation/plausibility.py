@@ -121,7 +121,7 @@ def model_warnings(model: RobotModel, information: Array) -> list[str]:
         Of all captures, (4 L or more, the same).
 
     """
-    unmeasured = [name for name, value in zip(model.link_names, information.diagonal())
+    unmeasured = [name for name, value in zip(model.link_names, information.diagonal()[::4])
                   if not value > 1e-9]
     missing = missing_inertials(model)
     warnings = [missing] if missing else []

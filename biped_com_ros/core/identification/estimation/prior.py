@@ -42,10 +42,12 @@ from xml.etree import ElementTree
 from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.model import urdf as urdf_tools
+from biped_com_ros.core.model.inertias import link_inertias
 from biped_com_ros.core.model.resources import resolve_uri
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.linalg import block_diag
 
 SMALLEST_MASS_SIGMA = 1e-4
 SMALLEST_SPREAD = 0.01
@@ -66,11 +68,10 @@ def spread_of_links(model: RobotModel) -> Array:
         3, 3), m^2; every eigenvalue at least :data:`SMALLEST_SPREAD` squared.
 
     """
-    links = {str(link.get('name')): link
-             for link in urdf_tools.parse_urdf(model.urdf).findall('link')}
+    inertias = link_inertias(urdf_tools.parse_urdf(model.urdf))
     spreads = []
     for name, mass in zip(model.link_names, model.link_masses):
-        inertia = _inertia_along_link(links[name])
+        inertia = inertias[name].inertia
         values, vectors = np.linalg.eigh((0.5 * np.trace(inertia) * np.eye(3) - inertia) / mass)
         spreads.append((vectors * np.maximum(values, SMALLEST_SPREAD ** 2)) @ vectors.T)
     return np.array(spreads)
@@ -118,17 +119,6 @@ def missing_inertials(model: RobotModel) -> str:
         return ''
     return (f'{", ".join(missing)} of the URDF: a shape but no mass, which is attributed to other '
             'links; add an <inertial>, a rough one is enough')
-
-
-def _inertia_along_link(link: ElementTree.Element) -> Array:
-    inertial = link.find('inertial')
-    element = inertial.find('inertia') if inertial is not None else None
-    if inertial is None or element is None:
-        return np.zeros((3, 3))
-    xx, xy, xz, yy, yz, zz = (float(element.get(key, '0'))
-                              for key in ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz'))
-    R = Pose.from_rpy(*urdf_tools.rpy_and_xyz_of(inertial, '<inertial>')).rotation
-    return R @ np.array(((xx, xy, xz), (xy, yy, yz), (xz, yz, zz))) @ R.T
 
 
 def _corners(shape: ElementTree.Element) -> Array | None:
@@ -296,6 +286,25 @@ def with_known_masses(prior: Prior) -> Prior:
     return replace(prior, mass_sigma=SMALLEST_MASS_SIGMA)
 
 
+def link_scaling(theta: Array, moments: Array) -> Array:
+    """
+    Return T (4 L, 4 L): changes of masses and first moments by those of (u, w), link by link.
+
+    Parameters
+    ----------
+    theta
+        Masses and first moments, (L, 4), which change by the share u.
+    moments
+        Unit of w, by which first moments change further, (L,), kg m or, of metres, kg.
+
+    """
+    L, axes = len(theta), np.arange(1, 4)
+    T, links = np.zeros((L, 4, L, 4)), np.arange(L)
+    T[links, :, links, 0] = theta
+    T[links[:, np.newaxis], axes, links[:, np.newaxis], axes] = moments[:, np.newaxis]
+    return T.reshape(4 * L, 4 * L)
+
+
 class PriorTerms:
     """
     The prior as a function of u and w, with gradient and Hessian.
@@ -320,13 +329,13 @@ class PriorTerms:
         self.prior = prior
         self.masses = np.array(model.link_masses)
         self.coms = np.array(model.link_coms_in_link)
+        self._urdf = np.column_stack((self.masses, self.masses[:, np.newaxis] * self.coms))
         self.reference = self.masses.copy()
         self._inverse_spread = np.linalg.inv(spread_of_links(model))
         self._lower, self._upper = _bounds(model, prior)
         self._fleet = None if prior.fleet is None else (
             np.linalg.inv(np.linalg.cholesky(prior.fleet.covariance)),
-            (prior.fleet.mean - np.column_stack(
-                (self.masses, self.masses[:, np.newaxis] * self.coms))).ravel())
+            (prior.fleet.mean - self._urdf).ravel())
 
     @property
     def moment_sigma(self) -> Array:
@@ -334,23 +343,15 @@ class PriorTerms:
         return self.reference * self.prior.com_sigma
 
     def scaling(self) -> Array:
-        """Return T (4 L, 4 L): parameters are the URDF's plus T times (u, w link by link)."""
-        L = len(self.masses)
-        T = np.zeros((L, 4, 4 * L))
-        links = np.arange(L)
-        T[links, 0, links] = self.masses
-        T[links, 1:, links] = self.masses[:, np.newaxis] * self.coms
-        for axis in range(3):
-            T[links, 1 + axis, L + 3 * links + axis] = self.moment_sigma
-        return T.reshape(4 * L, 4 * L)
+        """Return T (4 L, 4 L): parameters are the URDF's plus T times (u, w), link by link."""
+        return link_scaling(self._urdf, self.moment_sigma)
 
     def deviations(self, spread: Spread) -> Array:
         """Return the prior's standard deviations of (u, w), (4 L,)."""
         if self.prior.fleet is not None:
             inverse = np.linalg.inv(self.scaling())
             return np.sqrt(np.diag(inverse @ self.prior.fleet.covariance @ inverse.T))
-        L = len(self.masses)
-        return np.concatenate((np.full(L, spread.mass), np.full(3 * L, spread.com)))
+        return np.tile((spread.mass, spread.com, spread.com, spread.com), len(self.masses))
 
     def _from_fleet(self, x: Array) -> tuple[Array, Array] | None:
         """Return the deviation from the fleet's mean, whitened, and its derivative by x."""
@@ -362,23 +363,17 @@ class PriorTerms:
 
     def is_inside(self, x: Array) -> bool:
         """Whether masses are positive and centres of mass within their bounds."""
-        u, w = self._split(x)
-        above, below = self._slack(u, w)
-        return bool((u > -1.0).all() and (above > 0.0).all() and (below > 0.0).all())
+        return bool((x[::4] > -1.0).all() and (self._slack(x)[0] > 0.0).all())
 
     def value(self, x: Array, spread: Spread) -> float:
         """Return the negative logarithm of the prior, up to a constant."""
         u, w = self._split(x)
         a, kappa = 1.0 / spread.mass ** 2 + self.prior.consistency, self.prior.consistency
         shape = np.einsum('li,lij,lj->l', w, self._shape(), w) / (1.0 + u)
-        above, below = self._slack(u, w)
-        barrier = np.log(above)[np.isfinite(above)].sum() + np.log(below)[
-            np.isfinite(below)].sum()
         fleet = self._from_fleet(x)
         return float((0.0 if fleet is None else 0.5 * fleet[0] @ fleet[0])
                      + a * (u - np.log1p(u)).sum() + 0.5 * (w * w).sum() / spread.com ** 2
-                     + kappa * shape.sum()
-                     - BARRIER * barrier)
+                     + kappa * shape.sum() - BARRIER * np.log(self._slack(x)[0]).sum())
 
     def derivatives(self, x: Array, spread: Spread) -> tuple[Array, Array]:
         """Return gradient (4 L,) and Hessian (4 L, 4 L) of :meth:`value`."""
@@ -389,12 +384,10 @@ class PriorTerms:
         gradient[:, 0], hessian[:, 0, 0] = a * u / (1.0 + u), a / (1.0 + u) ** 2
         gradient[:, 1:], hessian[:, 1:, 1:] = w / spread.com ** 2, np.eye(3) / spread.com ** 2
         self._add_shape(u, w, gradient, hessian)
-        self._add_barriers(u, w, gradient, hessian)
-        index = np.concatenate((np.arange(L)[:, np.newaxis],
-                                L + np.arange(3 * L).reshape(L, 3)), axis=1)
-        full_gradient, full_hessian = np.zeros(4 * L), np.zeros((4 * L, 4 * L))
-        full_gradient[index] = gradient
-        full_hessian[index[:, :, np.newaxis], index[:, np.newaxis, :]] = hessian
+        slack, A = self._slack(x)
+        gradient -= BARRIER * np.einsum('lki,lk->li', A, 1.0 / slack)
+        hessian += BARRIER * np.einsum('lki,lkj,lk->lij', A, A, slack ** -2)
+        full_gradient, full_hessian = gradient.ravel(), block_diag(*hessian)
         if (fleet := self._from_fleet(x)) is not None:
             full_gradient += fleet[1].T @ fleet[0]
             full_hessian += fleet[1].T @ fleet[1]
@@ -407,8 +400,8 @@ class PriorTerms:
         return len(self.masses) * (mass + 3.0 * math.log(spread.com))
 
     def _split(self, x: Array) -> tuple[Array, Array]:
-        L = len(self.masses)
-        return x[:L], x[L:4 * L].reshape(L, 3)
+        by_link = x.reshape(-1, 4)
+        return by_link[:, 0], by_link[:, 1:]
 
     def _shape(self) -> Array:
         """Return S with ``w S w / (1 + u)`` the first part of the consistency term."""
@@ -427,26 +420,19 @@ class PriorTerms:
         hessian[:, 1:, 0] += cross
         hessian[:, 1:, 1:] += 2.0 * kappa * S / one[:, np.newaxis, np.newaxis]
 
-    def _slack(self, u: Array, w: Array) -> tuple[Array, Array]:
-        """Return how far w is below its upper and above its lower bound, (L, 3) each."""
-        scale = (self.masses / self.moment_sigma)[:, np.newaxis] * (1.0 + u)[:, np.newaxis]
-        return self._upper * scale - w, w - self._lower * scale
+    def _slack(self, x: Array) -> tuple[Array, Array]:
+        """
+        Return how far inside of six bounds each w is, (L, 6), and the derivatives, (L, 6, 4).
 
-    def _add_barriers(self, u: Array, w: Array, gradient: Array, hessian: Array) -> None:
+        A bound that is not known is always one away.
+        """
         ratio = (self.masses / self.moment_sigma)[:, np.newaxis]
-        above, below = self._slack(u, w)
-        for slack, by_u, by_w in ((above, self._upper * ratio, -1.0),
-                                  (below, -self._lower * ratio, 1.0)):
-            known = np.isfinite(slack)
-            by_u, inverse = np.where(known, by_u, 0.0), np.where(known, 1.0 / slack, 0.0)
-            gradient[:, 0] -= BARRIER * (by_u * inverse).sum(axis=1)
-            gradient[:, 1:] -= BARRIER * by_w * inverse
-            curve = BARRIER * inverse ** 2
-            hessian[:, 0, 0] += (curve * by_u ** 2).sum(axis=1)
-            hessian[:, 0, 1:] += curve * by_u * by_w
-            hessian[:, 1:, 0] += curve * by_u * by_w
-            for axis in range(3):
-                hessian[:, 1 + axis, 1 + axis] += curve[:, axis]
+        bounds = np.concatenate((self._upper, -self._lower), axis=1) * ratio
+        by_w = np.broadcast_to(np.concatenate((-np.eye(3), np.eye(3))), (len(bounds), 6, 3))
+        is_known = np.isfinite(bounds)[:, :, np.newaxis]
+        A = np.where(is_known, np.concatenate((bounds[:, :, np.newaxis], by_w), axis=2), 0.0)
+        at_zero = np.where(is_known[:, :, 0], bounds, 1.0)
+        return at_zero + np.einsum('lki,li->lk', A, x.reshape(-1, 4)), A
 
 
 def _bounds(model: RobotModel, prior: Prior) -> tuple[Array, Array]:

@@ -32,9 +32,9 @@ from dataclasses import dataclass, replace
 from biped_com_ros.core.geometry.pose import Array, IndexArray
 from biped_com_ros.core.identification.captures.capture import Capture, SensorNoise
 from biped_com_ros.core.identification.equations.com_measurements import (
-    ComInformation, ComMeasurement, information_of)
+    ComInformation, ComMeasurement)
 from biped_com_ros.core.identification.equations.first_moments import (
-    parameters_of, stack_equations, StaticsRegressor)
+    Equations, parameters_of, StaticsRegressor)
 from biped_com_ros.core.identification.equations.friction import UnknownFriction
 from biped_com_ros.core.identification.equations.instrument_parameters import InstrumentParameters
 from biped_com_ros.core.identification.equations.instruments import (
@@ -48,6 +48,7 @@ from biped_com_ros.core.identification.estimation.prior import Prior, PriorTerms
 from biped_com_ros.core.model.efforts import effort_limits
 import numpy as np
 import pinocchio as pin
+from scipy.linalg import solve_triangular
 
 
 FEWEST_PASSES, MOST_PASSES, CONVERGED = 4, 12, 0.1
@@ -87,7 +88,7 @@ class _Iterate:
     spread
         Of the links.
     noise
-        Of what was measured, (captures, inputs); see :func:`without_noise`.
+        Of what was measured, (captures, inputs); see :class:`first_moments.InputSlices`.
 
     """
 
@@ -122,6 +123,7 @@ class CalibrationProblem:
         self._theta0 = parameters_of(regressor.model)
         strength = strength_of(regressor, captures)
         self.instruments = InstrumentParameters(regressor, noise, captures, strength)
+        self._torques = regressor.inputs.torques
         self.noise = NoiseScales(regressor.model, len(captures), regressor.is_prismatic)
         self.terms = PriorTerms(regressor.model, prior)
         self._friction = noise.friction * strength
@@ -129,21 +131,14 @@ class CalibrationProblem:
         self._known = ComInformation(regressor, known, noise)
         self.soles = SoleContacts(regressor.model, captures, noise)
         V = len(self.instruments.sigma)
-        config, n = regressor.model.config, len(strength)
-        inputs = 2 * n + 3 + 6 * len(config.wrench_sensors) + 3 * len(config.feet)
         self.at = _Iterate(self._theta0, np.zeros(V), np.ones(V), prior.spreads[0],
-                           np.zeros((len(captures), inputs)))
+                           np.zeros((len(captures), regressor.inputs.size)))
         self._linearise()
 
     @property
     def T(self) -> Array:
         """Return the matrix (4 L, 4 L): parameters are the URDF's plus it times (u, w)."""
         return self.terms.scaling()
-
-    @property
-    def dimension(self) -> int:
-        """Return the number of unknowns."""
-        return self._theta0.size + len(self.instruments.sigma)
 
     def solve(self) -> Posterior:
         """Iterate until links, instruments and noise agree, and return their posterior."""
@@ -168,12 +163,9 @@ class CalibrationProblem:
         """Return the normal equations of all captures, or of all but some."""
         if left_out is None:
             return self._all
-        H, y = self._stacked([self.poses[k] for k in left_out.tolist()])
+        poses = [self.poses[k] for k in left_out.tolist()]
+        H, y = np.concatenate([p.H for p in poses]), np.concatenate([p.y for p in poses])
         return NormalEquations(self.terms, self._G - H.T @ H, self._g - H.T @ y)
-
-    @staticmethod
-    def _stacked(poses: Sequence[WhitenedPose]) -> tuple[Array, Array]:
-        return np.concatenate([p.H for p in poses]), np.concatenate([p.y for p in poses])
 
     def parameters(self, x: Array) -> Array:
         """Return masses and first moments, (L, 4)."""
@@ -233,45 +225,54 @@ class CalibrationProblem:
         e = self.regressor.linearised(capture, theta, self._noise)
         columns = np.concatenate(
             (e.A, self.instruments.columns(capture, e, theta, errors)), axis=1)
-        variances = e.variances.copy()
-        unknown = np.where(directions_of(capture) == 0.0, 1.0, SIDED)
-        variances[-len(unknown):] += (unknown * self._friction) ** 2
-        return WhitenedPose(e, self._scaled(columns), np.zeros(len(e.rows)), variances).H
+        return WhitenedPose(e, self._scaled(columns), np.zeros(len(e.rows)),
+                            self._with_friction(e, capture)).H
 
     @property
     def nominal(self) -> Array:
         """Return the mean of the assumed variances of the inputs over captures, (inputs,)."""
         return np.asarray(np.mean(
-            [self._assumed(k) for k in range(len(self.captures))], axis=0))
+            [self._with_friction(linear[0], capture)
+             for linear, capture in zip(self._linear, self.captures)], axis=0))
 
-    def _assumed(self, k: int) -> Array:
-        variances, n = self._linear[k][0].variances.copy(), len(self._friction)
-        unknown = np.where(directions_of(self.captures[k]) == 0.0, 1.0, SIDED)
-        variances[-n:] += (unknown * self._friction) ** 2
+    def _with_friction(self, e: Equations, capture: Capture) -> Array:
+        """Return the variances of a capture's inputs with friction, (inputs,)."""
+        variances = e.variances.copy()
+        unknown = np.where(directions_of(capture) == 0.0, 1.0, SIDED)
+        variances[self._torques] += (unknown * self._friction) ** 2
         return variances
 
     def _nominal(self, k: int) -> Array:
         """Return the variances of a pose's inputs, less what is learned as a scale, (inputs,)."""
-        variances, n = self._assumed(k), len(self._friction)
+        variances = self._with_friction(self._linear[k][0], self.captures[k])
         # What is learned of friction is not scaled once more.
-        variances[-n:] = self._unknown.variances(
-            k, variances[-n:] * self._unknown.ratio) / self._unknown.ratio
+        variances[self._torques] = self._unknown.variances(
+            k, variances[self._torques] * self._unknown.ratio) / self._unknown.ratio
         return variances
 
     def _linearise(self) -> None:
         errors = self.instruments.errors(self.at.values)
         times = times_of(self.captures)
-        corrected = [without_noise(c, noise) for c, noise in zip(
-            self._corrected(errors), self.at.noise)]
         self._linear = []
-        for k, (capture, t, e, noise) in enumerate(zip(corrected, times, stack_equations(
-                self.regressor, corrected, self.at.theta, self._noise), self.at.noise)):
-            e = self.soles.extended(k, capture, e, errors, _sole_noise(capture, noise))
+        for k, (corrected, t, noise) in enumerate(zip(
+                self._corrected(errors), times, self.at.noise)):
+            capture = self._without_noise(corrected, noise)
+            e = self.regressor.linearised(capture, self.at.theta, self._noise)
+            e = self.soles.extended(k, capture, e, errors, noise[e.inputs.soles])
             C = self.instruments.columns(capture, e, self.at.theta, errors, t)
             right = C @ self.at.values - e.residual(self._theta0) - e.J @ noise
             self._linear.append((e, np.concatenate((e.A, C), axis=1), right))
         self._known_linear = self._known.linearised(
             self.instruments, errors, self.at.values, self.at.theta, self._theta0)
+
+    def _without_noise(self, capture: Capture, noise: Array) -> Capture:
+        """Return a corrected capture less the noise of what was measured, (inputs,)."""
+        inputs = self.regressor.inputs
+        return replace(
+            capture, positions=capture.positions - noise[inputs.positions],
+            up=pin.exp3(-noise[inputs.up]) @ capture.up,
+            wrenches=capture.wrenches - noise[inputs.readings].reshape(-1, 6),
+            torques=capture.torques - noise[inputs.torques])
 
     def _scaled(self, columns: Array) -> Array:
         n = self._theta0.size
@@ -283,9 +284,12 @@ class CalibrationProblem:
         self.poses = [WhitenedPose(e, self._scaled(columns), right,
                                    self.noise.variances(k, self._nominal(k)))
                       for k, (e, columns, right) in enumerate(self._linear)]
-        H, y = self._stacked(self.poses)
-        G, g = information_of(self._known_linear, self._scaled, self.dimension)
-        self._G, self._g = H.T @ H + G, H.T @ y + g
+        known = [solve_triangular(
+            factor, np.column_stack((self._scaled(columns), right)), lower=True)
+            for columns, right, factor in self._known_linear]
+        H = np.concatenate([*(p.H for p in self.poses), *(k[:, :-1] for k in known)])
+        y = np.concatenate([*(p.y for p in self.poses), *(k[:, -1] for k in known)])
+        self._G, self._g = H.T @ H, H.T @ y
         self._all = NormalEquations(self.terms, self._G, self._g)
 
     def _update(self, posterior: Posterior) -> float:
@@ -299,12 +303,12 @@ class CalibrationProblem:
         return change
 
     def _update_friction(self, posterior: Posterior) -> float:
-        n, friction = len(self._friction), self._unknown
+        torques, friction = self._torques, self._unknown
         errors, shares = np.array([pose.input_errors(posterior.mean, posterior.covariance)
-                                   for pose in self.poses]).swapaxes(0, 1)[:, :, -n:]
+                                   for pose in self.poses]).swapaxes(0, 1)[:, :, torques]
         change = friction.update(
-            errors, shares, np.array([pose.variances[-n:] for pose in self.poses]),
-            np.array([e.variances[-n:] for e, _, _ in self._linear]))
+            errors, shares, np.array([pose.variances[torques] for pose in self.poses]),
+            np.array([e.variances[torques] for e, _, _ in self._linear]))
         self.noise.fix_torques(friction.learned, friction.ratio)
         return change
 
@@ -319,33 +323,6 @@ class CalibrationProblem:
         scales = (assumed + found) / (assumed + count)
         self.at.scales = np.clip(np.sqrt(scales), 1.0 / LARGEST_SCALE, LARGEST_SCALE)[group]
         return float(np.abs(np.log(self.at.scales / before)).max(initial=0.0))
-
-
-def without_noise(capture: Capture, noise: Array) -> Capture:
-    """
-    Return a capture less the noise of what was measured.
-
-    Parameters
-    ----------
-    capture
-        With errors of instruments already corrected.
-    noise
-        Of joint positions (n), a rotation vector of `up` (3), readings (6 sensors), soles (3 feet)
-        and joint torques (n), in the order of :attr:`Equations.J`, shape (inputs,).
-
-    """
-    n, S = len(capture.positions), len(capture.wrenches)
-    position, tilt, reading, _, torque = np.split(
-        noise, np.cumsum((n, 3, 6 * S, len(noise) - 2 * n - 3 - 6 * S)))
-    return replace(
-        capture, positions=capture.positions - position, up=pin.exp3(-tilt) @ capture.up,
-        wrenches=capture.wrenches - reading.reshape(S, 6), torques=capture.torques - torque)
-
-
-def _sole_noise(capture: Capture, noise: Array) -> Array:
-    """Return the part of the noise of what was measured that soles have, (3 feet,)."""
-    n = len(capture.positions)
-    return noise[n + 3 + capture.wrenches.size:len(noise) - n]
 
 
 def strength_of(regressor: StaticsRegressor, captures: Sequence[Capture]) -> Array:

@@ -38,18 +38,10 @@ WORTHWHILE = 0.05
 """Least share of its variance by which a posture has to reduce an unknown's."""
 
 
-@dataclass(frozen=True)
-class NextCapture:
-    """A posture that may be captured: what it is in words, and what it would measure."""
-
-    description: str
-    capture: Capture
-
-
 def candidates_of(regressor: StaticsRegressor, captures: Sequence[Capture],
-                  theta: Array) -> Iterator[NextCapture]:
+                  theta: Array) -> Iterator[tuple[str, Capture]]:
     """
-    Return what may be captured next.
+    Return what may be captured next: in words, and what it would measure.
 
     Parameters
     ----------
@@ -65,15 +57,15 @@ def candidates_of(regressor: StaticsRegressor, captures: Sequence[Capture],
         capture, name = captures[i], f"pose '{captures[i].name or i + 1}'"
         sides = directions_of(capture)
         if capture.in_contact.any():
-            yield NextCapture(f'{name} hoisted', _hoisted(
-                regressor, capture.positions, captures[0].up_frame, theta, sides))
+            yield f'{name} hoisted', _hoisted(
+                regressor, capture.positions, captures[0].up_frame, theta, sides)
         if sides.any():
-            yield NextCapture(f'{name} with all joints approached from the other side',
-                              replace(capture, approach=-sides))
+            yield (f'{name} with all joints approached from the other side',
+                   replace(capture, approach=-sides))
     for posture in regressor.model.config.postures:
-        yield NextCapture(f"posture '{posture}' hoisted", _hoisted(
+        yield f"posture '{posture}' hoisted", _hoisted(
             regressor, regressor.model.posture(posture), captures[0].up_frame, theta,
-            np.zeros(len(captures[0].positions))))
+            np.zeros(len(captures[0].positions)))
 
 
 def _hoisted(regressor: StaticsRegressor, positions: Array, frame: str, theta: Array,

@@ -228,7 +228,7 @@ def _weighed(regressor: StaticsRegressor, capture: Capture, theta: Array,
     covariance = (equations.covariance + np.outer(scale, scale)
                   + (equations.A * spread.ravel() ** 2) @ equations.A.T)
     whiten = np.linalg.inv(np.linalg.cholesky(covariance))
-    return whiten @ equations.residual(theta), whiten @ equations.J_reading
+    return whiten @ equations.residual(theta), whiten @ equations.J[:, equations.inputs.readings]
 
 
 def _with_variances(model: RobotModel, capture: Capture,
@@ -253,14 +253,9 @@ def _height(model: RobotModel, capture: Capture) -> float:
 @cache
 def _turns() -> tuple[Array, ...]:
     """Return the 24 rotations that map axes onto axes."""
-    found = []
-    for order in permutations(range(3)):
-        for signs in product((1.0, -1.0), repeat=3):
-            R = np.zeros((3, 3))
-            R[range(3), order] = signs
-            if np.linalg.det(R) > 0.0:
-                found.append(R)
-    return tuple(found)
+    signed = (np.array(signs)[:, np.newaxis] * rows for rows in permutations(np.eye(3))
+              for signs in product((1.0, -1.0), repeat=3))
+    return tuple(R for R in signed if np.linalg.det(R) > 0.0)
 
 
 def _best_turn(r: Array, J: Array, reading: Array) -> tuple[float, int, Array]:

@@ -25,7 +25,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
-from xml.parsers import expat
 
 from biped_com_ros.core.errors import RobotDescriptionError
 from biped_com_ros.core.files import read_bytes, read_text, write_atomically
@@ -34,15 +33,16 @@ from biped_com_ros.core.identification.estimation.estimates import Identificatio
 from biped_com_ros.core.identification.output.results import calibrated_urdf
 from biped_com_ros.core.identification.output.robot_yaml import (
     deviations_after, errors_of, write_calibrated_robot)
-from biped_com_ros.core.identification.output.urdf_inertials import consistent_inertia, tag_at
+from biped_com_ros.core.identification.output.urdf_inertials import (
+    edited, start_tags, tag_at)
+from biped_com_ros.core.model.inertias import consistent_inertia, link_inertias
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.model.urdf import numbers, parse_urdf, rpy_and_xyz_of
+from biped_com_ros.core.model.urdf import parse_urdf, rpy_and_xyz_of
 from biped_com_ros.core.plain_xml import check_no_document_type
 import numpy as np
 import pinocchio as pin
 import yaml
 
-_MOMENTS = ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
 _SMALLEST_RADIUS = 1e-3  # m; of gyration
 #: Order of MuJoCo's fullinertia.
 _FULL = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
@@ -99,27 +99,6 @@ def _read(mjcf: Path) -> str:
     return read_text(mjcf, 'MJCF')
 
 
-def link_inertias(robot: ElementTree.Element) -> dict[str, pin.Inertia]:
-    """Return mass, centre of mass and inertia about it of the links with mass, in their frames."""
-    found = {}
-    for link in robot.findall('link'):
-        inertial = link.find('inertial')
-        if inertial is None:
-            continue
-        where = f"<inertial> of link '{link.get('name')}'"
-        mass = float(numbers(inertial.find('mass'), 'value', where, 1)[0])
-        if mass <= 0.0:
-            continue
-        rpy, com = rpy_and_xyz_of(inertial, where)
-        I = np.zeros((3, 3))  # noqa: E741
-        I[np.triu_indices(3)] = [float(numbers(inertial.find('inertia'), key, where, 1, '0')[0])
-                                 for key in _MOMENTS]
-        R = Pose.from_rpy(rpy, com).rotation
-        I = R @ (I + np.triu(I, 1).T) @ R.T  # noqa: E741
-        found[str(link.get('name'))] = pin.Inertia(mass, com, consistent_inertia(I))
-    return found
-
-
 def with_mjcf_inertials(mjcf: str, urdf: str) -> str:
     """
     Return an MJCF with the inertials of a URDF, everything else unchanged to the byte.
@@ -153,9 +132,7 @@ def with_mjcf_inertials(mjcf: str, urdf: str) -> str:
         else:
             end = start + len(tag_at(text, start).encode('utf-8'))
             edits.append((end, end, replacement))
-    for begin, end, replacement in sorted(edits, reverse=True):
-        text = text[:begin] + replacement.encode('utf-8') + text[end:]
-    return text.decode('utf-8')
+    return edited(text, edits)
 
 
 def inertials_yaml(found: Identification, urdf: str) -> str:
@@ -193,27 +170,17 @@ def inertials_yaml(found: Identification, urdf: str) -> str:
 def _find_bodies(text: bytes) -> dict[str, tuple[int, int]]:
     """Return where the tags of each named body and of its inertial begin; -1 for none."""
     bodies: dict[str, tuple[int, int]] = {}
-    path: list[tuple[str, str]] = []
-    parser = expat.ParserCreate('utf-8')
-
-    def start(tag: str, attributes: dict[str, str]) -> None:
-        name = attributes.get('name', '')
-        if tag == 'body' and name:
-            bodies[name] = parser.CurrentByteIndex, -1
-        elif tag == 'inertial' and path and path[-1][0] == 'body' and path[-1][1] in bodies:
-            bodies[path[-1][1]] = bodies[path[-1][1]][0], parser.CurrentByteIndex
-        elif tag == 'compiler' and attributes.get('inertiafromgeom') == 'true':
+    names: list[str] = []  # of the elements from the root to this one
+    for path, attributes, start in start_tags(text, 'MJCF'):
+        names = [*names[:len(path) - 1], attributes.get('name', '')]
+        if path[-1] == 'body' and names[-1]:
+            bodies[names[-1]] = start, -1
+        elif path[-2:] == ('body', 'inertial') and names[-2] in bodies:
+            bodies[names[-2]] = bodies[names[-2]][0], start
+        elif path[-1] == 'compiler' and attributes.get('inertiafromgeom') == 'true':
             raise RobotDescriptionError(
                 'the MJCF has <compiler inertiafromgeom="true">, which ignores every <inertial>: '
                 'set it to "auto" first')
-        path.append((tag, name))
-
-    parser.StartElementHandler = start
-    parser.EndElementHandler = lambda tag: path.pop()
-    try:
-        parser.Parse(text, True)
-    except expat.ExpatError as error:
-        raise RobotDescriptionError(f'the MJCF is not well-formed XML: {error}') from None
     return bodies
 
 

@@ -48,8 +48,10 @@ def pose_figures(model: RobotModel, captures: Sequence[Capture],
         Masses and first moments (L, 4) whose centre of mass is shown as a dot, with its colour.
 
     """
-    draw = _FigureMaker(model, marks)
-    figures = [draw.figure(capture) for capture in captures]
+    regressor, frames = StaticsRegressor(model), set(model.frame_names)
+    bones = [(parent, child) for parent, pairs in model.children_of_links.items()
+             for _, child in pairs if parent in frames and child in frames]
+    figures = [_figure(regressor, bones, marks, capture) for capture in captures]
     # One scale for all, so that a crouching robot is smaller.
     scale = (HEIGHT - 12.0) / max((float(np.ptp(f.points[:, 1])) for f in figures), default=1.0)
     # Each has an SVG of its own, so that they wrap on a narrow screen.
@@ -91,32 +93,20 @@ class _Figure:
                 f'stroke-linecap="round"/>{dots}')
 
 
-class _FigureMaker:
-    """Makes figures of poses of a robot."""
-
-    def __init__(self, model: RobotModel, marks: Sequence[tuple[Array, str]]) -> None:
-        self._model, self._marks = model, marks
-        self._regressor = StaticsRegressor(model)
-        frames = set(model.frame_names)
-        self._bones = [(parent, child) for parent, pairs in model.children_of_links.items()
-                       for _, child in pairs if parent in frames and child in frames]
-
-    def figure(self, capture: Capture) -> _Figure:
-        state, figure = self._model.state(capture.positions), _Figure()
-        level = level_rotation(self._regressor.up_in_base(capture))
-
-        def project(point: Array) -> Array:
-            return _VIEW @ (level @ point)
-
-        for parent, child in self._bones:
-            ends = [state.pose_in_base(link).position for link in (parent, child)]
-            if np.abs(ends[0] - ends[1]).max() > 1e-4:
-                figure.limbs.append(np.array([project(end) for end in ends]))
-        soles = state.poses_in_base(self._model.soles)
-        for sole, foot, stands in zip(soles, self._model.config.feet.values(), capture.in_contact):
-            corners = [project(corner) for corner in sole_corners(sole, foot)]
-            figure.soles.append((np.array(corners), bool(stands)))
-        for theta, colour in self._marks:
-            com = self._regressor.com_matrix(capture.positions) @ theta.ravel()
-            figure.dots.append((project(com / theta[:, 0].sum()), colour))
-        return figure
+def _figure(regressor: StaticsRegressor, bones: Sequence[tuple[str, str]],
+            marks: Sequence[tuple[Array, str]], capture: Capture) -> _Figure:
+    """Return the figure of a capture, of a robot with these bones."""
+    model, figure = regressor.model, _Figure()
+    state = model.state(capture.positions)
+    view = _VIEW @ level_rotation(regressor.up_in_base(capture))
+    for bone in bones:
+        ends = np.array([state.pose_in_base(link).position for link in bone])
+        if np.abs(ends[0] - ends[1]).max() > 1e-4:
+            figure.limbs.append(ends @ view.T)
+    soles = state.poses_in_base(model.soles)
+    for sole, foot, stands in zip(soles, model.config.feet.values(), capture.in_contact):
+        figure.soles.append((np.array(sole_corners(sole, foot)) @ view.T, bool(stands)))
+    for theta, colour in marks:
+        com = regressor.com_matrix(capture.positions) @ theta.ravel()
+        figure.dots.append((view @ com / theta[:, 0].sum(), colour))
+    return figure

@@ -26,13 +26,14 @@ import re
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.identification.captures.capture import Capture
 from biped_com_ros.core.identification.equations.first_moments import parameters_of
-from biped_com_ros.core.identification.estimation.confounding import (
-    describe_ambiguities, describe_instrument)
-from biped_com_ros.core.identification.estimation.estimates import Identification, LinkEstimate
+from biped_com_ros.core.identification.estimation.confounding import describe_ambiguities
+from biped_com_ros.core.identification.estimation.estimates import (
+    Identification, LinkEstimate, root_mean)
 from biped_com_ros.core.identification.output.pose_figures import pose_figures
 from biped_com_ros.core.model.resources import package_share
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
+from numpy.typing import ArrayLike
 
 BEFORE, AFTER, VALIDATED = '#c2410c', '#15803d', '#1d4ed8'
 AXES = (('x', '#dc2626'), ('y', '#16a34a'), ('z', '#2563eb'))
@@ -98,7 +99,8 @@ def html_report(model: RobotModel, captures: Sequence[Capture], found: Identific
         + _pose_plot(found, 'mm', [
             1e3 * np.linalg.norm(r.com, axis=1) for _, r in found.residuals])
         + '<h2>Joint torques against measurement, root mean square by pose</h2>'
-        + _pose_plot(found, 'N m', [_rows_rms(r.torque) for _, r in found.residuals])
+        + _pose_plot(found, 'N m', [
+            [root_mean(row) for row in r.torque ** 2] for _, r in found.residuals])
         + '<h2>Shift of each centre of mass, with 95 % intervals</h2>' + _shift_plot(found)
         + f'<h2>Instruments</h2>{_instrument_table(found)}'
         f'<h2>Noise of the sensors</h2>{_noise_table(found)}'
@@ -130,14 +132,6 @@ def _legend(marks: Sequence[tuple[str, str]]) -> str:
         for text, colour in marks) + '</p>'
 
 
-def _rows_rms(values: Array) -> Array:
-    known = np.isfinite(values)
-    squares = np.where(known, values, 0.0) ** 2
-    counts = known.sum(axis=1)
-    rms: Array = np.sqrt(squares.sum(axis=1) / np.maximum(counts, 1))
-    return np.where(counts > 0, rms, np.nan)
-
-
 def _summary_table(found: Identification) -> str:
     mass_before = sum(link.mass_before for link in found.links)
     rows: list[tuple[str, ...]] = [('Total mass, ± 95 %', f'{mass_before:.3f} kg',
@@ -165,7 +159,7 @@ def _instrument_table(found: Identification) -> str:
     known = [e for e in found.instruments.estimates if e.is_significant or e.data_share > 0.5]
     known.sort(key=lambda e: (not e.is_significant, e.kind.value, e.name))
     header = 'Error', 'sd before', 'estimate', '± (95 %)', 'unit', 'remedy'
-    rows = [[(describe_instrument(e), *(f'{_scaled(e.unit)[0] * value:{form}}' for value, form in (
+    rows = [[(e.describe(), *(f'{_scaled(e.unit)[0] * value:{form}}' for value, form in (
         (e.prior_sd, '.3g'), (e.estimate, '+.3g'), (1.96 * e.sd, '.2g'))), _scaled(e.unit)[1],
         e.remedy) for e in known if bool(e.is_significant) == significant]
         for significant in (True, False)]
@@ -268,7 +262,7 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>'
 
 
-def _pose_plot(found: Identification, unit: str, series: Sequence[Array]) -> str:
+def _pose_plot(found: Identification, unit: str, series: Sequence[ArrayLike]) -> str:
     """Return a plot of dots per pose: before, after and left out."""
     names, colours = [name for name, _ in found.residuals], (BEFORE, AFTER, VALIDATED)
     values = np.array(series)

@@ -25,7 +25,7 @@ from biped_com_ros.core.files import write_atomically
 from biped_com_ros.core.identification.captures.capture import Capture, SensorNoise
 from biped_com_ros.core.identification.equations.com_measurements import ComMeasurement
 from biped_com_ros.core.identification.estimation.confounding import (
-    Ambiguity, describe_ambiguities, describe_instrument)
+    Ambiguity, describe_ambiguities)
 from biped_com_ros.core.identification.estimation.estimates import Identification
 from biped_com_ros.core.identification.estimation.estimator import Estimator
 from biped_com_ros.core.identification.estimation.prior import FleetPrior, prior_of
@@ -145,7 +145,7 @@ def summary(found: Identification) -> str:
         f'{found.validation_ratio:.2f} times the predicted ones (1: as predicted)']
     wrong = [e for e in found.instruments.estimates if e.is_significant]
     worst = sorted(wrong, key=lambda e: -abs(e.estimate) / e.sd)[:SHOWN]
-    lines += [f'{describe_instrument(e)}: {e.estimate:+.3g} +- {1.96 * e.sd:.2g} {e.unit}; '
+    lines += [f'{e.describe()}: {e.estimate:+.3g} +- {1.96 * e.sd:.2g} {e.unit}; '
               f'{e.remedy}' for e in worst]
     if len(wrong) > len(worst):
         lines.append(f'{len(wrong) - len(worst)} more errors of instruments are significant')
@@ -158,7 +158,7 @@ def summary(found: Identification) -> str:
 def _plain_ambiguity(ambiguity: Ambiguity) -> dict[str, Any]:
     return {'kind': ambiguity.kind.value,
             'unknowns': [vars(unknown) for unknown in ambiguity.unknowns],
-            'remedy': ambiguity.remedy,
+            'remedy': ambiguity.kind.remedy,
             'posture': None if ambiguity.posture is None else vars(ambiguity.posture)}
 
 

@@ -22,7 +22,7 @@ replaced by the nearest inertia that is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 import math
 import re
@@ -30,14 +30,9 @@ from xml.parsers import expat
 
 from biped_com_ros.core.errors import InputError, RobotDescriptionError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.model import urdf as urdf_tools
+from biped_com_ros.core.model.inertias import consistent_inertia, MOMENTS
+from biped_com_ros.core.model.urdf import parse_urdf
 import numpy as np
-from numpy.typing import ArrayLike
-
-SMALLEST_EIGENVALUE = 1e-12
-"""Of the second moment of a link's mass, kg m^2."""
-
-_INERTIA = ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
 
 
 @dataclass(frozen=True)
@@ -79,35 +74,18 @@ def with_inertials(urdf: str, inertials: Mapping[str, NewInertial]) -> str:
         If a mass is not positive or something is not finite.
 
     """
-    urdf_tools.parse_urdf(urdf)
+    parse_urdf(urdf)
     for name, inertial in inertials.items():
         _check(name, inertial)
     text = urdf.encode('utf-8')
     tags = _find_tags(text)
     massive = [name for name, found in tags.items() if found.mass >= 0]
-    edits: list[tuple[int, int, bytes]] = []
+    edits: list[tuple[int, int, str]] = []
     for name, inertial in inertials.items():
         if name not in massive:
             raise UnknownNameError('link with mass', name, massive, 'the new inertials')
         edits += _edits(text, tags[name], inertial)
-    for start, end, replacement in sorted(edits, reverse=True):
-        text = text[:start] + replacement + text[end:]
-    return text.decode('utf-8')
-
-
-def consistent_inertia(inertia: ArrayLike) -> Array:
-    """
-    Return the nearest physically consistent inertia (3, 3).
-
-    ``tr(I) / 2 - I`` is the second moment of the mass and has no negative eigenvalue; that is the
-    triangle inequality of the principal moments.
-    """
-    given = np.asarray(inertia, dtype=float)
-    moments, axes = np.linalg.eigh(0.5 * np.trace(given) * np.eye(3) - given)
-    if moments[0] >= 0.0:
-        return given
-    second = (axes * np.maximum(moments, SMALLEST_EIGENVALUE)) @ axes.T
-    return np.trace(second) * np.eye(3) - second
+    return edited(text, edits)
 
 
 def _check(name: str, inertial: NewInertial) -> None:
@@ -118,30 +96,60 @@ def _check(name: str, inertial: NewInertial) -> None:
         raise InputError(f"link '{name}': the centre of mass must be three numbers, not {com}")
 
 
-def _find_tags(text: bytes) -> dict[str, _Tags]:
-    """Return each link's tags by parsing, which skips comments and other elements of that name."""
-    tags: dict[str, _Tags] = {}
+def start_tags(text: bytes, what: str) -> list[tuple[tuple[str, ...], dict[str, str], int]]:
+    """
+    Return each start tag of an XML: tags from the root to it, attributes, and its byte offset.
+
+    Parameters
+    ----------
+    text
+        The XML.
+    what
+        What it is, for the message.
+
+    Raises
+    ------
+    RobotDescriptionError
+        If it is not well-formed.
+
+    """
+    found: list[tuple[tuple[str, ...], dict[str, str], int]] = []
     path: list[str] = []
-    link = ''
     parser = expat.ParserCreate('utf-8')
 
     def start(tag: str, attributes: dict[str, str]) -> None:
-        nonlocal link
         path.append(tag)
-        if path == ['robot', 'link']:
-            link = attributes.get('name', '')
-            tags[link] = _Tags()
-        elif path == ['robot', 'link', 'inertial']:
-            tags[link].inertial = parser.CurrentByteIndex
-        elif path[:-1] == ['robot', 'link', 'inertial'] and tag in ('origin', 'mass', 'inertia'):
-            setattr(tags[link], tag, parser.CurrentByteIndex)
+        found.append((tuple(path), attributes, parser.CurrentByteIndex))
 
     parser.StartElementHandler = start
     parser.EndElementHandler = lambda tag: path.pop()
     try:
-        parser.Parse(_blank_leading_space(text), True)
+        parser.Parse(text, True)
     except expat.ExpatError as error:
-        raise RobotDescriptionError(f'the URDF is not well-formed XML: {error}') from None
+        raise RobotDescriptionError(f'the {what} is not well-formed XML: {error}') from None
+    return found
+
+
+def edited(text: bytes, edits: Iterable[tuple[int, int, str]]) -> str:
+    """Return a text with the bytes from start to end of each edit replaced."""
+    for start, end, replacement in sorted(edits, reverse=True):
+        text = text[:start] + replacement.encode('utf-8') + text[end:]
+    return text.decode('utf-8')
+
+
+def _find_tags(text: bytes) -> dict[str, _Tags]:
+    """Return each link's tags by parsing, which skips comments and other elements of that name."""
+    tags: dict[str, _Tags] = {}
+    link = ''
+    for path, attributes, start in start_tags(_blank_leading_space(text), 'URDF'):
+        if path == ('robot', 'link'):
+            link = attributes.get('name', '')
+            tags[link] = _Tags()
+        elif path == ('robot', 'link', 'inertial'):
+            tags[link].inertial = start
+        elif path[:-1] == ('robot', 'link', 'inertial') and (
+                path[-1] in ('origin', 'mass', 'inertia')):
+            setattr(tags[link], path[-1], start)
     return tags
 
 
@@ -152,7 +160,7 @@ def _blank_leading_space(text: bytes) -> bytes:
     return b' ' * end + text[end:]
 
 
-def _edits(text: bytes, tags: _Tags, new: NewInertial) -> list[tuple[int, int, bytes]]:
+def _edits(text: bytes, tags: _Tags, new: NewInertial) -> list[tuple[int, int, str]]:
     """Return (start, end, replacement) for one link."""
     mass_tag = tag_at(text, tags.mass)
     ratio = new.mass / float(_value(mass_tag, 'value'))
@@ -162,18 +170,18 @@ def _edits(text: bytes, tags: _Tags, new: NewInertial) -> list[tuple[int, int, b
         edits.append(_replace_tag(tags.origin, tag_at(text, tags.origin), {'xyz': xyz}))
     else:
         end = tags.inertial + len(tag_at(text, tags.inertial))
-        edits.append((end, end, f'<origin xyz="{xyz}"/>'.encode()))
+        edits.append((end, end, f'<origin xyz="{xyz}"/>'))
     if tags.inertia >= 0:
         edits.append(_scaled_inertia(text, tags.inertia, ratio))
     return edits
 
 
-def _scaled_inertia(text: bytes, start: int, ratio: float) -> tuple[int, int, bytes]:
+def _scaled_inertia(text: bytes, start: int, ratio: float) -> tuple[int, int, str]:
     tag = tag_at(text, start)
     xx, xy, xz, yy, yz, zz = (
-        float(_value(tag, key, '0')) * ratio for key in _INERTIA)
+        float(_value(tag, key, '0')) * ratio for key in MOMENTS)
     inertia = consistent_inertia([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    values = dict(zip(_INERTIA, inertia[np.triu_indices(3)].tolist()))
+    values = dict(zip(MOMENTS, inertia[np.triu_indices(3)].tolist()))
     present = {key: _number(value) for key, value in values.items()
                if value != 0.0 or _value(tag, key, '')}
     return _replace_tag(start, tag, present)
@@ -191,14 +199,14 @@ def _value(tag: str, key: str, default: str = '0') -> str:
     return found.group(2) if found else default
 
 
-def _replace_tag(start: int, tag: str, values: Mapping[str, str]) -> tuple[int, int, bytes]:
+def _replace_tag(start: int, tag: str, values: Mapping[str, str]) -> tuple[int, int, str]:
     changed = tag
     for key, value in values.items():
         changed, count = re.subn(rf'(\s{key}\s*=\s*)(["\'])(.*?)\2', rf'\g<1>\g<2>{value}\g<2>',
                                  changed, count=1, flags=re.DOTALL)
         if not count:
             changed = re.sub(r'(\s*/?>)$', rf' {key}="{value}"\g<1>', changed)
-    return start, start + len(tag.encode('utf-8')), changed.encode('utf-8')
+    return start, start + len(tag.encode('utf-8')), changed
 
 
 def _number(value: float) -> str:

@@ -1,0 +1,66 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Inertias of the links of a URDF, which Pinocchio lumps together behind fixed joints."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+from biped_com_ros.core.geometry.pose import Array, Pose
+from biped_com_ros.core.model.urdf import numbers, rpy_and_xyz_of
+import numpy as np
+from numpy.typing import ArrayLike
+import pinocchio as pin
+
+MOMENTS = ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
+"""Attributes of <inertia>, row by row of the upper triangle."""
+
+SMALLEST_EIGENVALUE = 1e-12
+"""Of the second moment of a link's mass, kg m^2."""
+
+
+def consistent_inertia(inertia: ArrayLike) -> Array:
+    """
+    Return the nearest physically consistent inertia (3, 3).
+
+    ``tr(I) / 2 - I`` is the second moment of the mass and has no negative eigenvalue; that is the
+    triangle inequality of the principal moments.
+    """
+    given = np.asarray(inertia, dtype=float)
+    moments, axes = np.linalg.eigh(0.5 * np.trace(given) * np.eye(3) - given)
+    if moments[0] >= 0.0:
+        return given
+    second = (axes * np.maximum(moments, SMALLEST_EIGENVALUE)) @ axes.T
+    return np.trace(second) * np.eye(3) - second
+
+
+def link_inertias(robot: ElementTree.Element) -> dict[str, pin.Inertia]:
+    """Return mass, centre of mass and inertia about it of the links with mass, in their frames."""
+    found = {}
+    for link in robot.findall('link'):
+        inertial = link.find('inertial')
+        if inertial is None:
+            continue
+        where = f"<inertial> of link '{link.get('name')}'"
+        mass = float(numbers(inertial.find('mass'), 'value', where, 1)[0])
+        if mass <= 0.0:
+            continue
+        rpy, com = rpy_and_xyz_of(inertial, where)
+        I = np.zeros((3, 3))  # noqa: E741
+        I[np.triu_indices(3)] = [float(numbers(inertial.find('inertia'), key, where, 1, '0')[0])
+                                 for key in MOMENTS]
+        R = Pose.from_rpy(rpy, com).rotation
+        I = R @ (I + np.triu(I, 1).T) @ R.T  # noqa: E741
+        found[str(link.get('name'))] = pin.Inertia(mass, com, consistent_inertia(I))
+    return found
