@@ -247,7 +247,7 @@ def test_what_cannot_be_distinguished_is_named():
     captures, _ = measured(true, 24, 1, {InstrumentKind.SENSOR_SHIFT})
     found = Estimator(true.model, SensorNoise(sensor_shift=0.005)).solve(captures)
     by_kind = {a.kind: a for a in found.ambiguities}
-    assert 'cross-talk' in by_kind[InstrumentKind.SENSOR_SHIFT].remedy
+    assert 'cross-talk' in by_kind[InstrumentKind.SENSOR_SHIFT].advice
     assert all(u.left > 0.4 and u.alone < 0.1 for a in found.ambiguities for u in a.unknowns)
     lines = summary(found).splitlines()
     count = sum(len(a.unknowns) for a in found.ambiguities)
