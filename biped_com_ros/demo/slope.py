@@ -21,8 +21,8 @@ import math
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.legs.balance import BalanceSettings
-from biped_com_ros.core.legs.kinematics import JOINTS, RobotLeg
 from biped_com_ros.core.legs.ik import legs_of
+from biped_com_ros.core.legs.kinematics import JOINTS, RobotLeg
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.chapter import and_then, Chapter, ChapterRun, Comparison
 from biped_com_ros.demo.stage import Commands, Stage

@@ -31,8 +31,8 @@ from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.legs.footsteps import forward_steps, rear_foot, StepTiming
 from biped_com_ros.core.legs.gait import Gait, GaitOptions, GaitSample
-from biped_com_ros.core.legs.playback import GaitPlayback, PlaybackState
 from biped_com_ros.core.legs.ik import legs_of
+from biped_com_ros.core.legs.playback import GaitPlayback, PlaybackState
 from biped_com_ros.core.legs.stance_ik import StanceIk
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np

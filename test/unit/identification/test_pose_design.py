@@ -233,7 +233,7 @@ def with_limits(model, limit, *joints):
 
 def test_a_joint_that_keeps_the_weight_from_going_over_a_foot_is_named(designed):
     robot = with_limits(designed[0], 0.05, 'r_ankle_roll')
-    with pytest.raises(InputError, match="alone: .*limits: r_ankle_roll at .* double_support"):
+    with pytest.raises(InputError, match='alone: .*limits: r_ankle_roll at .* double_support'):
         PoseDesigner(robot, OPTIONS).design()
     PoseDesigner(robot, replace(
         OPTIONS, count=3, candidates=6, double_support=1.0)).design()

@@ -37,7 +37,7 @@ MULTIPLIER, OFFSET = 0.7, 0.05
 
 
 def double_knee():
-    """The demo robot with knees of two coupled joints each, one motor for both."""
+    """Return the demo robot with knees of two coupled joints each, one motor for both."""
     config = load_robot_config('biped')
     root = ElementTree.fromstring(load_urdf(config))
     for side in 'lr':

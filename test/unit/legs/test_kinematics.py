@@ -24,8 +24,8 @@ from types import SimpleNamespace
 
 from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Pose
-from biped_com_ros.core.legs.kinematics import KNEE_BACKWARD, KNEE_FORWARD, Leg, RobotLeg
 from biped_com_ros.core.legs.ik import legs_of
+from biped_com_ros.core.legs.kinematics import KNEE_BACKWARD, KNEE_FORWARD, Leg, RobotLeg
 from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.urdf import load_urdf
