@@ -217,9 +217,11 @@ class Study:
         self.estimator = Estimator(self.model)
         self.regressor = self.estimator.regressor
         self.cad = parameters_of(self.model)
-        designed = PoseDesigner(self.model, DesignOptions(count=poses, hoisted=2)).design()
+        designed = PoseDesigner(self.model, DesignOptions(
+            count=poses, approach='shortest')).design()
         self.poses = [(p.positions, p.standing) for p in designed.poses]
-        others = PoseDesigner(self.model, DesignOptions(count=1, candidates=24, seed=77))
+        others = PoseDesigner(self.model, DesignOptions(
+            count=1, candidates=24, seed=77, approach='shortest'))
         self.held_out = [(c.positions, c.placement.standing) for c in others.candidates()]
         self.strength = self._strength()
 

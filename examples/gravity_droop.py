@@ -168,7 +168,8 @@ def calibrated_model(robot: str, options: PlantOptions, poses: int = 60) -> Robo
     noise = noise_of(model)
     errors = hidden.draw(parse(model.urdf), options.seed, options.com_sigma, options.mass_sigma)
     truth = StaticRobot(model.config, model.urdf, errors, model.joint_names)
-    designer = PoseDesigner(model, DesignOptions(count=1, candidates=poses, seed=3), noise)
+    designer = PoseDesigner(model, DesignOptions(
+        count=1, candidates=poses, seed=3, approach='shortest'), noise)
     captures = []
     for candidate in designer.candidates():
         standing = candidate.placement.standing

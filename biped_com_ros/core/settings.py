@@ -18,8 +18,6 @@ Settings that are said once: default, meaning, unit and valid values beside each
 
     @dataclass(frozen=True, kw_only=True)
     class ContactThresholds(Settings):
-        \"\"\"When a contact begins and ends.\"\"\"
-
         engage: float = setting(0.06, 'Normal force above which it begins', 'N', 0.0, 1e4)
         dwell: float = constant(0.002, 'How long it must be exceeded', 's')
 

@@ -161,7 +161,7 @@ def prepare(robot: ElementTree.Element, locked: Iterable[str] = (),
     copy = ElementTree.Element('robot', name=robot.get('name', 'robot'))
     # Masses come from the URDF's inertials only; links need a little of it to move.
     SubElement(SubElement(copy, 'mujoco'), 'compiler', fusestatic='false',
-               inertiafromgeom='false', discardvisual='false', boundmass='1e-9',
+               inertiafromgeom='false', discardvisual='false', boundmass='1e-12',
                boundinertia='1e-9')
     copy.extend(robot.findall('material'))
     for name, link in _by_name(robot, 'link').items():

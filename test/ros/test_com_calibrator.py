@@ -30,7 +30,6 @@ from biped_com_ros.nodes.com_calibrator.parameters import (
     ComCalibratorParameters, results_directory)
 from biped_com_ros.ros.topics.outputs import float_array_publisher
 from biped_com_ros.ros.topics.qos import LATCHED
-from support.settings import lines
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import WrenchStamped
 import numpy as np
@@ -39,6 +38,7 @@ from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import String
 from support.messages import imu, joint_state, parameters, wrench_stamped
 from support.ros_rig import NodeRig
+from support.settings import lines
 from support.statics_data import NOISE, TrueRobot
 from support.written_files import written_files
 from trajectory_msgs.msg import JointTrajectory

@@ -27,13 +27,13 @@ from biped_com_ros.nodes.wrench_aggregator.node import WrenchAggregator
 from biped_com_ros.nodes.zmp_monitor.node import ZmpMonitor
 from biped_com_ros.ros.fast.subscription_pool import shared_subscriptions, SubscriptionPool
 from biped_com_ros.ros.topics.input_base import inputs_of
-from support.settings import setting_values
 import pytest
 from sensor_msgs.msg import Imu
 from support.driven_time import run_ready
 from support.messages import imu, parameters as parameters_of, stamp_of
 from support.monitored_robot import MonitoredRobot, record
 from support.ros_rig import NodeRig
+from support.settings import setting_values
 
 #: Numbers and switches that can only be chosen at start, beside names, topics, files and sources.
 AT_START = {

@@ -21,7 +21,6 @@ import signal
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.ros.topics.qos import LATCHED
-from support.settings import lines
 from builtin_interfaces.msg import Duration, Time
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import (
@@ -37,6 +36,7 @@ from std_srvs.srv import Trigger
 from support.messages import nanoseconds, payload, vector
 from support.node_process import start_node
 from support.ros_rig import NodeRig
+from support.settings import lines
 from support.sim_robot import CONFIG, DATA, MASS, URDF
 from support.simulator_rig import simulator, SimulatorRig
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint

@@ -16,10 +16,10 @@
 
 from biped_com_ros.core.model.resources import package_share
 from biped_com_ros.nodes.simulator.parameters import SimulatorParameters
-from support.settings import lines
 from geometry_msgs.msg import WrenchStamped
 import numpy as np
 import pytest
+from support.settings import lines
 from support.simulator_rig import SimulatorRig
 import yaml
 

@@ -107,6 +107,7 @@ class CalibrationBench:
             self.true.model, SessionOptions(
                 directory=directory, design=DesignOptions(**{
                     'count': 3, 'candidates': 6, 'double_support': 1.0, 'torso_bend': 0.0,
+                    'hoisted': 0, 'approach': 'shortest', 'margin': 0.015,
                     **design}),
                 stillness=StillnessOptions(duration=0.3, force_deviation=50.0),
                 **{'move': True, **options}), SensorNoise(**PERFECT), self.driver, BenchJobs(),

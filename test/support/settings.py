@@ -30,7 +30,7 @@ def setting_values(settings, names='{}', fixed=()):
         if hasattr(info, 'kind'):
             found = {**setting_values(value, info.names, info.fixed), **found}
         elif info is not None and info.is_parameter:
-            found[outside_name(field, names)] = value
+            found[outside_name(field, names)] = list(value) if isinstance(value, tuple) else value
     return found
 
 

@@ -21,7 +21,7 @@ import importlib
 import os
 import sys
 
-from biped_com_ros.nodes.gravity_compensation.parameters import GravityCompensationParameters
+from biped_com_ros.core.gravity.effort_guard import SafetySettings
 from biped_com_ros.ros.node import ending, executor
 import pytest
 from support import launch_stand_in
@@ -80,7 +80,7 @@ def longest_end(node):
     end = executor._SLICE_EVENTS + ending._LONGEST_HANG
     if node != 'gravity_compensation':
         return end
-    ramp = GravityCompensationParameters().stop_time + executor._LONGEST_SOFT_END
+    ramp = SafetySettings().stop_time + executor._LONGEST_SOFT_END
     return end + ramp + executor._DELIVERY_TIME
 
 

@@ -18,6 +18,7 @@ import importlib
 from pathlib import Path
 
 from biped_com_ros.core.model.resources import package_share
+from biped_com_ros.core.settings import setting_fields
 from biped_com_ros.ros.topics.qos import LATCHED
 import pytest
 from std_msgs.msg import String
@@ -160,8 +161,7 @@ def dataclass_of(node):
 
 
 def defaults(node):
-    return {field.name: field.default if field.default is not dataclasses.MISSING
-            else field.default_factory() for field in dataclasses.fields(dataclass_of(node))}
+    return {name: default for name, (_, default, _) in setting_fields(dataclass_of(node)).items()}
 
 
 def plain(value):

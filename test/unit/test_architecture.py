@@ -180,7 +180,7 @@ def test_parts_import_what_is_drawn():
 
 def test_the_simulator_shares_no_mathematics_with_what_it_judges():
     shared = ('biped_com_ros.core.model.config.', 'biped_com_ros.core.errors.',
-              'biped_com_ros.core.plain_xml.')
+              'biped_com_ros.core.plain_xml.', 'biped_com_ros.core.settings.')
     assert [found for found in imports_of('sim') if found[1].startswith(
         ('pinocchio', 'biped_com_ros.core')) and not found[1].startswith(shared)] == []
 

@@ -58,8 +58,8 @@ class CompensationSettings(Settings):
         AUTO, "Contacts that support the robot: 'auto' (by the measured forces), 'fixed' "
         "(something holds the base), 'all' (every contact alike), or by name, separated by "
         'commas')
-    contacts: list[str] = setting(
-        [], 'Feet and hands that may be loaded; empty: the feet', read_only=True)
+    contacts: tuple[str, ...] = setting(
+        (), 'Feet and hands that may be loaded; empty: the feet', read_only=True)
     distribution: str = setting(
         CLOSED_FORM, 'How contact wrenches are chosen: the least ones in closed form, the least '
         'ones within friction, soles and efforts (bounded; needs proxsuite), or the measured '

@@ -69,9 +69,9 @@ class BaseSettings(Settings):
     contact_tolerance: float = constant(
         0.01, 'Where contacts are not measured: height above the lowest sole below which a sole '
         'is assumed to be in contact', 'm', 0.0)
-    fixed_base: list[float] = setting(
-        [0.0] * 6, 'Pose of base_link with base_source fixed: x, y, z (m), roll, pitch, yaw (rad)',
-        read_only=True, name='fixed_base')
+    fixed_base: tuple[float, ...] = setting(
+        (0.0,) * 6, 'Pose of base_link with base_source fixed: x, y, z (m), roll, pitch, yaw '
+        '(rad)', read_only=True, name='fixed_base')
     base_filter: FilterSettings = settings(FilterSettings, 'filter_{}')
 
 

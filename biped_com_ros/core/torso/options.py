@@ -83,5 +83,3 @@ class ControllerOptions(Settings):
                       f'within the limits of the tensions, {lowest} to {highest} N', 'N')
         check_setting(self, 'broken_time', self.broken_time > self.slack_time,
                       f"above 'slack_time', {self.slack_time} s", 's')
-
-

@@ -81,7 +81,7 @@ class VirtualHandSettings(RowErrorSettings):
     """How forces on hands are estimated from joint torques."""
 
     cutoff: float = setting(
-        20.0, "Cut-off frequency of the low-pass of the forces on virtual hands (gain of the "
+        20.0, 'Cut-off frequency of the low-pass of the forces on virtual hands (gain of the '
         "momentum observer over 2 pi); see the hands' 'source' in the robot's YAML", 'Hz', 1.0,
         10000.0)
     largest_force: float = constant(

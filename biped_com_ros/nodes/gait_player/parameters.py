@@ -38,8 +38,9 @@ _PATTERNS = {QUASI_STATIC: GaitOptions(), PREVIEW: QUICK}
 
 
 def _timing(description: str) -> Any:
-    return setting(0.0, f'{description}; 0: that of the pattern, times the time_scale of the '
-                     "robot's YAML", 's', 0.0, 60.0)
+    return setting(
+        0.0, f'{description}; 0: that of the pattern, times the time_scale of the '
+        "robot's YAML", 's', 0.0, 60.0)
 
 
 @dataclass(frozen=True)

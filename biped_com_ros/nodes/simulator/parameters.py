@@ -29,7 +29,6 @@ from biped_com_ros.sim.interface import ErrorSettings, PlantOptions
 from biped_com_ros.sim.mjcf import WorldOptions
 
 
-
 @dataclass(frozen=True)
 class SimulatorParameters(RobotChoice):
     """Parameters of `simulator`."""

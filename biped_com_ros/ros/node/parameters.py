@@ -194,8 +194,9 @@ def check_value(name: str, kind: Any, info: SettingInfo, value: Any) -> Any:
     if element_kind:
         if isinstance(value, (str, bytes)) or not hasattr(value, '__len__'):
             raise _invalid(name, value, info, f'has to be a list of {element_kind[0].__name__}')
-        return [_check_element(f'{name}[{i}]', element_kind[0], info, element)
-                for i, element in enumerate(value)]
+        return typing.get_origin(kind)(
+            _check_element(f'{name}[{i}]', element_kind[0], info, element)
+            for i, element in enumerate(value))
     return _check_element(name, kind, info, value)
 
 

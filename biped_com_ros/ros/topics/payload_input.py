@@ -91,5 +91,3 @@ class PayloadInput:
             return WARN, (f"{carried.mass:.2f} kg in '{carried.link}' fades out: nothing received "
                           f'on {source.topic}; restart payload_estimator'), values
         return OK, f"{carried.mass:.2f} kg in '{carried.link}'", values
-
-

@@ -17,6 +17,7 @@ import functools
 import importlib
 from pathlib import Path
 import re
+import typing
 
 from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.resources import package_share
@@ -25,10 +26,10 @@ from biped_com_ros.core.settings import setting_fields
 from biped_com_ros.launching.arguments import choices_of, FIELDS, text_of
 from biped_com_ros.launching.files import LAUNCH_FILES
 from biped_com_ros.ros.node.parameters import declare_parameters
-from support.settings import setting_values
 import pytest
 from rclpy.node import Node
 from support.planned import each_of_nodes, FILES, OF_NODES, parameters_in_files, planned
+from support.settings import setting_values
 import yaml
 
 OF_SUITE = ('wrench_aggregator', 'com_estimator', 'zmp_monitor')
@@ -105,7 +106,7 @@ def two_values(name, kind, default, info):
 def two_of_each(node):
     """Return valid values of (nearly) every parameter of a node, and other ones."""
     pairs = {name: two_values(name, *field) for name, field in setting_fields(
-        parameters_class(node)).items() if field[0] != list[float]}
+        parameters_class(node)).items() if typing.get_args(field[0])[:1] != (float,)}
     pairs['use_sim_time'] = True, False
     return [{name: pair[i] for name, pair in pairs.items()} for i in range(2)]
 

@@ -17,6 +17,7 @@ import time
 from types import SimpleNamespace
 
 from biped_com_ros.nodes.wrench_aggregator.faults import SensorFaults
+from biped_com_ros.nodes.wrench_aggregator.parameters import WrenchAggregatorParameters
 from diagnostic_msgs.msg import DiagnosticStatus
 import numpy as np
 import pytest
@@ -35,7 +36,8 @@ class Watched:
         self.channels = [SimpleNamespace(name=name, config=config, scaled=np.zeros(6))
                          for name, config in sensors.items()]
         self.foot_forces, self.stamp_ns, self.moved_ns = [0.0, 0.0], 0, 0
-        self.rng, self.faults = np.random.default_rng(1), SensorFaults(self, 0.25)
+        self.rng, self.faults = np.random.default_rng(1), SensorFaults(
+            self, WrenchAggregatorParameters().balance)
 
     @classmethod
     def standing(cls, lift):

@@ -31,6 +31,7 @@ from sensor_msgs.msg import Temperature
 from std_msgs.msg import Float64MultiArray, String
 from support import wrench_oracle
 from support.messages import wrench
+from support.settings import setting_values
 from support.wrench_aggregator_rig import make_node, WrenchAggregatorRig
 from support.wrench_oracle import SENSORS, TiltedRobot, YAML
 import yaml
@@ -219,7 +220,8 @@ def change(rig, **values):
     results = rig.call(client, request).results
     rig.peer.destroy_client(client)
     assert all(result.successful for result in results), results
-    assert all(getattr(rig.node.params, name) == value for name, value in values.items())
+    found = setting_values(rig.node.params)
+    assert all(found[name] == value for name, value in values.items())
 
 
 def test_the_weight_below_sensors_follows_gravity(rig, monkeypatch):

@@ -163,8 +163,10 @@ def name_of(function):
 def public_functions():
     """Return all public functions of the core and the papers, by name."""
     found = {}
+    # Declarations and imports, which get no numbers.
     for info in (info for package in (biped_com_ros.core, biped_com_ros.papers)
-                 for info in pkgutil.walk_packages(package.__path__, f'{package.__name__}.')):
+                 for info in pkgutil.walk_packages(package.__path__, f'{package.__name__}.')
+                 if info.name.rpartition('.')[2] not in ('lazy', 'settings')):
         module = importlib.import_module(info.name)
         found.update({name_of(value): value for name, value in vars(module).items()
                       if inspect.isfunction(inspect.unwrap(value) if callable(value) else value)

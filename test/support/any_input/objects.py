@@ -67,7 +67,7 @@ add(StampThrottle, st.tuples(st.floats(0.0, 1e6)), is_due=(_stamps,), set_rate=(
     st.floats(0.0, 1e6),))
 
 _thresholds = st.builds(
-    ContactThresholds, engage=st.floats(0.04, 0.99), release=st.floats(1e-6, 0.03),
+    ContactThresholds, engage=st.floats(0.04, 0.9), release=st.floats(0.001, 0.03),
     engage_dwell=st.floats(0.0, 1e6), release_dwell=st.floats(0.0, 1e6))
 add(SchmittTrigger, st.tuples(v.credible, v.credible, st.floats(0.0, 1e6), st.floats(0.0, 1e6)),
     update=(v.credible, _stamps), configure=(v.credible, v.credible), reset=())
@@ -75,7 +75,8 @@ add(FootContacts, st.tuples(_thresholds, v.positive, st.just(2)),
     update=(v.plain(2), _stamps), configure=(_thresholds, v.positive), reset=())
 
 _stillness = st.builds(JointStillness, st.just(_joints), v.positive)
-_limits = st.builds(TareLimits, **dict.fromkeys(TareLimits.__dataclass_fields__, v.positive))
+_limits = st.builds(TareLimits, **dict.fromkeys(
+    TareLimits.__dataclass_fields__, st.floats(1e-3, 10.0)))
 add(JointStillness, st.tuples(st.just(_joints), v.positive), update=(_samples, _stamps))
 add(RecentReadings, st.tuples(v.names, st.integers(1, 4)), add=(v.vectors(6), _stamps),
     configure=(st.integers(1, 4),), estimate_offset=(
@@ -92,7 +93,7 @@ def _by_keyword(kind):
 _by_keyword(ContactThresholds)
 _by_keyword(SafetySettings)
 _settings = st.builds(SafetySettings, **{
-    name: st.floats(1e-6, 1.0) for name in SafetySettings.__dataclass_fields__})
+    name: st.floats(0.01, 1.0) for name in SafetySettings.__dataclass_fields__})
 _targets = st.none() | v.vectors(_N, v.anything) | v.vectors(2)
 add(EffortGuard, st.tuples(v.vectors(_N, st.floats(0.0, 1e10) | st.just(math.inf))),
     update=(_targets, v.anything), configure=(_settings,), start=(), stop=(),
@@ -108,10 +109,10 @@ _models = st.tuples(r.light_robots, st.sampled_from((AUTO, 'fixed', 'all')))
 
 _inputs = st.sampled_from(('the IMU', 'left', 'other'))
 add(_supervisor, _models, kind=EffortSupervisor, by_object=lambda supervisor: {
-    'update': (v.vectors(len(supervisor._guard.efforts), v.angles), _stamps, v.times,
+    'update': (v.vectors(len(supervisor.guard.efforts), v.angles), _stamps, v.times,
                st.sampled_from(('', 'another node commands')), v.flags),
     'watch': (v.times, v.flags), 'receive': (_inputs, _stamps), 'start': (v.times,), 'stop': (),
-    'continue_from': (v.vectors(len(supervisor._guard.efforts)), v.times),
+    'continue_from': (v.vectors(len(supervisor.guard.efforts)), v.times),
     'configure': (st.lists(_inputs, max_size=2), st.floats(0.0, 1e6)), 'take_problem': ()})
 
 

@@ -116,7 +116,7 @@ def test_the_first_stance_is_taken_at_once_and_forces_that_are_not_finite_not(sh
 
 @pytest.mark.parametrize(('values', 'message'), (
     ({'lift': 0.15, 'full': 0.1}, "'lift' is 0.15; it must be below 'full', 0.1 (shares of body "
-                                 "weight): lower it, or raise 'full'"),
+                                  "weight): lower it, or raise 'full'"),
     ({'lift': -0.1}, "'lift' is -0.1; it must be 0 to 0.19"),
     ({'max_rate': 0.0}, "'max_rate' is 0.0; it must be positive"),
     ({'max_rate': float('nan')}, "'max_rate' is nan; it must be positive"),

@@ -173,7 +173,7 @@ def test_motor_currents():
     assert np.isnan(np.delete(torques, knee)).all()
     with pytest.raises(UnknownNameError, match='l_kne'):
         MotorConstants({'l_kne': 1.0}).torques(model, np.zeros(4))
-    with pytest.raises(ConfigurationError, match='the noise: force must be positive'):
+    with pytest.raises(ConfigurationError, match="'force' is 0.0; it must be"):
         SensorNoise(force=0.0)
 
 

@@ -18,7 +18,7 @@ from dataclasses import replace
 import math
 from xml.etree import ElementTree
 
-from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
+from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.identification.captures.capture import SensorNoise
 from biped_com_ros.core.identification.equations.first_moments import (
     predict_capture, StaticsRegressor)
@@ -39,7 +39,15 @@ from scipy.interpolate import CubicHermiteSpline
 import shapely
 from support.statics_data import NOISE, PERFECT, TrueRobot
 
-OPTIONS = DesignOptions(count=8, candidates=40, seed=3)
+
+
+def options_of(**changes):
+    """Return options of a quick design, with these changes."""
+    return DesignOptions(**{
+        'hoisted': 0, 'approach': 'shortest', 'margin': 0.015, 'torso_bend': 0.2, **changes})
+
+
+OPTIONS = options_of(count=8, candidates=40, seed=3)
 FEET = ('left', 'right')
 
 
@@ -199,15 +207,13 @@ def test_the_pose_of_the_robot_is_located(hoisted):
 
 
 @pytest.mark.parametrize(('options', 'error', 'problem'), [
-    ({'count': 2, 'hoisted': 2}, ConfigurationError, 'at least one stands'),
-    ({'count': 10, 'candidates': 5}, ConfigurationError, 'cannot be chosen from'),
-    ({'approach': 'boht'}, UnknownNameError, "did you mean 'both'"),
+    ({'approach': 'boht'}, ConfigurationError, "'approach' is boht; it must be one of 'both'"),
     ({'approach_angle': 0.0}, ConfigurationError, 'approach_angle'),
     pytest.param({'count': 2, 'candidates': 5}, InputError, 'only 0 of 2 safe poses .*legs do not '
                  'reach', marks=pytest.mark.thorough)])
 def test_what_cannot_be_planned_is_refused(options, error, problem):
     with pytest.raises(error, match=problem):
-        PoseDesigner(RobotModel.load('three_link'), DesignOptions(**options)).design()
+        PoseDesigner(RobotModel.load('three_link'), options_of(**options)).design()
 
 
 @pytest.mark.parametrize('foot', FEET)
@@ -244,7 +250,7 @@ def test_a_robot_with_little_room_gets_a_plan_and_the_joints_that_limit_it(desig
     """Hips that hardly roll: fewer safe postures than asked for are no error."""
     narrow = with_limits(
         designed[0], 0.02, 'l_hip_roll', 'r_hip_roll', 'l_ankle_roll', 'r_ankle_roll')
-    plan = PoseDesigner(narrow, DesignOptions(
+    plan = PoseDesigner(narrow, options_of(
         count=3, candidates=16, double_support=1.0)).design()
     assert len(plan.poses) == 3 and plan.candidates < 16
     assert "limit of joint '" in plan.summary() and '_roll' in plan.limits
@@ -257,7 +263,7 @@ def test_a_tilted_floor_needs_a_margin_that_grows_with_the_height():
     state = model.state(stand)
     height = state.com_in_base[2] - state.placements_in_base(model.soles)[:, 3, 2].mean()
     there = stances.stability_margin(stand, FEET)
-    gentle, hard, steep = (PoseSafety(StaticsRegressor(model), stances, DesignOptions(
+    gentle, hard, steep = (PoseSafety(StaticsRegressor(model), stances, options_of(
         margin=0.03, floor_tilt=math.atan(leaning / height)))
         for leaning in (0.98 * (there - 0.03), 1.02 * (there - 0.03), there - 0.014))
     assert gentle.check(stand, FEET)[1] == pytest.approx(there)
@@ -275,7 +281,7 @@ ANGLE = 0.05
     pytest.param(name, marks=pytest.mark.thorough) for name in ('sabian', 'talos')])
 def approached(request):
     """Return a designer that approaches from both sides, its design and all visits."""
-    designer = PoseDesigner(RobotModel.load(request.param), DesignOptions(
+    designer = PoseDesigner(RobotModel.load(request.param), options_of(
         count=4, candidates=12, hoisted=1, double_support=1.0, torso_bend=0.0, margin=0.02,
         approach='both', approach_angle=ANGLE))
     design = designer.design()

@@ -221,7 +221,7 @@ def test_the_help_names_the_columns(capsys):
     (['.', '--robot', 'sabian'], "directory '.' is no rosbag2"),
     (['nothing.csv', '--robot', 'sabiam'], "did you mean 'sabian'"),
     (['.', '--robot', 'sabian', '--current', 'l_knee'], 'must be JOINT=K'),
-    (['.', '--robot', 'sabian', '--still', '0'], 'stillness: duration must be positive'),
+    (['.', '--robot', 'sabian', '--still', '0'], "'duration' is 0.0; it must be 0.1 to 30 s"),
     (['.', '--robot', 'sabian', '--urdf', 'light.urdf'], 'export the URDF with its inertials')))
 def test_mistakes_are_one_line(arguments, message, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -270,7 +270,8 @@ def planner(*postures, **others):
     model = RobotModel.load('three_link')
     config = model.config
     config = type(config)(**{**vars(config), 'postures': {**config.postures, **others}})
-    return PosturePlanner(RobotModel(config, model.urdf), DesignOptions(postures=postures))
+    return PosturePlanner(RobotModel(config, model.urdf), DesignOptions(
+        postures=postures, approach='shortest', margin=0.015))
 
 
 def test_they_are_taken_in_sequence_by_straight_ways():

@@ -74,7 +74,7 @@ def test_10_and_12_are_what_the_model_computes(robot):
                     load.fixed_base_efforts()[driven], atol=1e-9)
     foot = list(robot.config.feet)[1]
     assert_allclose(single_support_efforts(robot, positions, UP, foot)[driven],
-                    load.on_contacts(model.shares_of([foot])).efforts[driven], atol=1e-8)
+                    load.on_contacts([0.0, 1.0]).efforts[driven], atol=1e-8)
 
 
 def test_a_droop_is_effort_over_stiffness():

@@ -87,10 +87,10 @@ class SensorNoise(Settings):
     """
 
     force: float = setting(
-        0.5, 'Noise of forces', 'N', 1e-4, 1e4, name='force_noise')
-    moment: float = setting(0.02, 'Noise of moments', 'N m', 1e-5, 1e3, name='moment_noise')
+        0.5, 'Noise of forces', 'N', 1e-9, 1e4, name='force_noise')
+    moment: float = setting(0.02, 'Noise of moments', 'N m', 1e-9, 1e3, name='moment_noise')
     torque: float = setting(
-        0.3, 'Noise of joint torques', 'N m or N', 1e-4, 1e4, name='torque_noise')
+        0.3, 'Noise of joint torques', 'N m or N', 1e-9, 1e4, name='torque_noise')
     encoder: float = setting(
         math.radians(0.1), 'Noise of joint positions', 'rad', 0.0, 0.1, name='encoder_noise')
     slide: float = constant(1e-4, 'Noise of the positions of prismatic joints', 'm', 0.0)

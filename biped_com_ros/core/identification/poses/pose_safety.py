@@ -93,8 +93,8 @@ class DesignOptions(Settings):
         0.05, 'With approach both: how far from a pose the last move of each joint into it begins',
         'rad')
     seed: int = setting(0, 'Seed of the random poses', '', 0, 1000000)
-    postures: list[str] = setting(
-        [], "Postures of the robot's YAML, in this sequence, instead of planned poses; the joints "
+    postures: tuple[str, ...] = setting(
+        (), "Postures of the robot's YAML, in this sequence, instead of planned poses; the joints "
         'move between them on straight lines, with all soles on the ground')
 
     @property
