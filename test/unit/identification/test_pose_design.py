@@ -40,7 +40,6 @@ import shapely
 from support.statics_data import NOISE, PERFECT, TrueRobot
 
 
-
 def options_of(**changes):
     """Return options of a quick design, with these changes."""
     return DesignOptions(**{
