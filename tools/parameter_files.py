@@ -29,7 +29,9 @@ import sys
 import textwrap
 from typing import Any
 
+from biped_com_ros.core.identification.captures.capture import SensorNoise
 from biped_com_ros.core.settings import setting_fields
+from biped_com_ros.sim.interface import ErrorSettings
 
 ROOT = Path(__file__).resolve().parent.parent
 WIDTH = 99
@@ -41,6 +43,8 @@ IN_CONFIG = {
     'payload_estimator': 'PayloadEstimatorParameters', 'simulator': 'SimulatorParameters',
     'torso_controller': 'TorsoControllerParameters', 'viewer': 'ViewerParameters',
     'wrench_aggregator': 'WrenchAggregatorParameters', 'zmp_monitor': 'ZmpMonitorParameters'}
+#: Settings whose names and values are the elements of a list.
+ELEMENTS = {('com_calibrator', 'noise'): SensorNoise, ('simulator', 'errors'): ErrorSettings}
 IN_DOCUMENT = {'demo': 'DemoParameters', 'torso_teleop': 'TorsoTeleopParameters',
                'suite': 'SuiteParameters'}
 
@@ -63,6 +67,13 @@ def to_yaml(value: Any) -> str:
     return repr(value)
 
 
+def comment(text: str, indent: str = '') -> list[str]:
+    """Return a text as comment lines of a parameter."""
+    return textwrap.wrap(text, WIDTH, initial_indent='    # ',
+                         subsequent_indent=f'    # {indent}', break_long_words=False,
+                         break_on_hyphens=False)
+
+
 def config_file(node: str, cls: str, old: str) -> str:
     """Return the text of config/<node>.yaml; what is before the node's key and the order stay."""
     lines = [old[:old.index('/**/')] + f'/**/{node}:', '  ros__parameters:']
@@ -70,8 +81,10 @@ def config_file(node: str, cls: str, old: str) -> str:
     for name, default, text in sorted(
             parameters_of(node, cls),
             key=lambda row: order.index(row[0]) if row[0] in order else len(order)):
-        lines += textwrap.wrap(text, WIDTH, initial_indent='    # ', subsequent_indent='    # ',
-                               break_long_words=False, break_on_hyphens=False)
+        lines += comment(text)
+        if (node, name) in ELEMENTS:
+            for element, (_, value, info) in setting_fields(ELEMENTS[node, name]).items():
+                lines += comment(f'- {element} {to_yaml(value)}: {info.text()}', '  ')
         lines.append(f'    {name}: {default}')
     return '\n'.join(lines) + '\n'
 

@@ -129,7 +129,7 @@ def test_the_page_on_upgrading_names_parameters_that_are_and_are_not_there():
             for node, old, new in renamed] == [(False, True)] * 3
     table = text.split('These are constants now')[1].split('Where you set')[0]
     constants = re.split(r'^``(\w+)`` ', table, flags=re.MULTILINE)[1:]
-    assert len(constants) == 12
+    assert len(constants) == 14
     assert [(node, name) for node, names in zip(constants[::2], constants[1::2])
             for name in re.findall(r'``(\w+)``', names) if is_parameter(node, name)] == []
 

@@ -61,7 +61,7 @@ class ComCalibratorParameters(RobotNodeParameters):
         [0.0], 'Torque per current of each of motor_joints', 'N m/A')
     noise: list[str] = setting(
         [''], "Standard deviations of sensors that differ from their defaults, each '<name> "
-        "<value>', such as 'force_noise 0.1'; doc/calibration.rst has the names")
+        "<value>', such as 'force_noise 0.1'; config/com_calibrator.yaml has the names")
     noise_at_mass: float = setting(
         0.0, 'Mass of a robot for which noise, bias and drift of forces, moments and torques, and '
         "still_force_deviation, are given; they are multiplied by this robot's mass over it. 0: "

@@ -61,7 +61,7 @@ class SimulatorParameters(RobotChoice):
         [], "Further hidden errors, each '<link> <kg> <x m> <y m> <z m>'")
     errors: list[str] = read_only(
         [], "Errors of sensors, drives and soles, each '<name> <value>', such as 'force_noise "
-        "0.1'; doc/robot.rst has the names")
+        "0.1'; config/simulator.yaml has the names")
     errors_at_mass: float = read_only(
         0.0, 'Mass of the robot for which errors in N and N m are given; they are scaled by the '
         "ratio of this robot's mass to it. 0: not scaled", 'kg', 0.0, 1000.0)
