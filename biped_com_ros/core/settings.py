@@ -18,17 +18,17 @@ Settings that are said once: default, meaning, unit and valid values beside each
 
     @dataclass(frozen=True, kw_only=True)
     class ContactThresholds(Settings):
-        engage: float = setting(0.06, 'Normal force above which it begins', 'N', 0.0, 1e4)
+        engage: float = setting(0.06, 'Force above which it begins', '', 0.0, 1.0)
         dwell: float = constant(0.002, 'How long it must be exceeded', 's')
 
     @dataclass(frozen=True)
     class NodeParameters:
         rate: float = setting(50.0, 'Rate of the node', 'Hz', 1.0, 1000.0)
-        contact: ContactThresholds = settings(ContactThresholds, 'contact_{}')
+        touch: ContactThresholds = settings(ContactThresholds, 'touch_{}')
 
-A node offers what is declared by `setting` as ROS parameters, here `rate` and `contact_engage`;
-its files and its documentation are written from the same declarations. A `constant` is what nobody
-can choose by looking at a robot.
+A node offers what is declared by `setting` as ROS parameters, here `rate` and `touch_engage`;
+its files and its documentation are written from the same declarations. A setting with a `name` has
+that name in every node. A `constant` is what nobody can choose by looking at a robot.
 """
 
 from __future__ import annotations

@@ -171,7 +171,7 @@ class LineNoise(NamedTuple):
 def com_from_two_poses(line_a: ComLine, line_b: ComLine, tilt: float, mass: float,
                        ankle: AnkleLink, level_ground: bool = True) -> TwoPoseCom:
     """
-    Solve (14), (16), (17) of the paper for both poses in closed form.
+    Solve (14) and (16)-(20) of the paper for both poses in closed form.
 
     Parameters
     ----------

@@ -28,8 +28,7 @@ from support.sources import imports_in, modules, nodes, nodes_of, PACKAGE, ROOT,
 
 ROS = ('rclpy', 'tf2_ros', 'ament_', 'launch', 'rosidl_')
 COMPAT = 'biped_com_ros/ros/fast/compat.py'
-#: Beside it the tests that take private parts away.
-# Those of a test that sets the clocks of nodes, too.
+#: Beside it the tests that take private parts away, and the one that sets the clocks of nodes.
 MAY_USE_PRIVATE_PARTS = (COMPAT, 'test/ros/fast/test_compat.py', 'test/support/driven_time.py')
 # What rclpy and rosidl do not promise: modules, and attributes of what they define.
 PRIVATE_MODULES = ('rclpy.experimental', 'rclpy.impl', 'rclpy.time_source', 'rosidl_parser',

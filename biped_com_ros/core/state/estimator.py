@@ -44,7 +44,6 @@ from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.signals.synchronizer import MAX_AGE, Synchronizer
 from biped_com_ros.core.state.base import (
     BaseEstimator, BaseSettings, LocatedState, Lookup, make_base)
-
 from biped_com_ros.core.state.contacts import ContactHistory
 from biped_com_ros.core.state.wrench_mover import mover_to_hand, mover_to_sole
 from biped_com_ros.core.wrench.contact import ContactThresholds, FootContacts

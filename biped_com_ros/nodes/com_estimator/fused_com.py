@@ -32,8 +32,7 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.payload.carried import CarriedPayload, LoadMotion, without_load
 from biped_com_ros.core.state.base import LocatedState
 from biped_com_ros.core.wrench.weight_check import UPRIGHT
-from biped_com_ros.nodes.com_estimator.parameters import (
-    ComEstimatorParameters)
+from biped_com_ros.nodes.com_estimator.parameters import ComEstimatorParameters
 from biped_com_ros.ros.node.diagnostics import OK, Report, WARN
 from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.topics.inputs import Input

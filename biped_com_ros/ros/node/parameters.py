@@ -18,7 +18,7 @@ Examples
 --------
 >>> @dataclass(frozen=True)
 ... class Parameters:
-...     tf_rate: float = parameter(30.0, 'How often TF is sent', unit='Hz', minimum=0.0)
+...     tf_rate: float = setting(30.0, 'How often TF is sent', unit='Hz', minimum=0.0)
 >>> handle = declare_parameters(node, Parameters)
 
 """
@@ -44,10 +44,8 @@ _T = TypeVar('_T')
 _LARGEST_INTEGER = 2 ** 63 - 1
 
 
-#: A parameter of a node that is no setting of `core`.
-parameter = setting
-#: `parameter` that can only be set at start.
-read_only = functools.partial(parameter, read_only=True)
+#: `setting` that can only be set at start.
+read_only = functools.partial(setting, read_only=True)
 
 
 def declare_parameters(node: Node, parameters_class: type[_T],
@@ -61,7 +59,7 @@ def declare_parameters(node: Node, parameters_class: type[_T],
     node
         The rclpy node.
     parameters_class
-        Frozen dataclass whose fields come from `parameter`, `setting` and `settings`.
+        Frozen dataclass whose fields come from `setting` and `settings`.
     on_change
         Called with a new instance after parameters were changed at run time; a
         ConfigurationError that it raises is logged. Invalid values are rejected before.

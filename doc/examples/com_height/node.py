@@ -33,10 +33,10 @@ import sys
 
 from biped_com_ros import RobotModel
 from biped_com_ros.core.model import RobotState
+from biped_com_ros.core.settings import setting
 from biped_com_ros.ros.node.common_parameters import RobotNodeParameters
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
 from biped_com_ros.ros.node.executor import run
-from biped_com_ros.ros.node.parameters import parameter
 from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.topics.inputs import JointStateInput
 from biped_com_ros.ros.topics.outputs import float_publisher
@@ -68,7 +68,7 @@ def com_height(state: RobotState) -> float:
 class ComHeightParameters(RobotNodeParameters):
     """Parameters of `com_height`; `robot`, `urdf` and `max_stamp_age` are inherited."""
 
-    minimum_height: float = parameter(
+    minimum_height: float = setting(
         0.3, 'Height below which /diagnostics warns', unit='m', minimum=0.0, maximum=10.0)
 
 
