@@ -83,7 +83,7 @@ class StabilityReports:
         if self._events:
             before = dict.fromkeys(event.partition(':')[0] for event in self._events[:-1])
             return ', '.join([*before, self._event])
-        # zmp_monitor reports what lasts for its parameter level_dwell.
-        why = (' (the ZMP was beyond the edge for less than level_dwell of zmp_monitor)'
+        # zmp_monitor reports what lasts.
+        why = (' (the ZMP was beyond the edge for less than 10 ms)'
                if self.least_margin < 0.0 else '')
         return f'stays {self._level}{why}'

@@ -47,11 +47,11 @@ class SensorOptions(Settings):
     encoder_noise: float = _sigma("the joint positions' noise", 'rad', 0.5)
     encoder_offset: float = _sigma("the joint positions' constant errors", 'rad', 0.5)
     velocity_noise: float = _sigma("the joint velocities' noise", 'rad/s', 10.0)
-    effort_noise: float = _sigma("the joint efforts' noise", 'N m', 100.0)
-    force_noise: float = _sigma("the force sensors' noise", 'N', 1000.0)
-    torque_noise: float = _sigma("the torque sensors' noise", 'N m', 100.0)
-    force_bias: float = _sigma("the force sensors' constant errors, per axis", 'N', 1000.0)
-    torque_bias: float = _sigma("the torque sensors' constant errors, per axis", 'N m', 100.0)
+    effort_noise: float = _sigma("the joint efforts' noise", 'N m', 1e5)
+    force_noise: float = _sigma("the force sensors' noise", 'N', 1e6)
+    torque_noise: float = _sigma("the torque sensors' noise", 'N m', 1e5)
+    force_bias: float = _sigma("the force sensors' constant errors, per axis", 'N', 1e6)
+    torque_bias: float = _sigma("the torque sensors' constant errors, per axis", 'N m', 1e5)
     gyro_noise: float = _sigma("the gyroscopes' noise", 'rad/s', 10.0)
     accelerometer_noise: float = _sigma("the accelerometers' noise", 'm/s2', 100.0)
     tilt_bias: float = _sigma("the IMUs' constant roll and pitch errors", 'rad', 0.5)
@@ -62,19 +62,19 @@ class SensorOptions(Settings):
     cross_talk: float = _sigma(
         "the force-torque sensors' cross-talk: the share of each axis that another one "
         'measures; 1 N m counts as 10 N', '', 0.2)
-    force_drift: float = _sigma("the drift of the force sensors' biases", 'N/h', 1000.0)
-    torque_drift: float = _sigma("the drift of the torque sensors' biases", 'N m/h', 100.0)
+    force_drift: float = _sigma("the drift of the force sensors' biases", 'N/h', 1e6)
+    torque_drift: float = _sigma("the drift of the torque sensors' biases", 'N m/h', 1e5)
     force_temperature: float = _sigma(
-        "the temperature coefficients of the force sensors' biases", 'N/K', 100.0)
+        "the temperature coefficients of the force sensors' biases", 'N/K', 1e5)
     torque_temperature: float = _sigma(
-        "the temperature coefficients of the torque sensors' biases", 'N m/K', 10.0)
+        "the temperature coefficients of the torque sensors' biases", 'N m/K', 1e4)
     warming: float = setting(
         0.0, 'How much warmer the force-torque sensors become', 'K', -100.0, 100.0)
     warming_time: float = setting(600.0, 'Time constant of the warming', 's', 0.1, 100000.0)
     force_range: float = setting(
-        0.0, 'Largest absolute force that a sensor measures; 0: any', 'N', 0.0, 100000.0)
+        0.0, 'Largest absolute force that a sensor measures; 0: any', 'N', 0.0, 1e8)
     torque_range: float = setting(
-        0.0, 'Largest absolute torque that a sensor measures; 0: any', 'N m', 0.0, 10000.0)
+        0.0, 'Largest absolute torque that a sensor measures; 0: any', 'N m', 0.0, 1e7)
     wrench_position: float = _sigma(
         "the misplacement of the force-torque sensors' frames, per axis", 'm', 0.1)
     wrench_rotation: float = _sigma(

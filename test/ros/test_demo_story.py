@@ -326,7 +326,7 @@ def event_of(text, level):
 @pytest.mark.parametrize('events, least, course', [
     ((), 0.02, 'stays marginal'),
     ((), -0.01,
-     'stays marginal (the ZMP was beyond the edge for less than level_dwell of zmp_monitor)'),
+     'stays marginal (the ZMP was beyond the edge for less than 10 ms)'),
     (('marginal: the ZMP is 3 mm from the edge', 'stable'), -0.01, 'marginal, stable'),
     (('marginal: it is near', 'fallen: it leans'), -0.1, 'marginal, fallen: it leans')])
 def test_a_push_is_shown_with_what_was_reported_meanwhile(events, least, course):

@@ -34,8 +34,6 @@ from scipy.spatial.transform import Rotation
 from support.ros_rig import ServedNodes
 
 DT = 0.002
-#: The steady clock looks this often whether the IMU is late: far more often than /clock ticks.
-LOOKS = 1000.0
 #: The controller learns in s what the robot weighs.
 SETTLING = 1.0
 
@@ -63,7 +61,7 @@ class Tour(ServedNodes):
             robot='biped', virtual_joints=False, seed=1, hidden_com_sigma=0.005,
             hidden_mass_sigma=0.08, real_time_factor=1e-9))  # it is stepped by `step`
         self.controller = TorsoController(
-            parameter_overrides=parameters(robot='biped', fallback_rate=LOOKS, use_sim_time=True),
+            parameter_overrides=parameters(robot='biped', use_sim_time=True),
             cli_args=['--ros-args', '-r', '~/tendon_lengths:=tendon_controller/commands'])
         self.peer = Node('listener')
         self.peer.create_subscription(

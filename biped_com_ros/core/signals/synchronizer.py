@@ -24,6 +24,8 @@ from biped_com_ros.core.constants import nanoseconds, NEVER_NS
 
 MAX_AGE = 1.0
 """For how long samples wait for those of other sources unless something else is set, s."""
+LONGEST_AGE = 5.0
+"""The longest time for which samples wait, s: states of a robot need memory."""
 
 _SAME_PERIOD_NS = 1000
 _LONGEST_PERIOD = 1e9  # s
@@ -99,8 +101,8 @@ class Synchronizer:
         self.reset()
 
     def set_max_age(self, seconds: float) -> None:
-        """Keep samples for another time, s; 0: :data:`MAX_AGE`."""
-        self._max_age_ns = nanoseconds(seconds or MAX_AGE)
+        """Keep samples for another time, s; 0: :data:`MAX_AGE`; at most :data:`LONGEST_AGE`."""
+        self._max_age_ns = nanoseconds(min(seconds or MAX_AGE, LONGEST_AGE))
 
     def reset(self) -> None:
         """Drop all samples, as after the clock was set back; the periods are kept."""
@@ -159,9 +161,11 @@ class Synchronizer:
         """Measure the period of a source; the slowest one leads."""
         if self._last_ns[source] == NEVER_NS:
             return
-        periods, step = self._periods, min(step, self._max_age_ns)
-        before = periods[source]
-        periods[source] = before + 0.1 * (step - before) if before else float(step)
+        periods, before = self._periods, self._periods[source]
+        step = min(step, self._max_age_ns)
+        # A gap is not a period: a source becomes slower by a tenth per sample at most.
+        periods[source] = before + 0.1 * (min(step, 2.0 * before) - before) if before else (
+            float(step))
         slowest = max(range(len(periods)), key=periods.__getitem__)
         if periods[slowest] > _SLOWER * periods[self._leader]:
             self._leader = slowest
@@ -199,7 +203,9 @@ class Synchronizer:
 
     def _complete(self, ns: int, sample: Any) -> SampleSet | None:
         """Return a sample of the leading source with the nearest ones; None if one is missing."""
-        if self._last_ns.count(ns) == len(self._last_ns):  # the usual case, and quickly decided
+        if self._last_ns.count(ns) == len(self._last_ns) and all(
+                self._waiting[:self._leader] + self._waiting[self._leader + 1:]):
+            # The usual case, and quickly decided: the newest of all are of this time.
             newest = [sample if source == self._leader else waiting[-1][1]
                       for source, waiting in enumerate(self._waiting)]
             if self._by_period:

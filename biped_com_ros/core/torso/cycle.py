@@ -247,7 +247,8 @@ class ControlCycle:
     def _read(self, ns: int) -> None:
         """Read the IMUs at a time, ns; the tip's orientation needs both."""
         self._ns = ns
-        self._base = self._imus.read_base(self._lower_values, 1e-9 * (ns - self._lower_ns))
+        age_ns = ns - self._lower_ns if self._is_fresh(self._lower_ns) else 0
+        self._base = self._imus.read_base(self._lower_values, 1e-9 * age_ns)
         self.load.gravity_in_base = self.gravity_in_base
         is_tip_fresh = self._is_fresh(self._upper_ns)
         self._tip = self._imus.read_tip(self._upper_values) if is_tip_fresh else None

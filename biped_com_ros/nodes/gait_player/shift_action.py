@@ -29,8 +29,8 @@ no points                               back to where the last shift began
 
 Rotations, velocities and the stamp of the header are not used. Feedback has the desired and the
 actual centre of mass (by the model) in the sole frame of the foot that it moves to or from, of the
-first foot for a hand. A goal succeeds once all joints that move are within ``posture_tolerance``
-of the end; it is aborted if they are not, ``goal_time_tolerance`` (0: 1 s) after the end.
+first foot for a hand. A goal succeeds once all joints that move are within 0.05 rad of the
+end; it is aborted if they are not, ``goal_time_tolerance`` (0: 1 s) after the end.
 """
 
 from __future__ import annotations
@@ -263,7 +263,7 @@ class ShiftAction:
             name = self._node.model.joint_names[self._session.joints[worst]]
             self._end(active, self._type.Result.GOAL_TOLERANCE_VIOLATED, (
                 f"joint '{name}' is {errors[worst]:.3f} rad from the end of the shift "
-                f'(posture_tolerance {tolerance:g}): check that its controller follows'))
+                f'(at most {tolerance:g}): check that its controller follows'))
 
     def _end(self, active: _ActiveGoal, error_code: int, reason: str) -> None:
         if active.ended.done():

@@ -14,7 +14,7 @@
 """
 Bends the tendon-driven torso to a target: tendon lengths by its model and two IMUs.
 
-With each message of the torso's IMU (without it at `fallback_rate`, in open loop) the shape of
+With each message of the torso's IMU (without it at 100 Hz, in open loop) the shape of
 the torso is published as its six virtual joints and, while the node is active, lengths are sent
 to the tendon drives. Motions are limited in speed and angular acceleration; commands are within
 the limits of bend and tension. A target is a bend, its direction and an elongation, or the

@@ -36,9 +36,9 @@ from biped_com_ros.ros.topics.services import trigger_service
 import numpy as np
 
 _REPORTED_REJECTIONS = 3
+"""Number of consecutive rejected means of a bias before a warning."""
 _LARGEST_OFFSET = 0.3
 """Largest force of an offset for a tare, as a share of body weight: with more it stands."""
-"""Number of consecutive rejected means of a bias before a warning."""
 
 
 class SensorOffsets:
