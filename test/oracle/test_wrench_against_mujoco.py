@@ -38,7 +38,8 @@ def stand(robot, push, **options):
 
 def aggregate(robot, observation, offsets=None):
     """Return wrenches by foot and the total."""
-    aggregation, feet, total = WrenchAggregation(robot.model, AggregationSettings()), {}, None
+    aggregation = WrenchAggregation(robot.model, AggregationSettings(low_pass_cutoff=0.0))
+    feet, total = {}, None
     aggregation.set_state(robot.model.state(observation.joint_positions),
                           robot.inertial(observation)[0])
     for i, wrench in enumerate(observation.wrenches):

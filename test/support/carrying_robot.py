@@ -40,7 +40,7 @@ class CarryingRobot(SimulatedRobot):
     def __init__(self, name, measured=('feet', 'efforts', 'hands'), compensates=False, **options):
         super().__init__(name, **options)
         model = self.model
-        self.aggregation = WrenchAggregation(model, AggregationSettings())
+        self.aggregation = WrenchAggregation(model, AggregationSettings(low_pass_cutoff=0.0))
         self.aggregation.is_state_current = True
         self.estimator, self.carried = PayloadEstimator(model), CarriedPayload(model)
         self.measured = measured

@@ -50,7 +50,8 @@ class Pipeline:
         self.plant = Plant(model.config, model.urdf, options, model.joint_names,
                            model.link_names)
         self.ik = PostureIk(model, model.posture())
-        self._aggregation = WrenchAggregation(model, aggregation or AggregationSettings())
+        self._aggregation = WrenchAggregation(
+            model, aggregation or AggregationSettings(low_pass_cutoff=0.0))
         self._base = LegOdometry(model, model.config.imu.frame)
         self.monitor = StabilityMonitor(model, settings or MonitorSettings())
         self._contacts = FootContacts(

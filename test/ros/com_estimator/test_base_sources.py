@@ -16,6 +16,7 @@
 from dataclasses import replace
 from importlib.util import find_spec
 
+from biped_com_ros.core.com.fused import FusedComEstimator
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Pose, rotation_from_quaternion
 from biped_com_ros.sim.interface import LinkError
@@ -222,8 +223,9 @@ def test_a_hidden_load_is_weighed_and_the_fused_com_is_that_of_the_robot(recorde
         'pelvis': LinkError(hidden, (0.02, -0.02, -0.05))})
     rig = recorded(
         {'odometry': Odometry, 'com_fused': Odometry, 'external_force': WrenchStamped},
-        base_source='filter', wrench_delay=0.0,
-        robot=str(robot))
+        base_source='filter', wrench_delay=0.0, robot=str(robot))
+    rig.node.fusion.estimate = FusedComEstimator(
+        rig.node.model, replace(rig.node.params.fusion, delay_deviation=0.0))
     rig.play(samples, has_orientation=False)
     assert rig.node.fusion.estimate.mass == pytest.approx(
         model.mass + hidden, abs=0.03 * hidden)

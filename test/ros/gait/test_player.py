@@ -188,7 +188,8 @@ def test_joints_that_do_not_follow_are_left_where_they_are(make):
 
 
 @pytest.mark.thorough
-def test_joints_that_are_off_at_the_begin_get_the_same_time_to_follow(make):
+def test_joints_that_are_off_at_the_begin_get_the_same_time_to_follow(make, monkeypatch):
+    monkeypatch.setattr('biped_com_ros.nodes.gait_player.node.FOLLOW_TIME', 5.0)
     rig = make(follow_tolerance=0.01)
     rig.positions[rig.model.joint_index(rig.model.config.groups['left_leg'][:1])] += 0.03
     rig.until_it_may().is_stuck = True

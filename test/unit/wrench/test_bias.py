@@ -183,7 +183,7 @@ class Stepping:
 
     def __init__(self, bend=1.3, bias=drifting, gain=GAIN):
         self.model = model = RobotModel.load('biped')
-        self.aggregation = WrenchAggregation(model, AggregationSettings())
+        self.aggregation = WrenchAggregation(model, AggregationSettings(low_pass_cutoff=0.0))
         self.tracking = BiasTracking(self.aggregation, BiasSettings())
         self.filters = list(self.tracking.filters.values())
         self.bend, self.weight = bend, self.aggregation.body_weight
