@@ -92,8 +92,10 @@ def test_an_inertial_frame_may_be_turned(robot):
     axes = np.empty(9)
     mujoco.mju_quat2Mat(axes, model.body('link/chest').iquat)
     axes = axes.reshape(3, 3)
-    np.testing.assert_allclose(
-        (axes * model.body('link/chest').inertia) @ axes.T, expected, atol=1e-16)
+    # MuJoCo 3.2 finds principal axes to some 1e-7.
+    is_old = tuple(map(int, mujoco.__version__.split('.')[:2])) < (3, 3)
+    np.testing.assert_allclose((axes * model.body('link/chest').inertia) @ axes.T, expected,
+                               atol=1e-8 if is_old else 1e-16)
 
 
 def test_an_inertia_that_no_body_has_is_made_valid():
