@@ -305,7 +305,7 @@ def test_a_sensor_that_warms_up_publishes_its_temperature(tmp_path, closing):
     ({'posture': 'sit'}, "unknown posture 'sit'"),
     ({'hidden_errors': ['chest heavy']}, 'four finite numbers'),
     ({'hidden_errors': ['chst 1 0 0 0']}, "did you mean 'chest'"),
-    ({'errors': ['force_noise nan']}, "'force_noise' is nan; it must be 0 to 1e+06 N"),
+    ({'errors': ['force_noise nan']}, "'force_noise' is nan; it must be 0 to 1e.06 N"),
     ({'errors': ['force_noise much']}, "has to be 'force_noise <number>'"),
     ({'errors': ['force_nois 1']}, "did you mean 'force_noise'"),
     ({'instrument_errors': ['left_foot gain 1']}, "'<name> gain <value> <value>"),
