@@ -155,6 +155,14 @@ def gravity_setting(read_only: bool = True) -> Any:
         name='gravity')
 
 
+def wrench_delay_setting() -> Any:
+    """Return the setting `wrench_delay`."""
+    return setting(
+        0.0045, 'Delay of the wrenches of the feet by filters and drivers, undone where they are '
+        'compared with the motion; 0.0045 is that of the low-pass of wrench_aggregator at its '
+        'default (of second order: 0.225 / low_pass_cutoff)', 's', 0.0, 0.1, name='wrench_delay')
+
+
 def settings(kind: Callable[..., Any], names: str = '{}', **fixed: Any) -> Any:
     """
     Return a dataclass field: other settings.
@@ -164,8 +172,9 @@ def settings(kind: Callable[..., Any], names: str = '{}', **fixed: Any) -> Any:
     kind
         Their dataclass.
     names
-        Pattern of the names of its settings from outside, such as ``'contact_{}'``. Two settings
-        with the same name from outside have the same value.
+        Pattern of the names of its settings from outside, such as ``'contact_{}'``; patterns
+        further out do not change them. Two settings with the same name from outside have the same
+        value.
     fixed
         Values that are not settings from outside.
 

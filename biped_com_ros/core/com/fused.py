@@ -48,7 +48,8 @@ from biped_com_ros.core.geometry.pose import Array, cross, Pose
 from biped_com_ros.core.geometry.wrench import skew
 from biped_com_ros.core.model.frames import FrameSet, ROOT
 from biped_com_ros.core.model.robot import RobotModel, RobotState
-from biped_com_ros.core.settings import constant, gravity_setting, setting, Settings
+from biped_com_ros.core.settings import (
+    constant, gravity_setting, setting, Settings, wrench_delay_setting)
 from biped_com_ros.core.signals.filters import MovingAverage
 from biped_com_ros.core.state.base import LocatedState
 from biped_com_ros.core.state.stance import Twist
@@ -130,11 +131,9 @@ class FusedComSettings(Settings):
         0.003, 'Of its orientation, with the effect of joint offsets', 'rad', 0.0)
     sensor_frame: float = constant(
         0.003, 'Of its place, with the effect of joint offsets', 'm', 0.0)
-    wrench_delay: float = setting(
-        0.0045, 'Delay of the wrenches of the feet by filters and drivers; 0.0045 is that of the '
-        'low-pass of wrench_aggregator at its default (of second order: 0.225 / low_pass_cutoff). '
-        'Its error is estimated', 's', 0.0, 0.1, name='wrench_delay')
-    delay_deviation: float = constant(0.003, 'Standard deviation of wrench_delay', 's', 0.0)
+    wrench_delay: float = wrench_delay_setting()
+    delay_deviation: float = constant(
+        0.003, 'Standard deviation of wrench_delay, whose error is estimated', 's', 0.0)
     kinematics: float = constant(
         0.0007, 'Of the CoM by joint offsets and the mounting of the IMU: never observable', 'm',
         0.0)

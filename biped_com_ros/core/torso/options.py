@@ -73,8 +73,8 @@ class ControllerOptions(Settings):
 
     @property
     def slack_tension(self) -> float:
-        """Return the tension below which a tendon is loose, N; sensors do not measure less."""
-        return max(0.3, 0.1 * self.tensions.lowest)
+        """Return the tension below which a tendon is loose, N: a share of that at rest."""
+        return 0.025 * self.co_contraction
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from biped_com_ros.core.settings import gravity_setting, setting, settings
+from biped_com_ros.core.settings import gravity_setting, setting, settings, wrench_delay_setting
 from biped_com_ros.core.stability.monitor import MonitorSettings
 from biped_com_ros.core.wrench.contact import ContactThresholds
 from biped_com_ros.ros.node.common_parameters import (
@@ -40,10 +40,7 @@ class ZmpMonitorParameters(FootWrenchParameters, WeightParameters, PayloadParame
     # A landing foot affects the ZMP at once.
     contact: ContactThresholds = settings(ContactThresholds, engage_dwell=0.0)
     monitor: MonitorSettings = settings(MonitorSettings)
-    wrench_delay: float = setting(
-        0.0045, 'Delay of the wrenches of the feet, undone where they are compared with the '
-        'model; 0.0045 is that of the low-pass of wrench_aggregator at its default (of second '
-        'order: 0.225 / low_pass_cutoff)', 's', 0.0, 0.1)
+    wrench_delay: float = wrench_delay_setting()
     align_wrenches: bool = setting(
         False, 'Whether wrenches are used with the joint states of wrench_delay before their '
         'stamps: ZMP, margins and contacts of a walking robot are then right for their stamps, '

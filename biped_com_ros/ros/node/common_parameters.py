@@ -46,19 +46,13 @@ class RobotNodeParameters(RobotChoice):
 
 
 @dataclass(frozen=True)
-class FilterParameters(RobotNodeParameters):
-    """Parameters of ``base_source: filter``; see `FilterSettings`."""
-
-    filter_odometry_topic: str = read_only(
-        '', 'With base_source filter: topic (nav_msgs/Odometry) of the pose of base_link by a '
-        'camera or a lidar, in any level frame; empty: none')
-
-
-@dataclass(frozen=True)
-class EstimatorParameters(FilterParameters):
+class EstimatorParameters(RobotNodeParameters):
     """Parameters of a node that estimates the pose of the base."""
 
     base: BaseSettings = settings(BaseSettings, 'base_{}')
+    filter_odometry_topic: str = read_only(
+        '', 'With base_source filter: topic (nav_msgs/Odometry) of the pose of base_link by a '
+        'camera or a lidar, in any level frame; empty: none')
     world_frame: str = read_only('odom', 'World-fixed frame, z up, of the published quantities')
     marker_rate: float = setting(15.0, 'Rate of the markers; 0: off', 'Hz', 0.0, 10000.0)
     sensor_timeout: float = setting(
