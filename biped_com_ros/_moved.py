@@ -198,8 +198,8 @@ def find_moved(module: str, name: str) -> Any:
                 warnings.warn(f'{module}.{name} is {ROOT}{place}.{renamed or name} now',
                               DeprecationWarning, stacklevel=3)
                 return found[renamed or name]
-    raise AttributeError(f"module '{module}' has no attribute '{name}'; doc/api.rst has the public "
-                         'names')
+    raise AttributeError(
+        f"module '{module}' has no attribute '{name}'; doc/api.rst has the public names")
 
 
 def install() -> None:
