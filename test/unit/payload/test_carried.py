@@ -17,6 +17,7 @@ from biped_com_ros.core.com.estimate import ComEstimate
 from biped_com_ros.core.com.momentum import Momentum
 from biped_com_ros.core.errors import InputError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Pose
+from biped_com_ros.core.geometry.wrench import sum_wrenches
 from biped_com_ros.core.gravity.compensation import CompensationSettings, GravityCompensator
 from biped_com_ros.core.gravity.model import GravityModel
 from biped_com_ros.core.model.robot import RobotModel
