@@ -45,6 +45,30 @@ IN_CONFIG = {
     'wrench_aggregator': 'WrenchAggregatorParameters', 'zmp_monitor': 'ZmpMonitorParameters'}
 #: Settings whose names and values are the elements of a list.
 ELEMENTS = {('com_calibrator', 'noise'): SensorNoise, ('simulator', 'errors'): ErrorSettings}
+#: Parameters that a user of a new robot looks at first, and those of what it measures; the others
+#: are for experts. A name is in one group in all files.
+MAIN = """
+    robot urdf frame_prefix autostart directory posture base_source fused_com contacts support
+    distribution groups gain_joints gains command_joints controller effort_clamp
+    effort_rate unlimited_joints poses hoisted lift_feet move automatic trajectory_topic joint_speed
+    joints steps step_length first_foot pattern lift crouch feedback shift_foot shift_holding
+    recording rate host port controls record seed hidden_errors tendons real_time_factor
+    tilt_unstable tilt_fallen margin_warning weight_tolerance load_link offsets_file
+    max_speed co_contraction min_tension max_tension tendon_stiffness tendon_pretension
+    least_mass largest_mass""".split()
+SENSORS = """
+    lower_imu upper_imu hand_topics wrench_topics hand_wrench_topics contact_topics payload_topic
+    filter_odometry_topic filter_odometry_deviation filter_odometry_delay base_timeout imu_timeout
+    joy_timeout input_timeout sensor_timeout state_timeout contact_timeout payload_timeout
+    max_stamp_age monitor monitor_timeout feedback_timeout gravity low_pass_cutoff wrench_cutoff
+    wrench_delay align_wrenches contact_engage contact_release cop_min_share tare_samples
+    tare_max_force_deviation tare_max_joint_speed bias_tracking bias_force virtual_cutoff
+    virtual_hand_cutoff weight_missing hoist_service motor_joints motor_constants noise
+    noise_at_mass still_duration still_force_deviation offsets_topic joy_forward_axis joy_left_axis
+    force_deviation effort_deviation check_crc instrument_errors wrench_faults errors
+    errors_at_mass fixed_base world_frame payload_rate""".split()
+GROUPS = {'Main': MAIN, 'Sensors and other inputs': SENSORS,
+          'Expert: the defaults suit most robots': ()}
 IN_DOCUMENT = {'demo': 'DemoParameters', 'torso_teleop': 'TorsoTeleopParameters',
                'suite': 'SuiteParameters'}
 
@@ -54,6 +78,11 @@ def parameters_of(node: str, cls: str) -> list[tuple[str, str, str]]:
     kind = getattr(importlib.import_module(f'biped_com_ros.nodes.{node}.node'), cls)
     return [(name, to_yaml(default), info.text())
             for name, (_, default, info) in setting_fields(kind).items()]
+
+
+def group_of(name: str) -> str:
+    """Return the heading under which a parameter stands."""
+    return next((heading for heading, names in GROUPS.items() if name in names), list(GROUPS)[-1])
 
 
 def to_yaml(value: Any) -> str:
@@ -75,12 +104,17 @@ def comment(text: str, indent: str = '') -> list[str]:
 
 
 def config_file(node: str, cls: str, old: str) -> str:
-    """Return the text of config/<node>.yaml; what is before the node's key and the order stay."""
+    """Return the text of config/<node>.yaml; its head and the order within a group stay."""
     lines = [old[:old.index('/**/')] + f'/**/{node}:', '  ros__parameters:']
     order = re.findall(r'^    (\w+):', old, re.MULTILINE)
+    last_group = ''
     for name, default, text in sorted(
             parameters_of(node, cls),
-            key=lambda row: order.index(row[0]) if row[0] in order else len(order)):
+            key=lambda row: (list(GROUPS).index(group_of(row[0])),
+                             order.index(row[0]) if row[0] in order else len(order))):
+        if group_of(name) != last_group:
+            last_group = group_of(name)
+            lines += ['', f'    # ------ {last_group} ------']
         lines += comment(text)
         if (node, name) in ELEMENTS:
             for element, (_, value, info) in setting_fields(ELEMENTS[node, name]).items():

@@ -84,6 +84,15 @@ def test_parameter_files_describe_the_parameters_that_the_nodes_declare(tool):
         assert file.read_text() == text, f'{file} is out of date: run tools/parameter_files.py'
 
 
+def test_each_parameter_of_a_group_exists_and_is_in_one_group(tool):
+    """So that no name of the groups is out of date."""
+    grouped = [name for names in tool.GROUPS.values() for name in names]
+    assert len(grouped) == len(set(grouped))
+    known = {name for node, cls in tool.IN_CONFIG.items()
+             for name, *_ in tool.parameters_of(node, cls)}
+    assert set(grouped) <= known
+
+
 def test_descriptions_of_parameters_do_not_refer_to_others(tool):
     """Since ``ros2 param describe`` shows one at a time."""
     texts = {f'{node}.{name}': text
