@@ -63,6 +63,7 @@ CLEARANCE = 0.006
 SENSOR_RATE = 500
 """Readings per second of each sensor."""
 
+_MOMENTS = ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
 _FOREIGN = ('gazebo', 'ros2_control', 'transmission')
 
 
@@ -100,7 +101,7 @@ def gazebo_robot(model: RobotModel, gains: Mapping[str, ServoGains], *, command:
     model
         The robot.
     gains
-        By joint; their damping goes into the URDF where controllers command efforts.
+        By joint; damping and rotors go into the URDF where controllers command efforts.
     command
         Command interface of each joint: ``position`` or ``effort``.
     controllers
@@ -121,6 +122,8 @@ def gazebo_robot(model: RobotModel, gains: Mapping[str, ServoGains], *, command:
             _damp(joint, gains[name].damping)
     for link in robot.findall('link'):
         _make_inertia_valid(link)
+    if command == 'effort':
+        _add_rotors(robot, gains)
     problems = _resolve_meshes(robot)
     _replace_soles(robot, model.config, _rigid_groups(robot, {*model.joint_names}))
     _add_sensors(robot, model.config, cuts)
@@ -209,19 +212,45 @@ def _give_mass(link: ElementTree.Element, mass: float) -> None:
 
 def _make_inertia_valid(link: ElementTree.Element) -> None:
     """Replace an inertia that no body has (in place): Gazebo refuses the whole robot for it."""
+    given = _inertia(link)
+    if given is None:
+        return
+    least = _mass(link) * LEAST_RADIUS ** 2
+    if np.linalg.eigvalsh(given)[0] < least or _breaks_triangle(given):
+        _set_inertia(link, consistent_inertia(given + least * np.eye(3)))
+
+
+def _add_rotors(robot: ElementTree.Element, gains: Mapping[str, ServoGains]) -> None:
+    """Add to links the inertias of discs about the axes of the joints above them (in place)."""
+    links = {str(link.get('name')): link for link in robot.findall('link')}
+    for joint in robot.findall('joint'):
+        gain = gains.get(str(joint.get('name')))
+        if gain is None or not gain.rotor_inertia:
+            continue
+        link = links[str(joint.find('child').get('link'))]  # type: ignore[union-attr]
+        where = f"joint '{joint.get('name')}'"
+        axis = numbers(joint.find('axis'), 'xyz', where, 3, '1 0 0')
+        rpy, _ = rpy_and_xyz_of(link.find('inertial'), where)
+        axis = Pose.from_rpy(rpy, np.zeros(3)).rotation.T @ (axis / np.linalg.norm(axis))
+        disc = 0.5 * gain.rotor_inertia * (np.eye(3) + np.outer(axis, axis))
+        _set_inertia(link, _inertia(link) + disc)
+
+
+def _inertia(link: ElementTree.Element) -> Array | None:
+    """Return the inertia of a link in the axes of its inertial, kg m^2, (3, 3)."""
     inertia = link.find('inertial/inertia')
     if inertia is None:
-        return
-    keys, where = ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz'), f"link '{link.get('name')}'"
+        return None
+    where = f"link '{link.get('name')}'"
     xx, xy, xz, yy, yz, zz = (
-        numbers(inertia, key, where, 1, '0').item() for key in keys)
-    given = np.array(((xx, xy, xz), (xy, yy, yz), (xz, yz, zz)))
-    least = _mass(link) * LEAST_RADIUS ** 2
-    if np.linalg.eigvalsh(given)[0] >= least and not _breaks_triangle(given):
-        return
-    valid = consistent_inertia(given + least * np.eye(3))
-    for key, value in zip(keys, valid[np.triu_indices(3)].tolist()):
-        inertia.set(key, _number(value))
+        numbers(inertia, key, where, 1, '0').item() for key in _MOMENTS)
+    return np.array(((xx, xy, xz), (xy, yy, yz), (xz, yz, zz)))
+
+
+def _set_inertia(link: ElementTree.Element, inertia: Array) -> None:
+    element = link.find('inertial/inertia')
+    for key, value in zip(_MOMENTS, inertia[np.triu_indices(3)].tolist()):
+        element.set(key, _number(value))  # type: ignore[union-attr]
 
 
 def _breaks_triangle(inertia: Array) -> bool:

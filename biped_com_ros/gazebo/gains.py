@@ -19,6 +19,10 @@ Links of 1e-5 kg m^2 take no damping that a controller computes every few millis
 URDF's joints is integrated implicitly by Gazebo's engine (DART), which is stable for any inertia;
 with it a controller's stiffness is stable as long as it changes the position by a small share of
 the error from one update to the next.
+
+DART leaves this damping out of the impulses of contacts: of an effort at a joint whose foot the
+floor holds, the share h c / (J + h c) is lost, with the step h, the damping c and the inertia J of
+the foot. Links of legs therefore get the inertia of a rotor, as a real robot's have.
 """
 
 from __future__ import annotations
@@ -51,16 +55,36 @@ STANCE_DAMPING, DAMPING = 0.4, 0.8
 UPDATES = 10.0
 """Time constant of a joint without inertia over the time between updates, at least."""
 
-TOP_SPEED, TOP_SLIDING_SPEED = 10.0 / 3.0, 0.5
+TOP_SPEED, TOP_SLIDING_SPEED = 5.0 / 3.0, 0.5
 """Speed at which the damping takes all of a joint's effort, at least, rad/s and m/s."""
+
+
+PHYSICS_STEP = 0.001
+"""Step of the engine in ``config/gazebo/flat.sdf``, s."""
+
+ROTOR = 4.0
+"""Inertia of a leg joint's rotor over what its damping is in a step: 80 % of an effort remain."""
 
 
 @dataclass(frozen=True)
 class ServoGains:
-    """Stiffness of a joint's controller, N m/rad or N/m, and damping of the joint, per second."""
+    """
+    Gains of a joint in Gazebo.
+
+    Attributes
+    ----------
+    stiffness
+        Of its controller, N m/rad or N/m.
+    damping
+        Of the joint, N m s/rad or N s/m.
+    rotor_inertia
+        That its child link gets about the joint's axis, kg m^2.
+
+    """
 
     stiffness: float
     damping: float
+    rotor_inertia: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -121,7 +145,10 @@ def _gains(servo: _Servo, rate: float, toppling: float, pendulum: float) -> Serv
     top = TOP_SLIDING_SPEED if servo.slides else TOP_SPEED
     damping = min(max(2.0 * ratio * math.sqrt(stiffness * inertia), UPDATES * stiffness / rate),
                   servo.effort / top)
-    return ServoGains(_rounded(min(stiffness, damping * rate / UPDATES)), _rounded(damping))
+    rotates = servo.is_leg and not servo.slides
+    return ServoGains(
+        _rounded(min(stiffness, damping * rate / UPDATES)), _rounded(damping),
+        _rounded(ROTOR * damping * PHYSICS_STEP) if rotates else 0.0)
 
 
 def _rounded(value: float) -> float:

@@ -12,125 +12,60 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-A twin of `gazebo_gravity.launch.py`: the same robot and controller in MuJoCo, at Gazebo's step.
+A twin of `gazebo_gravity.launch.py`: the same robot and controller in DART, at Gazebo's step.
 
-The robot is the URDF that Gazebo gets, without rotor inertia; the damping of its joints is
-integrated implicitly, as DART does (SingleDofJoint::updateInvProjArtInertiaImplicitDynamic), and
-efforts are limited to those of the URDF (SDFFeatures.cc of gz-physics). The controller is that of
-ros2_controllers 4.42.1, joint_trajectory_controller.cpp, ``update``: ``u = ff + ff_velocity_scale
-v_d + p (q_d - q) + d (v_d - v)``, held between its updates, with the interpolation of
-trajectory.cpp: cubic between points that have velocities, and linear of their efforts.
+DART is the engine that Gazebo uses, with ODE's detection of contacts, too. The robot is the URDF
+that Gazebo gets; efforts are limited to those of the URDF (SDFFeatures.cc of gz-physics). The
+controller is that of ros2_controllers 4.42.1, joint_trajectory_controller.cpp, ``update``:
+``u = ff + ff_velocity_scale v_d + p (q_d - q) + d (v_d - v)``, held between its updates, with the
+interpolation of trajectory.cpp: cubic between points that have velocities, and linear of their
+efforts.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
-from biped_com_ros.core.model.resources import package_share
-from biped_com_ros.gazebo.files import main
-from biped_com_ros.sim.gains import joint_space_inertia
-import mujoco
 import numpy as np
-import yaml
+import pytest
+from support.gazebo_files import flat_world, gazebo_step, joints_of, start_posture
 
-SHARE = package_share()
-
-
-@dataclass(frozen=True)
-class GazeboFiles:
-    """What `gazebo.launch.py` writes for a robot: texts and parameters."""
-
-    simulated: str
-    description: str
-    controllers: dict[str, Any]
-    create: dict[str, Any]
-    bridge: list[dict[str, str]]
-
-    @property
-    def gains(self):
-        """Gains by joint."""
-        return self.controllers['/**/joint_trajectory_controller']['ros__parameters']['gains']
-
-    @property
-    def rate(self):
-        """Rate of the controller, Hz."""
-        return self.controllers['/**/controller_manager']['ros__parameters']['update_rate']
-
-
-def gazebo_files(directory, robot='biped', command='effort', **options):
-    """Write the files of a robot; options are those of the command line."""
-    words = [word for name, value in options.items() for word in (f'--{name}', str(value))]
-    assert main([robot, '--command', command, '--directory', str(directory), *words]) == 0
-    return read_gazebo_files(directory)
-
-
-def read_gazebo_files(directory):
-    """Return what is in a directory that `gazebo_files` or a launch file wrote."""
-    directory = Path(directory)
-    read = {name: yaml.safe_load((directory / f'{name}.yaml').read_text())
-            for name in ('description', 'create', 'controllers', 'bridge')}
-    create = read['create']['/**']['ros__parameters']
-    return GazeboFiles(
-        Path(create['file']).read_text(),
-        read['description']['/**']['ros__parameters']['robot_description'],
-        read['controllers'], create, read['bridge'])
-
-
-def gazebo_step():
-    """Return the step of the world, s."""
-    world = ElementTree.parse(SHARE / 'config' / 'gazebo' / 'flat.sdf')
-    return float(world.find('.//max_step_size').text)
-
-
-def _joints_of(text):
-    return {joint.get('name'): joint for joint in ElementTree.fromstring(text).findall('joint')}
-
-
-def damping_in(text):
-    """Return the damping of each joint that has some."""
-    return {name: float(joint.find('dynamics').get('damping', 0.0))
-            for name, joint in _joints_of(text).items() if joint.find('dynamics') is not None}
-
-
-def start_posture(text):
-    """Return the initial position of each driven joint."""
-    driven = ElementTree.fromstring(text).findall('ros2_control/joint')
-    return {joint.get('name'): float(joint.find(
-        "state_interface[@name='position']/param[@name='initial_value']").text)
-        for joint in driven}
+dart = pytest.importorskip('dartpy', reason='dartpy, the engine of Gazebo, is not installed')
 
 
 def simulated(text):
-    """Return the robot on a floor, as MuJoCo's model; its parts do not collide with each other."""
+    """Return the robot as DART's skeleton; of its links only soles can touch anything."""
     robot = ElementTree.fromstring(text)
     for tag in ('gazebo', 'ros2_control'):
         for element in robot.findall(tag):
             robot.remove(element)
     for link in robot.findall('link'):  # only soles touch the floor of a robot that stands
-        for shape in link.findall('collision'):
-            if shape.find('geometry/mesh') is not None:
+        for shape in (*link.findall('visual'), *link.findall('collision')):
+            if shape.tag == 'visual' or shape.find('geometry/mesh') is not None:
                 link.remove(shape)
-    children = {joint.find('child').get('link') for joint in robot.findall('joint')}
-    root, = {link.get('name') for link in robot.findall('link')} - children
-    ElementTree.SubElement(robot, 'link', name='outside')
-    floating = ElementTree.SubElement(robot, 'joint', name='floating', type='floating')
-    ElementTree.SubElement(floating, 'parent', link='outside')
-    ElementTree.SubElement(floating, 'child', link=root)
-    extension = ElementTree.SubElement(robot, 'mujoco')
-    ElementTree.SubElement(extension, 'compiler', fusestatic='true', discardvisual='true',
-                           inertiafromgeom='false')
-    spec = mujoco.MjSpec.from_string(ElementTree.tostring(robot, encoding='unicode'))
-    for geom in spec.geoms:
-        geom.contype, geom.conaffinity = 1, 0
-    floor = spec.worldbody.add_geom()
-    floor.type, floor.size = mujoco.mjtGeom.mjGEOM_PLANE, [10.0, 10.0, 0.1]
-    floor.contype, floor.conaffinity = 0, 1
-    spec.option.timestep = gazebo_step()
-    spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
-    return spec.compile()
+    loader, options = dart.utils.DartLoader(), dart.utils.DartLoaderOptions()
+    # Links without inertial are fixed to others; DART would give them 1 kg.
+    options.mDefaultInertia = dart.dynamics.Inertia(1e-9, np.zeros(3), 1e-12 * np.eye(3))
+    loader.setOptions(options)
+    return loader.parseSkeletonString(
+        ElementTree.tostring(robot, encoding='unicode'), dart.common.Uri(''),
+        dart.utils.DartResourceRetriever())
+
+
+def world_of(skeleton):
+    """Return the world of ``flat.sdf`` with a robot in it."""
+    world = dart.simulation.World()
+    world.setTimeStep(gazebo_step())
+    world.setGravity([float(x) for x in flat_world().find('.//gravity').text.split()])
+    world.setCollisionDetector(dart.simulation.CollisionDetectorType.ODE)
+    floor = dart.dynamics.Skeleton('floor')
+    _, body = floor.createWeldJointAndBodyNodePair()
+    shape = body.createShapeNode(dart.dynamics.PlaneShape([0.0, 0.0, 1.0], 0.0))
+    shape.createCollisionAspect()
+    shape.createDynamicsAspect()
+    world.addSkeleton(floor)
+    world.addSkeleton(skeleton)
+    return world
 
 
 class TwinTrajectory:
@@ -173,17 +108,19 @@ class GazeboTwin:
 
     def __init__(self, files, rate=None):
         gains, text = files.gains, files.simulated
-        self.model = simulated(text)
-        self.data = mujoco.MjData(self.model)
+        self.skeleton = simulated(text)
+        self.world = world_of(self.skeleton)
+        self.step = self.world.getTimeStep()
         self.joints = list(gains)
-        ids = [self.model.joint(name).id for name in self.joints]
-        self.q, self.v = self.model.jnt_qposadr[ids], self.model.jnt_dofadr[ids]
+        numbers = {self.skeleton.getDof(i).getName(): i
+                   for i in range(self.skeleton.getNumDofs())}
+        self.dofs = np.array([numbers[name] for name in self.joints])
         self.p, self.d, self.ff = (np.array([gains[name].get(key, 0.0) for name in self.joints])
                                    for key in ('p', 'd', 'ff_velocity_scale'))
-        limits = _joints_of(text)
+        limits = joints_of(text)
         self.limits = np.array([float(limits[name].find('limit').get('effort'))
                                 for name in self.joints])
-        self._steps = round(1.0 / (rate or files.rate) / self.model.opt.timestep)
+        self._steps = round(1.0 / (rate or files.rate) / self.step)
         self.saturated, self.largest_tilt = 0, 0.0
         start = start_posture(text)
         self.stand = np.array([start[name] for name in self.joints])
@@ -191,30 +128,77 @@ class GazeboTwin:
 
     def put_down(self, posture):
         """Put the robot down upright, in a posture (n,), the base at the height of the launch."""
-        mujoco.mj_resetData(self.model, self.data)
-        self.data.qpos[2:4] = self._height, 1.0
-        self.data.qpos[self.q] = posture
-        mujoco.mj_forward(self.model, self.data)
+        positions = np.zeros(self.skeleton.getNumDofs())
+        positions[5] = self._height
+        positions[self.dofs] = posture
+        self.skeleton.setPositions(positions)
+        self.skeleton.setVelocities(np.zeros_like(positions))
+
+    def put_base(self, rotation, position):
+        """Set the pose of the root link, by a rotation vector, (3,), and a position, (3,), m."""
+        positions = self.skeleton.getPositions()
+        positions[:6] = *rotation, *position
+        self.skeleton.setPositions(positions)
+
+    def push(self, velocity):
+        """Set the level velocity of the base, (2,), m/s."""
+        velocities = self.skeleton.getVelocities()
+        velocities[3:5] = velocity
+        self.skeleton.setVelocities(velocities)
 
     def run(self, trajectory, duration):
-        """Follow a trajectory from its beginning on; later points than its last hold that one."""
-        period = self._steps * self.model.opt.timestep
+        """
+        Follow a trajectory from its beginning on; later points than its last hold that one.
+
+        A trajectory has a method `at(time)`. Ends early where the robot has fallen.
+        """
+        period, forces = self._steps * self.step, np.zeros(self.skeleton.getNumDofs())
         for k in range(round(duration / period)):
             target, speed, effort = trajectory.at((k + 1) * period)
-            position, velocity = self.data.qpos[self.q], self.data.qvel[self.v]
-            command = (effort + self.ff * speed + self.p * (target - position)
-                       + self.d * (speed - velocity))
+            command = (effort + self.ff * speed + self.p * (target - self.positions)
+                       + self.d * (speed - self.velocities))
             self.saturated += bool((np.abs(command) > self.limits).any())
-            self.data.qfrc_applied[self.v] = np.clip(command, -self.limits, self.limits)
+            forces[self.dofs] = np.clip(command, -self.limits, self.limits)
             for _ in range(self._steps):
-                mujoco.mj_step(self.model, self.data)
+                self.skeleton.setForces(forces)
+                self.world.step()
             self.largest_tilt = max(self.largest_tilt, self.tilt)
+            if self.largest_tilt > 45.0:
+                return
+
+    @property
+    def positions(self):
+        """Of the joints, (n,), rad or m."""
+        return self.skeleton.getPositions()[self.dofs]
+
+    @property
+    def velocities(self):
+        """Of the joints, (n,), rad/s or m/s."""
+        return self.skeleton.getVelocities()[self.dofs]
+
+    @property
+    def speed(self):
+        """Largest of all velocities, those of the base among them."""
+        return float(np.abs(self.skeleton.getVelocities()).max())
+
+    @property
+    def contacts(self):
+        """Number of points at which the robot touches the floor."""
+        return self.world.getLastCollisionResult().getNumContacts()
 
     @property
     def tilt(self):
         """Tilt of the base, deg."""
-        _, x, y, _ = self.data.qpos[3:7]
-        return float(np.degrees(np.arccos(np.clip(1.0 - 2.0 * (x * x + y * y), -1.0, 1.0))))
+        up = self.skeleton.getBodyNode(0).getWorldTransform().rotation()[2, 2]
+        return float(np.degrees(np.arccos(np.clip(up, -1.0, 1.0))))
+
+    def place(self, link):
+        """Return the position of a link's frame, (3,), m."""
+        return self.skeleton.getBodyNode(link).getWorldTransform().translation()
+
+    def damping(self):
+        """Return the damping of each joint, (n,)."""
+        return np.array([self.skeleton.getDof(int(i)).getDampingCoefficient() for i in self.dofs])
 
     def spectral_radius(self):
         """
@@ -222,13 +206,12 @@ class GazeboTwin:
 
         Steps of the engine treat the damping of the joints implicitly; efforts are held.
         """
-        n, h = len(self.joints), self.model.opt.timestep
-        inertia = joint_space_inertia(self.model, self.data)
-        base = [dof for dof in range(self.model.nv) if dof not in self.v]
-        joints = inertia[np.ix_(self.v, self.v)]
-        coupling = inertia[np.ix_(self.v, base)]
+        n, h, inertia = len(self.joints), self.step, self.skeleton.getMassMatrix()
+        base = [dof for dof in range(len(inertia)) if dof not in self.dofs]
+        joints = inertia[np.ix_(self.dofs, self.dofs)]
+        coupling = inertia[np.ix_(self.dofs, base)]
         joints = joints - coupling @ np.linalg.solve(inertia[np.ix_(base, base)], coupling.T)
-        damped = np.linalg.inv(joints + h * np.diag(self.model.dof_damping[self.v]))
+        damped = np.linalg.inv(joints + h * np.diag(self.damping()))
         step = np.block([[np.eye(n), h * damped @ joints], [np.zeros((n, n)), damped @ joints]])
         push = np.vstack((h * h * damped, h * damped))
         update, response = np.eye(2 * n), np.zeros((2 * n, n))

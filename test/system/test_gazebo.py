@@ -38,7 +38,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from scipy.spatial.transform import Rotation
-from support.gazebo_twin import gazebo_files, GazeboFiles
+from support.gazebo_files import gazebo_files, GazeboFiles
 from support.planned import parameters_in_files, planned
 import yaml
 

@@ -27,14 +27,14 @@ from biped_com_ros.nodes.com_estimator.node import ComEstimator
 from biped_com_ros.nodes.gravity_compensation.parameters import GravityCompensationParameters
 from biped_com_ros.ros.node.parameters import declare_parameters
 from geometry_msgs.msg import InertiaStamped, PointStamped
-import mujoco
 from nav_msgs.msg import Odometry
 import numpy as np
 import pytest
 from rclpy.node import Node
+from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
-from support.gazebo_twin import GazeboTwin, read_gazebo_files
+from support.gazebo_files import read_gazebo_files
 from support.messages import joint_state, odometry, vector
 from support.planned import planned
 from support.ros_rig import NodeRig
@@ -73,12 +73,12 @@ def test_gravity_compensation_takes_what_is_made_for_it(ros, tmp_path, robot):
 
 
 def test_it_is_that_of_the_masses_in_gazebo(truth):
+    from support.gazebo_twin import GazeboTwin  # skips without dartpy
     rig, robot, files = truth
     twin, config = GazeboTwin(files), load_robot_config(robot)
     twin.put_down(twin.stand)
-    twin.data.qpos[:7] = 0.3, -0.2, 1.1, *(np.array((0.99, 0.05, -0.1, 0.08)) / np.linalg.norm(
-        (0.99, 0.05, -0.1, 0.08)))
-    mujoco.mj_forward(twin.model, twin.data)
+    turn, place = Rotation.from_rotvec((0.1, -0.2, 0.16)), (0.3, -0.2, 1.1)
+    twin.put_base(turn.as_rotvec(), place)
     odom = rig.publisher(Odometry, 'odom')
     joints = rig.publisher(JointState, 'joint_states')
     found = rig.collect(PointStamped, 'simulator/truth/com')
@@ -86,20 +86,17 @@ def test_it_is_that_of_the_masses_in_gazebo(truth):
     for kind, topic in ((String, 'calibrated_description'),
                         (InertiaStamped, 'payload_estimator/payload')):
         assert not rig.peer.count_subscribers(rig.peer.resolve_topic_name(topic)), kind
-    w, x, y, z = twin.data.qpos[3:7]
     rig.spin(0.2)  # publishers look for subscribers ten times a second
     for _ in range(6):
         stamp = rig.peer.get_clock().now().to_msg()
-        odom.publish(odometry(stamp, 'odom', config.base_link, twin.data.qpos[:3],
-                              (x, y, z, w)))
+        odom.publish(odometry(stamp, 'odom', config.base_link, place, turn.as_quat()))
         rig.spin(0.001)
-        joints.publish(joint_state(stamp, twin.joints, twin.data.qpos[twin.q],
-                                   0.0 * twin.data.qpos[twin.q]))
+        joints.publish(joint_state(stamp, twin.joints, twin.stand, 0.0 * twin.stand))
         rig.spin(0.02)
     assert len(found) == 6 and found[-1].header.frame_id == 'odom'
-    np.testing.assert_allclose(vector(found[-1].point), twin.data.subtree_com[0], atol=1e-5)
+    np.testing.assert_allclose(vector(found[-1].point), twin.skeleton.getCOM(), atol=1e-5)
     # That of the URDF, which estimators have, is another one.
     model = RobotModel.load(robot)
-    base = Pose.from_quaternion(np.array((x, y, z, w)), twin.data.qpos[:3])
+    base = Pose(turn.as_matrix(), np.array(place))
     nominal = model.state(model.posture()).in_world(base).com_in_world
     assert np.linalg.norm(vector(found[-1].point) - nominal) > 1e-3
