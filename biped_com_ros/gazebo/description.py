@@ -60,8 +60,8 @@ SOLE_RADIUS = 0.005
 CLEARANCE = 0.006
 """Height of the lowest sole above the floor where the robot is put down, m."""
 
-SENSOR_RATE = 500
-"""Readings per second of each sensor."""
+SENSOR_RATE = 250
+"""Readings per second of each sensor; each passes Gazebo, bridge and DDS."""
 
 _MOMENTS = ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
 _FOREIGN = ('gazebo', 'ros2_control', 'transmission')

@@ -18,8 +18,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+import shlex
 import sys
+from typing import Any, TYPE_CHECKING
 
+from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import UnknownNameError
 from biped_com_ros.core.files import read_text, write_atomically
 from biped_com_ros.core.model.config import load_robot_config
@@ -29,8 +32,11 @@ from biped_com_ros.launching.arguments import LaunchArguments
 from biped_com_ros.launching.nodes import bringup
 from biped_com_ros.launching.programs import (
     ForeignLaunchFile, namespace_of, node, Program, Programs, temporary_directory, tf_remappings)
-from biped_com_ros.viz.rviz_file import adapted
+from biped_com_ros.viz.rviz_file import adapted, with_arrows
 import yaml
+
+if TYPE_CHECKING:
+    from biped_com_ros.core.model.robot import RobotModel
 
 
 def view(a: LaunchArguments) -> Programs:
@@ -61,11 +67,7 @@ def _second_prefix(a: LaunchArguments) -> str:
 
 
 def _state_publisher(a: LaunchArguments) -> Program:
-    # Slow to import, as below, and no other launch file needs it.
-    from biped_com_ros.core.model.robot import RobotModel
-    from biped_com_ros.core.model.urdf import load_urdf
-    config = load_robot_config(a.robot)
-    model = RobotModel(config, load_urdf(config, a.urdf))
+    model = _model(a.robot, a.urdf)
     _warn(model.warnings)
     return Program(
         package='robot_state_publisher', executable='robot_state_publisher',
@@ -74,21 +76,40 @@ def _state_publisher(a: LaunchArguments) -> Program:
             'frame_prefix': a.frame_prefix, 'use_sim_time': bool(a.use_sim_time)})
 
 
+def _model(robot: str, urdf: str) -> RobotModel:
+    # Slow to import, as below, and no other launch file needs it.
+    from biped_com_ros.core.model.robot import RobotModel
+    from biped_com_ros.core.model.urdf import load_urdf
+    config = load_robot_config(robot)
+    return RobotModel(config, load_urdf(config, urdf))
+
+
 def _warn(problems: Iterable[str]) -> None:
     for problem in problems:
         print(f'warning: {problem}', file=sys.stderr)
 
 
 def _rviz_file(a: LaunchArguments) -> Path:
-    """Return the configuration of RViz, adapted where frames have prefixes."""
+    """Return the configuration of RViz, adapted to the robots that are known."""
     source = Path(a.rviz_config or package_share() / 'rviz' / 'biped.rviz').expanduser()
-    if not a.frame_prefix and not a.second_namespace:
+    if not a.robot and not a.frame_prefix and not a.second_namespace:
         return source
     document = load_yaml(read_text(source, 'configuration of RViz'), str(source))
     path = temporary_directory('biped_com_rviz.') / 'robots.rviz'
     write_atomically(path, yaml.safe_dump(adapted(
-        document, a.frame_prefix, a.second_namespace, _second_prefix(a)), sort_keys=False))
+        _sized(document, a.robot, a.urdf), a.frame_prefix, a.second_namespace,
+        _second_prefix(a), _sized(document, a.second_robot, '')), sort_keys=False))
     return path
+
+
+def _sized(document: Any, robot: str, urdf: str) -> Any:
+    """Return a configuration with arrows of a robot's size, as it is without a robot."""
+    if not robot:
+        return document
+    from biped_com_ros.viz.arrows import arrow_scale
+    model = _model(robot, '' if urdf == 'topic' else urdf)
+    scale = arrow_scale(model)
+    return with_arrows(document, scale, scale * model.mass * GRAVITY)
 
 
 def gazebo(a: LaunchArguments) -> Programs:
@@ -113,7 +134,9 @@ def gazebo(a: LaunchArguments) -> Programs:
         gravity_compensation_params=str(files / 'controllers.yaml')))
     return [
         ForeignLaunchFile(package='ros_gz_sim', file='gz_sim.launch.py', arguments={
-            'gz_args': f'-r {"" if a.gui else "-s "}{world}'}),
+            # It is given to a shell.
+            'gz_args': f'-r {"" if a.gui else "-s "}{shlex.quote(str(world))}',
+            'on_exit_shutdown': 'true'}),
         Program(package='robot_state_publisher', executable='robot_state_publisher',
                 files=(files / 'description.yaml',), parameters={'use_sim_time': True}),
         # From a file: with hidden masses it differs from the description that nodes use.
@@ -124,7 +147,7 @@ def gazebo(a: LaunchArguments) -> Programs:
             'joint_state_broadcaster', 'joint_trajectory_controller', '--param-file',
             str(files / 'controllers.yaml'))),
         *nodes, _truth(a, files),
-        *(view(replace(a, robot='', use_sim_time=True)) if a.view else [])]
+        *(view(replace(a, state_publisher=False, use_sim_time=True)) if a.view else [])]
 
 
 def gazebo_gravity(a: LaunchArguments) -> Programs:

@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Adapts a configuration of RViz to a robot whose frames have a prefix, and to a second robot.
+Adapts a configuration of RViz to a robot: sizes of arrows, prefixes of frames, a second robot.
 
 Topics of the first robot stay relative: RViz runs in its namespace.
 """
@@ -79,9 +79,38 @@ def in_namespace(part: Any, namespace: str) -> Any:
     return _changed(part, change)
 
 
-def adapted(document: Any, prefix: str, second_namespace: str, second_prefix: str) -> Any:
+def with_arrows(part: Any, force_scale: float, length: float) -> Any:
+    """
+    Return a part of a configuration with the wrenches of feet shown, in the robot's size.
+
+    Parameters
+    ----------
+    part
+        Of the configuration.
+    force_scale
+        Length of an arrow per force, m/N; see `arrow_scale`.
+    length
+        Of the arrow of the robot's weight, m. That of its torque at a lever of as much is as long.
+
+    """
+    def change(group: dict[str, Any]) -> None:
+        if group.get('Class') != 'rviz_default_plugins/Wrench':
+            return
+        what, _, _ = group['Name'].partition(' (')
+        shown = 'foot' in what  # the total one is among the markers
+        group |= {
+            'Name': f'{what} ({force_scale:.2g} m per N)', 'Enabled': shown, 'Value': shown,
+            'Force Arrow Scale': force_scale, 'Torque Arrow Scale': force_scale / length,
+            'Arrow Width': 0.03 * length}
+    return _changed(part, change)
+
+
+def adapted(document: Any, prefix: str, second_namespace: str, second_prefix: str,
+            second_document: Any = None) -> Any:
     """
     Return the configuration for a robot with a prefix, and for a second robot if one is named.
+
+    The second robot's displays are those of `second_document`; by default, of the first one's.
 
     Raises
     ------
@@ -96,7 +125,7 @@ def adapted(document: Any, prefix: str, second_namespace: str, second_prefix: st
         raise ConfigurationError(
             f"frame prefixes '{prefix}' and '{second_prefix}': two robots in one tree of frames "
             'need different ones; give frame_prefix and second_frame_prefix')
-    displays = [display for display in document['Visualization Manager']['Displays']
+    displays = [display for display in (second_document or document)['Visualization Manager']['Displays']
                 if display['Class'] not in _SHARED]
     changed['Visualization Manager']['Displays'].append({
         'Class': 'rviz_common/Group', 'Enabled': True, 'Name': second_namespace,

@@ -145,6 +145,25 @@ def test_arrows_of_wrenches_are_longer_than_they_are_thick():
         assert 0.2 * display['Torque Arrow Scale'] > display['Arrow Width']
 
 
+@pytest.mark.parametrize('robot', ['biped', 'talos'])
+def test_wrenches_of_feet_are_shown_in_the_size_of_the_robot(robot):
+    rviz, = (program for program in plan('view', robot=robot) if program.package == 'rviz2')
+    document = yaml.safe_load(Path(rviz.arguments[1]).read_text())
+    model = RobotModel.load(robot)
+    weight, height = model.mass * 9.81, {'biped': 0.85, 'talos': 1.75}[robot]
+    wrenches = {d['Topic']['Value']: d for d in walk(document)
+                if d.get('Class', '').endswith('/Wrench')}
+    for name, display in wrenches.items():
+        assert display['Enabled'] == display['Value'] == (name != 'wrench_aggregator/wrench')
+        length = weight * display['Force Arrow Scale']
+        assert length == pytest.approx(palette.ARROW * height, rel=0.15)
+        # The torque of the weight at a lever of as much is as long.
+        assert display['Torque Arrow Scale'] * weight * length == pytest.approx(length)
+        assert display['Arrow Width'] < 0.05 * length
+        assert f"{display['Force Arrow Scale']:.2g} m per N" in display['Name']
+    assert len(wrenches) == 3
+
+
 def test_the_fused_com_is_no_arrow():
     display, = (d for d in walk(configuration()) if d.get('Class', '').endswith('/Odometry'))
     assert display['Shape']['Value'] == 'Axes' and display['Shape']['Axes Length'] <= 0.1
@@ -259,9 +278,11 @@ def models(document):
     return [part for part in walk(document) if part.get('Class', '').endswith('/RobotModel')]
 
 
-def test_without_a_prefix_rviz_loads_the_file_of_the_package():
-    _, rviz, _ = viewing(robot='talos')
+def test_without_a_robot_and_a_prefix_rviz_loads_the_file_of_the_package():
+    programs = plan('view')
+    rviz, = (program for program in programs if program.executable == 'rviz2')
     assert option(rviz, '-d') == str(package_share() / 'rviz' / 'biped.rviz')
+    assert programs == [rviz]
 
 
 def test_the_model_of_a_robot_with_a_prefix_has_its_frames():

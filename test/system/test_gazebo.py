@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+import shlex
 import shutil
 import subprocess
 from xml.etree import ElementTree
@@ -34,6 +35,8 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.urdf import link_inertials, parse_urdf
 from biped_com_ros.gazebo.files import main
 from biped_com_ros.launching import run
+from biped_com_ros.launching.files import LAUNCH_FILES
+from biped_com_ros.launching.programs import ForeignLaunchFile
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -267,6 +270,17 @@ def test_the_world_has_the_structure_and_the_gravity_that_the_nodes_expect():
     for plugin in world.findall('plugin'):
         assert plugin.get('filename').startswith('gz-sim-') and plugin.get('name')
     assert world.find('model/link/collision/geometry/plane/normal').text == '0 0 1'
+
+
+def test_a_world_may_have_a_space_in_its_path_and_closing_gazebo_ends_the_launch(tmp_path):
+    world = tmp_path / 'my worlds' / 'flat.sdf'
+    world.parent.mkdir()
+    world.write_text((SHARE / 'config' / 'gazebo' / 'flat.sdf').read_text())
+    simulator, = (part for part in LAUNCH_FILES['gazebo'].plan({'world': str(world)})
+                  if isinstance(part, ForeignLaunchFile))
+    # gz_sim.launch.py gives them to a shell.
+    assert shlex.split(simulator.arguments['gz_args'])[-1] == str(world)
+    assert simulator.arguments['on_exit_shutdown'] == 'true'
 
 
 def test_the_bridge_brings_every_sensor_and_the_clock(robot):

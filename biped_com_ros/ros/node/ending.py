@@ -31,10 +31,11 @@ import threading
 
 from biped_com_ros.core.constants import nanoseconds, SECOND_NS
 
-#: A process is ended if its own code does not end in this time, with exit code 1, s.
-LONGEST_END = 1.5
+#: A process is ended if its own code does not end in this time, with exit code 1, s. On a busy
+#: computer ends take long; ros2 launch and run_launch wait for 5 s before they send SIGTERM.
+LONGEST_END = 3.5
 #: The same with its own exit code if rclpy does not, s.
-_LONGEST_HANG = 2.0
+LONGEST_HANG = 4.5
 
 _CLOCK_MONOTONIC, _SIGEV_THREAD = 1, 2  # of Linux
 
@@ -69,7 +70,7 @@ def limited(code: int) -> Iterator[None]:
     own = threading.Timer(LONGEST_END, _report)
     own.daemon = True
     own.start()
-    middleware = _exit_after(_LONGEST_HANG, code)
+    middleware = _exit_after(LONGEST_HANG, code)
     try:
         yield
     finally:

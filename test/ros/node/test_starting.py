@@ -24,7 +24,7 @@ from types import SimpleNamespace
 import biped_com_ros
 from biped_com_ros.nodes import NODES
 from biped_com_ros.nodes.suite import node as suite
-from biped_com_ros.ros.node import executor
+from biped_com_ros.ros.node import ending, executor
 import pytest
 import rclpy
 
@@ -56,6 +56,10 @@ def as_before():
 @pytest.fixture
 def start(capfd, monkeypatch):
     """Return a function that runs a module to its end: returns exit code, output, errors."""
+    # A slow end would end this process, which runs the tests.
+    monkeypatch.setattr(ending, 'LONGEST_END', 100.0)
+    monkeypatch.setattr(ending, 'LONGEST_HANG', 100.0)
+
     def run(module, *words):
         monkeypatch.setattr(sys, 'argv', [module, *words])
         with pytest.raises(SystemExit) as end:

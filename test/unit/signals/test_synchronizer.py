@@ -181,3 +181,17 @@ def test_an_optional_source_delays_nothing_by_more_than_its_timeout(delay, is_us
         assert not made or synchronizer._newest_ns - made[-1].stamp_ns <= 100 * MS
     assert len(sets) >= 2890 and all((b == a) if is_used else (b is None) for _, (a, b) in sets)
     assert synchronizer.lateness == (1, pytest.approx(delay, abs=0.002))
+
+
+@pytest.mark.parametrize('period_ms', [2, 4])
+def test_phases_of_a_simulator_between_sensors_and_joints_lose_nothing(period_ms):
+    """As in Gazebo: joint states every 2 ms, sensors a step of 1 ms beside them."""
+    synchronizer, made = Synchronizer(2), []
+    for ms in range(2000):
+        if ms % 2 == 0:
+            made += synchronizer.add(0, ms * 1_000_000, ms)
+        if ms % period_ms == 1:
+            made += synchronizer.add(1, ms * 1_000_000, ms)
+    assert len(made) >= 2000 // period_ms - 2
+    assert all(abs(joints - sensor) == 1 for joints, sensor in (made_set.samples
+                                                                for made_set in made))
