@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 import math
 
 from biped_com_ros.core.errors import BipedComError
@@ -29,7 +30,7 @@ from biped_com_ros.core.geometry.polygon import area, distances_inside, half_pla
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.gravity.model import GravityModel
 from biped_com_ros.core.identification.captures.virtual_contacts import with_virtual_sensors
-from biped_com_ros.core.identification.estimation.prior import missing_inertials
+from biped_com_ros.core.identification.estimation.prior import missing_inertials, unreadable_shapes
 from biped_com_ros.core.legs.ik import legs_of
 from biped_com_ros.core.model.config import FootConfig
 from biped_com_ros.core.model.efforts import (
@@ -131,6 +132,11 @@ def _robot(model: RobotModel, posture: Array) -> Iterator[Entry]:
         yield Entry('description', 'suspicious', warning)
     if missing := missing_inertials(model):
         yield Entry('masses', 'some are missing', missing, is_hint=True)
+    if unreadable := unreadable_shapes(model):
+        yield Entry('shapes', f'{len(unreadable)} links have one that is not compared: a '
+                    'calibration does not keep their centres of mass within it. '
+                    f'{_some([*unreadable])}: {next(iter(unreadable.values()))}',
+                    is_compared=False)
 
 
 def _posture(model: RobotModel, posture: Array) -> Iterator[Entry]:
@@ -177,11 +183,10 @@ def _balance(model: RobotModel, posture: Array) -> Iterator[Entry]:
 
 def _feet(model: RobotModel, posture: Array) -> Iterator[Entry]:
     heights = _mass_heights(model, posture)
-    for foot in model.config.feet:
-        outlines: list[tuple[Point, ...]] = []
-        problem = failure(lambda: outlines.append(sole_polygon(model, foot)))
-        yield from (_compared(model, foot, *outlines) if outlines else
-                    _not_compared(model, foot, problem, heights[model.foot_index(foot)]))
+    for foot, height in zip(model.config.feet, heights.tolist()):
+        problem = failure(partial(sole_polygon, model, foot))
+        yield from (_not_compared(model, foot, problem, height) if problem else
+                    _compared(model, foot, sole_polygon(model, foot)))
 
 
 def _not_compared(model: RobotModel, foot: str, problem: str, height: float) -> Iterator[Entry]:

@@ -20,20 +20,24 @@ Pinocchio lumps the inertia of links behind fixed joints into their parent joint
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 import math
 from pathlib import Path
+import re
 from typing import Any
 from xml.etree import ElementTree
+from xml.sax.saxutils import escape, unescape
 
-from biped_com_ros.core.errors import ConfigurationError, RobotDescriptionError, UnknownNameError
+from biped_com_ros.core.errors import (
+    BipedComError, ConfigurationError, RobotDescriptionError, UnknownNameError)
 from biped_com_ros.core.files import read_bytes, read_text
 from biped_com_ros.core.geometry.pose import Pose
-from biped_com_ros.core.geometry.shapes import box, cylinder, sphere, Triangles
+from biped_com_ros.core.geometry.shapes import box, cylinder, joined, sphere, Triangles
 from biped_com_ros.core.model.config import RobotConfig
-from biped_com_ros.core.model.resources import resolve_uri
+from biped_com_ros.core.model.resources import find_package, resolve_in_urdf, resolve_uri
 from biped_com_ros.core.plain_xml import check_no_document_type, parse_xml
 import numpy as np
 from numpy.typing import NDArray
@@ -87,8 +91,38 @@ def load_urdf(config: RobotConfig, uri: str = '') -> str:
     path = resolve_uri(uri)
     if path.suffix == '.xacro':
         check_no_document_type(read_bytes(path, 'URDF'), f"URDF '{path}'")
-        return _expand_xacro(path, config)
-    return read_text(path, 'URDF')
+        text = _expand_xacro(path, config)
+    else:
+        text = read_text(path, 'URDF')
+    return _with_found_meshes(text, path.parent)
+
+
+_MESH = re.compile(r"""(<mesh\b[^<>]*?\bfilename\s*=\s*)(["'])(.*?)\2""", re.DOTALL)
+
+
+def _with_found_meshes(text: str, directory: Path) -> str:
+    """
+    Return a URDF that names by absolute paths the meshes that it names relative to itself.
+
+    Once read, a URDF is known by its text alone: it is published, and written elsewhere. Meshes of
+    installed packages keep their names.
+    """
+    def found(mesh: re.Match[str]) -> str:
+        uri = unescape(mesh[3], _QUOTES)
+        try:
+            resolve_in_urdf(uri)
+        except ConfigurationError:
+            try:
+                path = escape(f'file://{resolve_in_urdf(uri, directory)}', _ESCAPES)
+            except ConfigurationError:
+                return mesh[0]  # whoever needs it reports it
+            return f'{mesh[1]}{mesh[2]}{path}{mesh[2]}'
+        return mesh[0]
+    return _MESH.sub(found, text)
+
+
+_QUOTES = {'&quot;': '"', '&apos;': "'"}
+_ESCAPES = {character: name for name, character in _QUOTES.items()}
 
 
 def _expand_xacro(path: Path, config: RobotConfig) -> str:
@@ -98,10 +132,26 @@ def _expand_xacro(path: Path, config: RobotConfig) -> str:
         raise ConfigurationError(
             f"'{path}' needs xacro: install ros-$ROS_DISTRO-xacro (apt) or xacro (PyPI)") from None
     try:
-        return str(xacro.process_file(
-            str(path), mappings=dict(config.xacro_arguments)).toprettyxml(indent='  '))
+        with _own_find():
+            return str(xacro.process_file(
+                str(path), mappings=dict(config.xacro_arguments)).toprettyxml(indent='  '))
     except Exception as error:  # xacro has no common root for its errors.
-        raise RobotDescriptionError(f"xacro cannot expand '{path}': {error}") from error
+        cause = getattr(error, 'exc', None)  # what it wraps, and shows twice
+        reason = cause if isinstance(cause, BipedComError) else error
+        raise RobotDescriptionError(f"xacro cannot expand '{path}': {reason}") from error
+
+
+@contextmanager
+def _own_find() -> Iterator[None]:
+    """Let xacro's ``$(find package)`` find what ``package://`` finds, also without ROS."""
+    from xacro import substitution_args
+    function = '_eval_find'
+    theirs = getattr(substitution_args, function, None)
+    setattr(substitution_args, function, lambda package: str(find_package(package)))
+    try:
+        yield
+    finally:
+        setattr(substitution_args, function, theirs)
 
 
 def parse_urdf(urdf: str) -> ElementTree.Element:
@@ -212,6 +262,30 @@ def shape_in_link(parent: ElementTree.Element, link: str,
         raise RobotDescriptionError(f"a <{parent.tag}> of link '{link}' has no <geometry>")
     return _shape(shape, f"<{shape.tag}> of link '{link}'", read_mesh).moved(
         at.rotation, at.position)
+
+
+def resolve_meshes(robot: ElementTree.Element) -> tuple[str, ...]:
+    """
+    Give the files of meshes by their paths (in place), and leave out shapes whose file is missing.
+
+    Returns
+    -------
+    tuple of str
+        What was left out, and why.
+
+    """
+    missing = []
+    for link in robot.findall('link'):
+        for shape in (*link.findall('visual'), *link.findall('collision')):
+            mesh = shape.find('geometry/mesh')
+            if mesh is None:
+                continue
+            try:
+                mesh.set('filename', f"file://{resolve_in_urdf(mesh.get('filename', ''))}")
+            except ConfigurationError as error:
+                link.remove(shape)
+                missing.append(f"left out a <{shape.tag}> of link '{link.get('name')}': {error}")
+    return tuple(missing)
 
 
 def continuous_joints(robot: ElementTree.Element) -> frozenset[str]:
@@ -343,10 +417,14 @@ def _shape(shape: ElementTree.Element, where: str,
         return cylinder(numbers(shape, 'radius', where, 1).item(),
                         numbers(shape, 'length', where, 1).item())
     if shape.tag == 'mesh':
-        # Some descriptions write package:///name.
-        uri = shape.get('filename', '').replace('package:///', 'package://', 1)
-        return read_mesh(resolve_uri(uri), numbers(shape, 'scale', where, 3, '1 1 1'))
-    raise RobotDescriptionError(f'{where}: valid are box, cylinder, sphere and mesh')
+        return read_mesh(resolve_in_urdf(shape.get('filename', '')),
+                         numbers(shape, 'scale', where, 3, '1 1 1'))
+    if shape.tag == 'capsule':  # not in URDF, but some simulators write it
+        radius, length = (numbers(shape, key, where, 1).item() for key in ('radius', 'length'))
+        ends = [sphere(radius).moved(np.eye(3), np.array((0.0, 0.0, z)))
+                for z in (-0.5 * length, 0.5 * length)]
+        return joined([cylinder(radius, length), *ends])
+    raise RobotDescriptionError(f'{where}: valid are box, cylinder, capsule, sphere and mesh')
 
 
 def _number(text: Any, where: str) -> float:

@@ -108,7 +108,7 @@ def test_mesh_files_are_found_also_with_a_third_slash(uri):
 @pytest.mark.parametrize(('inside', 'message'), [
     ('', "a <visual> of link 'arm' has no <geometry>"),
     ('<geometry/>', "a <visual> of link 'arm' has no <geometry>"),
-    ('<geometry><cone/></geometry>', "<cone> of link 'arm': valid are box, cylinder, sphere and"),
+    ('<geometry><cone/></geometry>', "<cone> of link 'arm': valid are box, cylinder, capsule, sp"),
     ('<geometry><sphere radius="big"/></geometry>', "<sphere> of link 'arm': radius must be 1"),
     ('<origin xyz="0 0"/><geometry><sphere radius="1"/></geometry>', "of link 'arm': xyz must be"),
 ])
@@ -174,6 +174,29 @@ def test_a_urdf_comes_from_a_file_or_from_the_override(tmp_path, monkeypatch):
                           (xacro, r'install ros-\$ROS_DISTRO-xacro')):
         with pytest.raises(ConfigurationError, match=message):
             urdf.load_urdf(small_config(urdf=str(name)))
+
+
+@pytest.mark.parametrize('prefix', [None, '/nowhere'])
+def test_xacro_finds_the_packages_that_uris_find(tmp_path, monkeypatch, prefix):
+    """Without ROS, too; in included files as well."""
+    pytest.importorskip('xacro')
+    monkeypatch.setenv('ROS_PACKAGE_PATH', str(tmp_path))
+    monkeypatch.delenv('AMENT_PREFIX_PATH', raising=False)
+    if prefix:
+        monkeypatch.setenv('AMENT_PREFIX_PATH', prefix)
+    head = '<robot name="r" xmlns:xacro="http://www.ros.org/wiki/xacro">'
+    folder = tmp_path / 'my_robot'
+    folder.mkdir()
+    (folder / 'r.xacro').write_text(
+        f'{head}<xacro:include filename="$(find my_robot)/b.xacro"/></robot>')
+    (folder / 'b.xacro').write_text(f'{head}<link name="$(find my_robot)"/></robot>')
+    config = small_config(urdf='package://my_robot/r.xacro')
+    link = urdf.parse_urdf(urdf.load_urdf(config)).find('link')
+    assert link.get('name') == str(folder)
+    (folder / 'r.xacro').write_text(f'{head}<link name="$(find yours)"/></robot>')
+    with pytest.raises(RobotDescriptionError, match="^xacro cannot .*: package 'yours' was not fo"
+                       '.*install it or source.*searched'):
+        urdf.load_urdf(config)
 
 
 def test_xacro_is_expanded_with_its_arguments(tmp_path):
