@@ -327,7 +327,8 @@ def _joints(model: RobotModel, posture: Array) -> Iterator[Entry]:
     yield Entry('joints', text)
     if without:
         yield Entry('joints', f'no effort limit: {_some(without)}', 'give <limit effort="..."/> '
-                    'in the URDF: gravity_compensation clamps to it', is_hint=True)
+                    'in the URDF, or gravity_compensation the parameter unlimited_joints: '
+                    'without, these joints get no effort', is_hint=True)
     written, used, needed = (of(model) for of in (
         urdf_effort_limits, effort_limits, needed_efforts))
     is_placeholder = placeholders(model)
