@@ -36,8 +36,10 @@ from biped_com_ros.core.model.config import FootConfig
 from biped_com_ros.core.model.efforts import (
     effort_limits, needed_efforts, placeholders, urdf_effort_limits)
 from biped_com_ros.core.model.frames import sole_in_link
+from biped_com_ros.core.model.inertias import unphysical_inertias
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.sole_geometry import sole_height, sole_polygon
+from biped_com_ros.core.model.urdf import parse_urdf
 from biped_com_ros.core.payload.estimator import PayloadEstimator
 from biped_com_ros.core.stability.support import Soles
 from biped_com_ros.core.wrench.virtual_hand_forces import VirtualHandForces, VirtualHandSettings
@@ -132,6 +134,11 @@ def _robot(model: RobotModel, posture: Array) -> Iterator[Entry]:
         yield Entry('description', 'suspicious', warning)
     if missing := missing_inertials(model):
         yield Entry('masses', 'some are missing', missing, is_hint=True)
+    if unphysical := unphysical_inertias(parse_urdf(model.urdf)):
+        listed = _some([f'{link}: {problem}' for link, problem in unphysical.items()])
+        yield Entry('inertias', f'{len(unphysical)} are not physical: {listed}', 'correct '
+                    '<inertia> in the URDF: statics do not depend on it, but simulation, virtual '
+                    'sensors, payloads and the fused CoM of moving robots do', is_hint=True)
     if unreadable := unreadable_shapes(model):
         yield Entry('shapes', f'{len(unreadable)} links have one that is not compared: a '
                     'calibration does not keep their centres of mass within it. '

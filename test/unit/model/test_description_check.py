@@ -86,7 +86,7 @@ def test_two_feet_may_share_a_link_with_two_origins():
 def test_limits_in_reverse_are_refused():
     wrong = URDF.replace('<limit lower="-2" upper="2"', '<limit lower="2" upper="-2"', 1)
     with pytest.raises(RobotDescriptionError, match=(
-            "<limit> of joint 'left_hip_roll': lower 2 is above upper -2; swap them")):
+            r"<limit> of joint 'left_hip_roll' \(line 1\): lower 2 is above upper -2; swap them")):
         RobotModel(small_config(), wrong)
 
 

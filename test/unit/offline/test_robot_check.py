@@ -194,6 +194,16 @@ def test_what_cannot_be_compared_is_counted_in_the_last_line(capsys):
     assert verdict(checked()[0]) == 'ready'
 
 
+def test_unphysical_inertias_are_listed_with_what_they_spoil():
+    tall = re.sub(r'izz="[^"]*"', 'izz="9"', URDF, count=2)
+    entries = check_robot(RobotModel(CONFIG, tall))
+    assert first_remedy(entries) == ''
+    assert '2 are not physical' in texts(entries, 'inertias')
+    assert 'at most the sum' in texts(entries, 'inertias') and 'simulation' in texts(
+        entries, 'inertias')
+    assert not texts(checked()[0], 'inertias')
+
+
 def test_a_robot_without_foot_sensors_is_ready_and_nodes_report_what_they_lack():
     feet = {name: replace(foot, wrench_sensors=()) for name, foot in CONFIG.feet.items()}
     entries, remedy = checked(feet=feet, wrench_sensors={}, hands={}, torso=None)
