@@ -61,4 +61,26 @@ def opened_bag(path: Path) -> Iterator[Any]:
     except BipedComError:
         raise
     except Exception as error:  # noqa: B902 - of a damaged bag, each storage raises others
-        raise ConfigurationError(f"recording '{path}' cannot be read: {error}") from None
+        raise ConfigurationError(
+            f"recording '{path}' cannot be read: {error}{_remedy(path)}") from None
+
+
+_MAGIC = b'\x89MCAP0\r\n'
+
+
+def _remedy(path: Path) -> str:
+    """Return what helps where a recorder was killed; '' where it ended the file."""
+    for file in sorted(path.glob('*.mcap')) if path.is_dir() else [path]:
+        if file.suffix == '.mcap' and file.is_file() and _has_no_end(file):
+            return (f'; its end is missing, as when the recorder was killed: keep what there is '
+                    f"with mcap recover '{file}' -o '{file.with_stem(f'{file.stem}_recovered')}'")
+    return ''
+
+
+def _has_no_end(file: Path) -> bool:
+    """Return whether an MCAP begins, but does not end as one."""
+    size = len(_MAGIC)
+    with file.open('rb') as content:
+        begins = content.read(size) == _MAGIC
+        content.seek(max(0, content.seek(0, 2) - size))
+        return begins and content.read() != _MAGIC

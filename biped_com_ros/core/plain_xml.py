@@ -31,6 +31,9 @@ LARGEST_TEXT = 32 * 1024 ** 2
 DEEPEST = 200
 """Levels of nesting."""
 
+FREE = 'floating', 'planar'
+"""Types of joints of a free base, in URDFs."""
+
 DOCUMENT_TYPE = ('has a document type (<!DOCTYPE>), which can declare entities and is not read; '
                  'remove it')
 
@@ -56,34 +59,65 @@ def parse_xml(text: str, what: str) -> ElementTree.Element:
     if len(text) > LARGEST_TEXT:
         raise RobotDescriptionError(
             f'{what} has {len(text)} characters; the largest that is read has {LARGEST_TEXT}')
-    parser = ElementTree.XMLParser(target=_BoundedBuilder(what))
+    builder, depth = ElementTree.TreeBuilder(element_factory=_Located), 0
+    parser = expat.ParserCreate()
+    blank = len(text) - len(text.lstrip())  # an XML declaration may not follow white space
+    first = text.count('\n', 0, blank)
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal depth
+        depth += 1
+        if depth > DEEPEST:
+            raise RobotDescriptionError(f'{what} nests more than {DEEPEST} levels')
+        element = builder.start(tag, attributes)
+        assert isinstance(element, _Located)
+        element.line = first + parser.CurrentLineNumber
+
+    def end(tag: str) -> None:
+        nonlocal depth
+        depth -= 1
+        builder.end(tag)
+
+    parser.buffer_text = True
+    parser.StartElementHandler, parser.EndElementHandler = start, end
+    parser.CharacterDataHandler = builder.data
+    _refuse_document_type(parser, what)
     try:
-        parser.feed(text.strip())
-        root: ElementTree.Element = parser.close()
-    except (ElementTree.ParseError, ValueError) as error:  # ValueError: of its encoding
+        parser.Parse(text[blank:].rstrip(), True)
+        root: ElementTree.Element = builder.close()
+    except (expat.ExpatError, ValueError) as error:  # ValueError: of its encoding
         raise RobotDescriptionError(f'{what} is not well-formed XML: {error}') from None
     return root
 
 
-class _BoundedBuilder(ElementTree.TreeBuilder):
-    """Builds elements; ends at a document type and at too deep a nesting."""
+class _Located(ElementTree.Element):
+    """An element that knows its line."""
 
-    def __init__(self, what: str) -> None:
-        super().__init__()
-        self._what, self._depth = what, 0
+    line = 0
 
-    def start(self, tag: Any, attributes: Any, /) -> Any:
-        self._depth += 1
-        if self._depth > DEEPEST:
-            raise RobotDescriptionError(f'{self._what} nests more than {DEEPEST} levels')
-        return super().start(tag, attributes)
 
-    def end(self, tag: Any, /) -> Any:
-        self._depth -= 1
-        return super().end(tag)
+def line_of(element: ElementTree.Element) -> str:
+    """Return where an element of :func:`parse_xml` began, for messages; '' if it was made."""
+    line = getattr(element, 'line', 0)
+    return f' (line {line})' if line else ''
 
-    def doctype(self, *_: Any) -> None:
-        raise RobotDescriptionError(f'{self._what} {DOCUMENT_TYPE}')
+
+def leave_out_free_root(robot: ElementTree.Element) -> None:
+    """
+    Leave out of a URDF an empty root link with one floating or planar joint (in place).
+
+    Some exporters write the freedom of the base so; here every base is free.
+    """
+    children = {child.get('link') for child in robot.findall('joint/child')}
+    for link in robot.findall('link'):
+        name = link.get('name')
+        below = [joint for joint in robot.findall('joint')
+                 if any(parent.get('link') == name for parent in joint.findall('parent'))]
+        if name not in children and len(below) == 1 and below[0].get('type') in FREE and (
+                link.find('inertial') is None):
+            robot.remove(link)
+            robot.remove(below[0])
+            return
 
 
 def check_no_document_type(text: bytes, what: str) -> None:
@@ -98,12 +132,16 @@ def check_no_document_type(text: bytes, what: str) -> None:
         If there is one.
 
     """
-    def refuse(*_: Any) -> None:
-        raise RobotDescriptionError(f'{what} {DOCUMENT_TYPE}')
-
     parser = expat.ParserCreate()
-    parser.StartDoctypeDeclHandler = refuse
+    _refuse_document_type(parser, what)
     try:
         parser.Parse(text, True)
     except expat.ExpatError:
         pass
+
+
+def _refuse_document_type(parser: expat.XMLParserType, what: str) -> None:
+    def refuse(*_: Any) -> None:
+        raise RobotDescriptionError(f'{what} {DOCUMENT_TYPE}')
+
+    parser.StartDoctypeDeclHandler = refuse

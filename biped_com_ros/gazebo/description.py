@@ -38,9 +38,9 @@ from biped_com_ros.core.identification.output.urdf_inertials import NewInertial,
 from biped_com_ros.core.model.config import RobotConfig, WrenchSensorConfig
 from biped_com_ros.core.model.frames import sole_in_link
 from biped_com_ros.core.model.inertias import consistent_inertia
-from biped_com_ros.core.model.resources import resolve_uri
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.model.urdf import numbers, parse_urdf, rpy_and_xyz_of
+from biped_com_ros.core.model.urdf import (
+    numbers, parse_urdf, resolve_meshes, rpy_and_xyz_of)
 from biped_com_ros.gazebo.gains import ServoGains
 import numpy as np
 import pinocchio as pin
@@ -124,7 +124,7 @@ def gazebo_robot(model: RobotModel, gains: Mapping[str, ServoGains], *, command:
         _make_inertia_valid(link)
     if command == 'effort':
         _add_rotors(robot, gains)
-    problems = _resolve_meshes(robot)
+    problems = resolve_meshes(robot)
     _replace_soles(robot, model.config, _rigid_groups(robot, {*model.joint_names}))
     _add_sensors(robot, model.config, cuts)
     _add_plugins(robot, model, controllers)
@@ -301,23 +301,6 @@ def _put_down(model: RobotModel) -> Pose:
 
 
 # -- shapes
-
-def _resolve_meshes(robot: ElementTree.Element) -> tuple[str, ...]:
-    """Give files of meshes by their path, and leave out those that are missing (in place)."""
-    missing = []
-    for link in robot.findall('link'):
-        for shape in (*link.findall('visual'), *link.findall('collision')):
-            mesh = shape.find('geometry/mesh')
-            if mesh is None:
-                continue
-            uri = mesh.get('filename', '').replace('package:///', 'package://', 1)
-            try:
-                mesh.set('filename', f'file://{resolve_uri(uri)}')
-            except ConfigurationError as error:
-                link.remove(shape)
-                missing.append(f"left out a <{shape.tag}> of link '{link.get('name')}': {error}")
-    return tuple(missing)
-
 
 def _replace_soles(robot: ElementTree.Element, config: RobotConfig,
                    groups: Iterable[list[str]]) -> None:

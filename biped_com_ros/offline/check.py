@@ -17,8 +17,8 @@
     ros2 run biped_com_ros check mine.yaml
 
 Prints the mass, whether the soles are level, the polygons compared with the collision geometry,
-sensors, joints and nodes, and writes a picture. The last line is ``ready``, or the first thing to
-do; then the exit code is 1.
+sensors, joints and nodes, and writes a picture. The last line is ``ready``, with what could not be
+compared, or the first thing to do; then the exit code is 1.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ from biped_com_ros.core.files import write_atomically
 from biped_com_ros.core.model.config import load_robot_config, robot_file
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.urdf import load_urdf
-from biped_com_ros.offline.robot_check import check_robot, Entry, first_remedy, standing_posture
+from biped_com_ros.offline.robot_check import (
+    check_robot, Entry, failure, first_remedy, standing_posture, verdict)
 from biped_com_ros.offline.robot_picture import robot_picture
 
 _COLUMN, _WIDEST = 27, 110
@@ -56,15 +57,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(describe(entry))
     if options.picture != 'none':
         path = Path(options.picture or f'{config.name}_check.svg')
-        try:
-            write_atomically(path, robot_picture(model, standing_posture(model)))
-        except BipedComError as error:
-            print(describe(Entry('picture', f'not written: {error}')))
-        else:
-            print(describe(Entry('picture', str(path.resolve()))))
-    remedy = first_remedy(entries)
-    print(f'\nfirst: {remedy}' if remedy else '\nready')
-    return 1 if remedy else 0
+        problem = failure(lambda: write_atomically(
+            path, robot_picture(model, standing_posture(model))))
+        print(describe(Entry(
+            'picture', f'not written: {problem}' if problem else str(path.resolve()))))
+    print(f'\n{verdict(entries)}')
+    return 1 if first_remedy(entries) else 0
 
 
 def describe(entry: Entry) -> str:

@@ -20,8 +20,9 @@ it. What cannot be right at all is an error when the robot is loaded, and is not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 import math
 
 from biped_com_ros.core.errors import BipedComError
@@ -29,12 +30,16 @@ from biped_com_ros.core.geometry.polygon import area, distances_inside, half_pla
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.gravity.model import GravityModel
 from biped_com_ros.core.identification.captures.virtual_contacts import with_virtual_sensors
-from biped_com_ros.core.identification.estimation.prior import missing_inertials
+from biped_com_ros.core.identification.estimation.prior import missing_inertials, unreadable_shapes
 from biped_com_ros.core.legs.ik import legs_of
+from biped_com_ros.core.model.config import FootConfig
 from biped_com_ros.core.model.efforts import (
     effort_limits, needed_efforts, placeholders, urdf_effort_limits)
+from biped_com_ros.core.model.frames import sole_in_link
+from biped_com_ros.core.model.inertias import unphysical_inertias
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.sole_geometry import sole_height, sole_polygon
+from biped_com_ros.core.model.urdf import parse_urdf
 from biped_com_ros.core.payload.estimator import PayloadEstimator
 from biped_com_ros.core.stability.support import Soles
 from biped_com_ros.core.wrench.virtual_hand_forces import VirtualHandForces, VirtualHandSettings
@@ -72,6 +77,8 @@ class Entry:
         What to do; '' where nothing is wrong.
     is_hint
         Whether the robot can be used without that.
+    is_compared
+        Whether there was anything to compare with.
 
     """
 
@@ -79,18 +86,34 @@ class Entry:
     text: str
     remedy: str = ''
     is_hint: bool = False
+    is_compared: bool = True
 
 
 def check_robot(model: RobotModel) -> list[Entry]:
     """Return all results for a robot."""
     posture = standing_posture(model)
-    return [entry for check in _CHECKS for entry in check(model, posture)]
+    return [entry for name, check in _CHECKS for entry in _entries(name, check, model, posture)]
+
+
+def _entries(name: str, check: Check, model: RobotModel, posture: Array) -> list[Entry]:
+    """Return the results of one check; what it fails with is a result as well."""
+    found: list[Entry] = []
+    problem = failure(lambda: found.extend(check(model, posture)))
+    return [*found, Entry(name, 'not checked', problem)] if problem else found
 
 
 def standing_posture(model: RobotModel) -> Array:
     """Return posture ``stand``, or all joints at zero if there is none, (n,), rad or m."""
     return (model.posture(STAND) if STAND in model.config.postures
             else model.positions({}))
+
+
+def verdict(entries: Sequence[Entry]) -> str:
+    """Return the last line of the report: the first thing to do, or ``ready`` and its limits."""
+    if remedy := first_remedy(entries):
+        return f'first: {remedy}'
+    left_out = [entry.name for entry in entries if not entry.is_compared]
+    return f'ready; {len(left_out)} not compared: {", ".join(left_out)}' if left_out else 'ready'
 
 
 def first_remedy(entries: Sequence[Entry]) -> str:
@@ -111,6 +134,16 @@ def _robot(model: RobotModel, posture: Array) -> Iterator[Entry]:
         yield Entry('description', 'suspicious', warning)
     if missing := missing_inertials(model):
         yield Entry('masses', 'some are missing', missing, is_hint=True)
+    if unphysical := unphysical_inertias(parse_urdf(model.urdf)):
+        listed = _some([f'{link}: {problem}' for link, problem in unphysical.items()])
+        yield Entry('inertias', f'{len(unphysical)} are not physical: {listed}', 'correct '
+                    '<inertia> in the URDF: statics do not depend on it, but simulation, virtual '
+                    'sensors, payloads and the fused CoM of moving robots do', is_hint=True)
+    if unreadable := unreadable_shapes(model):
+        yield Entry('shapes', f'{len(unreadable)} links have one that is not compared: a '
+                    'calibration does not keep their centres of mass within it. '
+                    f'{_some([*unreadable])}: {next(iter(unreadable.values()))}',
+                    is_compared=False)
 
 
 def _posture(model: RobotModel, posture: Array) -> Iterator[Entry]:
@@ -127,12 +160,18 @@ def _posture(model: RobotModel, posture: Array) -> Iterator[Entry]:
     remedy = ''
     if tilts.max() > TILT:
         foot = names[int(np.argmax(tilts))]
-        remedy = (f'foot {foot} is inclined: correct its ankle in postures.{STAND} (hip + knee + '
+        remedy = (f'foot {foot} is inclined: {_correct(model)} its ankle (hip + knee + '
                   f'ankle = 0 where the axes are parallel), or feet.{foot}.sole_rpy')
     elif heights.max() > UNEVEN:
-        remedy = (f'foot {names[int(np.argmax(heights))]} is higher: make postures.{STAND} '
-                  'symmetrical, or correct sole_origin')
+        remedy = (f'foot {names[int(np.argmax(heights))]} is higher: {_correct(model)} what is '
+                  'not symmetrical, or sole_origin')
     yield Entry('soles', text, remedy)
+
+
+def _correct(model: RobotModel) -> str:
+    """Return how to change the posture that was looked at, as the beginning of a sentence."""
+    return (f'correct in postures.{STAND}' if STAND in model.config.postures else
+            f'add postures.{STAND}, and correct in it')
 
 
 def _balance(model: RobotModel, posture: Array) -> Iterator[Entry]:
@@ -145,32 +184,44 @@ def _balance(model: RobotModel, posture: Array) -> Iterator[Entry]:
     margin = support.margin(state.com_in_base).distance
     yield Entry('balance', f'the centre of mass is {1e3 * abs(margin):.0f} mm '
                 f'{"inside" if margin > 0.0 else "outside"} the edge of the support',
-                '' if margin > 0.0 else f'it would fall in postures.{STAND}: move the hips over '
-                'the feet')
+                '' if margin > 0.0 else 'it would fall: move the hips over the feet in '
+                f'postures.{STAND}')
 
 
 def _feet(model: RobotModel, posture: Array) -> Iterator[Entry]:
     heights = _mass_heights(model, posture)
-    for foot, config in model.config.feet.items():
-        name = f'foot {foot}'
-        try:
-            outline, height = sole_polygon(model, foot), sole_height(model, foot)
-        except BipedComError as error:
-            yield Entry(name, f'polygon of {_size(config.polygon)}, not compared: {error}')
-            low = -1e3 * heights[model.foot_index(foot)]
-            if low >= 0.0:
-                yield Entry(name, f'the mass of the foot is {low:.0f} mm below its sole',
-                            f'correct feet.{foot}.sole_origin, along the axes of {config.sole}: '
-                            'its z, or the sign of that; or sole_rpy')
-            continue
-        yield _compare(name, config.polygon, outline)
-        if abs(height) > BELOW:
-            z = config.sole_origin[2] + height
-            remedy = (f'set feet.{foot}.sole_origin to [{config.sole_origin[0]:g}, '
-                      f'{config.sole_origin[1]:g}, {z:.4f}], if the sole frame is not turned')
-            yield Entry(name, f'the lowest point of its collision geometry is '
-                        f'{1e3 * abs(height):.1f} mm {"above" if height > 0.0 else "below"} the '
-                        'sole frame', remedy)
+    for foot, height in zip(model.config.feet, heights.tolist()):
+        problem = failure(partial(sole_polygon, model, foot))
+        yield from (_not_compared(model, foot, problem, height) if problem else
+                    _compared(model, foot, sole_polygon(model, foot)))
+
+
+def _not_compared(model: RobotModel, foot: str, problem: str, height: float) -> Iterator[Entry]:
+    """Yield what can be said of a foot without collision geometry, by the height of its mass."""
+    config, name = model.config.feet[foot], f'foot {foot}'
+    yield Entry(name, f'polygon of {_size(config.polygon)}, not compared: {problem}',
+                problem if problem.endswith(_REPORT) else '', is_compared=False)
+    if height <= 0.0:
+        yield Entry(name, f'the mass of the foot is {-1e3 * height:.0f} mm below its sole',
+                    f'correct feet.{foot}.sole_origin, along the axes of {config.sole}: '
+                    'its z, or the sign of that; or sole_rpy')
+
+
+def _compared(model: RobotModel, foot: str, outline: Sequence[Point]) -> Iterator[Entry]:
+    """Yield what of a foot differs from its collision geometry."""
+    config, name, height = model.config.feet[foot], f'foot {foot}', sole_height(model, foot)
+    yield _compare(name, config, outline)
+    if abs(height) > BELOW:
+        origin = moved_origin(config, np.array((0.0, 0.0, height)))
+        yield Entry(name, f'the lowest point of its collision geometry is '
+                    f'{1e3 * abs(height):.1f} mm {"above" if height > 0.0 else "below"} the '
+                    'sole frame', f'set feet.{foot}.sole_origin to {origin}')
+
+
+def moved_origin(config: FootConfig, shift_in_sole: Array) -> str:
+    """Return `sole_origin` of a sole frame that is moved along its own axes, m, as YAML."""
+    values = sole_in_link(config).apply(shift_in_sole).round(4) + 0.0
+    return f'[{", ".join(f"{value:g}" for value in values.tolist())}]'
 
 
 def _mass_heights(model: RobotModel, posture: Array) -> Array:
@@ -185,19 +236,31 @@ def _mass_heights(model: RobotModel, posture: Array) -> Array:
     return np.array(heights)
 
 
-def _compare(name: str, polygon: Sequence[Point], outline: Sequence[Point]) -> Entry:
+def _compare(name: str, config: FootConfig, outline: Sequence[Point]) -> Entry:
     """Compare a polygon with the outline of the collision geometry."""
+    polygon = config.polygon
     over, unused = _outside(polygon, outline), _outside(outline, polygon)
     text = (f'polygon of {_size(polygon)}, the collision geometry touches with '
             f'{_size(outline)}')
     suggestion = ', '.join(f'[{x:.3f}, {y:.3f}]' for x, y in simplified(outline))
     if over > OVERHANG:
-        return Entry(name, text, f'the polygon is {1e3 * over:.0f} mm outside the collision '
-                     f'geometry: margins would be too large; polygon: [{suggestion}]')
+        beyond = f'the polygon is {1e3 * over:.0f} mm outside the collision geometry: '
+        shift = np.append(_middle(outline) - _middle(polygon), 0.0)
+        moved = [(x + float(shift[0]), y + float(shift[1])) for x, y in polygon]
+        if max(_outside(moved, outline), _outside(outline, moved)) < OVERHANG:
+            return Entry(name, text, f'{beyond}it is in the wrong place; set sole_origin to '
+                         f'{moved_origin(config, shift)}, or polygon: [{suggestion}]')
+        return Entry(name, text, f'{beyond}margins would be too large; polygon: [{suggestion}]')
     if unused > WASTE:
         return Entry(name, text, f'{1e3 * unused:.0f} mm of the collision geometry are not used; '
                      f'polygon: [{suggestion}]', is_hint=True)
     return Entry(name, text)
+
+
+def _middle(points: Sequence[Point]) -> Array:
+    """Return the middle (2,) between the outermost corners, m."""
+    corners = np.array(points)
+    return 0.5 * (corners.min(axis=0) + corners.max(axis=0))
 
 
 def _outside(points: Sequence[Point], polygon: Sequence[Point]) -> float:
@@ -249,7 +312,7 @@ def _sensors(model: RobotModel, posture: Array) -> Iterator[Entry]:
             yield Entry(f'foot {foot}', 'nothing measures it', f'give feet.{foot}.wrench_sensors, '
                         'or source: virtual where joint torques are measured', is_hint=True)
     for hand in config.virtual_hands:
-        problem = _failure(lambda: VirtualHandForces(model, VirtualHandSettings()))
+        problem = failure(lambda: VirtualHandForces(model, VirtualHandSettings()))
         yield Entry(f'hand {hand}', problem or 'virtual: its force by the torques of the arm',
                     problem and f'give hands.{hand}.wrench_sensors', is_hint=bool(problem))
     for name, imu in config.imus.items():
@@ -271,7 +334,8 @@ def _joints(model: RobotModel, posture: Array) -> Iterator[Entry]:
     yield Entry('joints', text)
     if without:
         yield Entry('joints', f'no effort limit: {_some(without)}', 'give <limit effort="..."/> '
-                    'in the URDF: gravity_compensation clamps to it', is_hint=True)
+                    'in the URDF, or gravity_compensation the parameter unlimited_joints: '
+                    'without, these joints get no effort', is_hint=True)
     written, used, needed = (of(model) for of in (
         urdf_effort_limits, effort_limits, needed_efforts))
     is_placeholder = placeholders(model)
@@ -297,25 +361,36 @@ def _nodes(model: RobotModel, posture: Array) -> Iterator[Entry]:
                 loads and f'the fused CoM is by kinematics alone: {loads}')
     yield _node('zmp_monitor', '', 'without foot forces, the ZMP by the model only' if feet else
                 loads and f'the ZMP by the model only: {loads}')
-    yield _node('com_calibrator', _failure(lambda: with_virtual_sensors(model))
+    yield _node('com_calibrator', failure(lambda: with_virtual_sensors(model))
                 if config.wrench_sensors else feet)
-    yield _node('gravity_compensation', _failure(lambda: GravityModel(model)))
-    yield _node('payload_estimator', _failure(lambda: PayloadEstimator(model)))
-    yield _node('gait_player', _failure(lambda: legs_of(model)))
+    yield _node('gravity_compensation', failure(lambda: GravityModel(model)))
+    yield _node('payload_estimator', failure(lambda: PayloadEstimator(model)))
+    yield _node('gait_player', failure(lambda: legs_of(model)))
     yield _node('torso_controller', '' if config.torso else 'the robot has no tendon-driven torso')
 
 
 def _node(name: str, reason: str, restriction: str = '') -> Entry:
     return Entry(f'node {name}', f'does not run: {reason}' if reason else
-                 f'runs; {restriction}' if restriction else 'runs')
+                 f'runs; {restriction}' if restriction else 'runs',
+                 reason if reason.endswith(_REPORT) else '')
 
 
-def _failure(attempt: Callable[[], object]) -> str:
+def failure(attempt: Callable[[], object]) -> str:
+    """Return why something fails; '' if it does not."""
     try:
         attempt()
     except BipedComError as error:
         return str(error)
+    except Exception as error:  # What nobody foresaw must not hide the other results.
+        return f'{type(error).__name__}: {error}; {_REPORT}'
     return ''
 
 
-_CHECKS = (_robot, _posture, _balance, _feet, _sensors, _joints, _nodes)
+_REPORT = "a fault of biped_com_ros: please report it with the robot's URDF and YAML"
+
+Check = Callable[[RobotModel, Array], Iterable[Entry]]
+
+#: Causes before consequences: the first remedy is the first to apply.
+_CHECKS: tuple[tuple[str, Check], ...] = (
+    ('robot', _robot), ('feet', _feet), ('posture', _posture), ('balance', _balance),
+    ('sensors', _sensors), ('joints', _joints), ('nodes', _nodes))

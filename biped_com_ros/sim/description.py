@@ -30,7 +30,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import SubElement
 
 from biped_com_ros.core.errors import RobotDescriptionError, UnknownNameError
-from biped_com_ros.core.plain_xml import parse_xml
+from biped_com_ros.core.plain_xml import leave_out_free_root, parse_xml
 from biped_com_ros.sim.frames import Array, rotation_about, rotation_from_rpy
 import mujoco
 import numpy as np
@@ -131,6 +131,7 @@ def parse(urdf: str) -> Description:
 
     """
     robot = parse_xml(urdf, 'the URDF')
+    leave_out_free_root(robot)
     spec = load(prepare(robot))
     bodies = {body.name: body for body in spec.bodies}
     read = {joint.name: joint for joint in spec.joints}

@@ -463,7 +463,10 @@ class Plant:
             if posture not in self.config.postures and posture != 'stand':
                 raise UnknownNameError(
                     'posture', posture, self.config.postures, self.config.name)
-            posture = self.config.postures.get(posture, {})
+            # Lists of all joints also name those that follow others, or are locked.
+            dependent = {*self._description.mimics, *self.config.locked_joints}
+            posture = {name: value for name, value in self.config.postures.get(
+                posture, {}).items() if name not in dependent}
         positions = np.zeros(len(self.joint_names))
         for name, value in posture.items():
             if name not in self.joint_names:

@@ -27,8 +27,7 @@ from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.geometry.shapes import cylinder, joined, sphere, Triangles
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.model.urdf import numbers, shape_in_link
-from biped_com_ros.core.plain_xml import parse_xml
+from biped_com_ros.core.model.urdf import numbers, parse_urdf, shape_in_link
 from biped_com_ros.viz.palette import Colour
 from biped_com_ros.viz.shapes import mesh_file
 import numpy as np
@@ -85,7 +84,7 @@ def looks_of(model: RobotModel) -> Looks:
     A mesh file that is missing or broken is listed as a problem; a robot without any visuals is
     drawn as sticks from joint to joint.
     """
-    robot = parse_xml(model.urdf, 'the URDF')
+    robot = parse_urdf(model.urdf)
     materials = {str(material.get('name')): colour for material in robot.findall('material')
                  if (colour := _colour(material)) is not None}
     found: dict[tuple[int, Colour], list[Triangles]] = defaultdict(list)

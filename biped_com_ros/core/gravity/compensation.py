@@ -417,7 +417,11 @@ def support_problem(support: ContactSolution, tolerance: float) -> str:
     # With Python floats: at every message, for two contacts, arrays take three times as long.
     for contact, (x, y, z, _), (fx, fy, fz, mx, my, mz) in zip(
             load.gravity_model.contacts, load.placement_values, support.wrench_values):
-        normal = z[0] * fx + z[1] * fy + z[2] * fz
+        if contact.normal is None:
+            continue
+        nx, ny, nz = contact.normal
+        normal = ((nx * x[0] + ny * y[0] + nz * z[0]) * fx + (nx * x[1] + ny * y[1] + nz * z[1])
+                  * fy + (nx * x[2] + ny * y[2] + nz * z[2]) * fz)
         if not normal >= -pull:
             return (f"balance requires contact '{contact.name}' to pull with {-normal:.1f} N, "
                     'but contacts only push: the centre of mass is not over the contacts; check '

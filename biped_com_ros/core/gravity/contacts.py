@@ -15,14 +15,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+import math
 
 from biped_com_ros.core.errors import UnknownNameError
 from biped_com_ros.core.geometry.polygon import centroid, half_planes, Point
 from biped_com_ros.core.geometry.pose import Pose
+from biped_com_ros.core.model.config import HandConfig
 from biped_com_ros.core.model.frames import FrameSet
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
+
+UP = 0.0, 0.0, 1.0
 
 
 class ContactPoint:
@@ -39,9 +43,16 @@ class ContactPoint:
     lever
         Torque length L_k, m: a torque of 1 N m costs as much as a force of 1/L_k N. Zero: the
         contact transmits no torque.
+    normal
+        Of the surface, in the contact's frame, towards the robot (3,), of any length; None where
+        it is not known, or does not matter.
+    grips
+        Whether the contact may also pull, in any direction.
 
     Attributes
     ----------
+    normal
+        The same with length 1, or None.
     centre
         Centroid (x, y) of the area, m; the origin for a hand. The reference point of the torque:
         a sole with uniform pressure has its centre of pressure there.
@@ -51,13 +62,22 @@ class ContactPoint:
 
     """
 
-    def __init__(self, name: str, polygon: tuple[Point, ...], lever: float) -> None:
-        self.name, self.polygon, self.lever = name, polygon, lever
+    def __init__(self, name: str, polygon: tuple[Point, ...], lever: float,
+                 normal: Sequence[float] | None = UP, grips: bool = False) -> None:
+        self.name, self.polygon, self.lever, self.grips = name, polygon, lever, grips
+        self.normal = None if normal is None else tuple(
+            component / math.hypot(*normal) for component in normal)
         self.centre: Point = centroid(polygon) if polygon else (0.0, 0.0)
         x, y = self.centre
         # The centre of pressure is (-m_y, m_x) / f_z; inside where a x + b y >= c.
         self.edges = [(-c, b, -a) for a, b, c in half_planes(
             [(px - x, py - y) for px, py in polygon])]
+
+    def pressing(self, wrench: Sequence[float]) -> float:
+        """Return the normal force of a wrench (6,) in the contact's axes; without one, any, N."""
+        if self.normal is None:
+            return math.hypot(*wrench[:3])
+        return sum(component * force for component, force in zip(self.normal, wrench))
 
 
 def find_contacts(model: RobotModel, names: Iterable[str] | None, lever: float,
@@ -82,7 +102,8 @@ def find_contacts(model: RobotModel, names: Iterable[str] | None, lever: float,
     """
     config = model.config
     feet = [ContactPoint(name, foot.polygon, lever) for name, foot in config.feet.items()]
-    hands = [ContactPoint(config.hand_label(name), (), 0.0) for name in config.hands]
+    hands = [ContactPoint(config.hand_label(name), (), 0.0, _normal_of(hand),
+                          hand.contact == 'grip') for name, hand in config.hands.items()]
     frames = model.soles + model.frames(hand.frame for hand in config.hands.values())
     index = {contact.name: i for i, contact in enumerate([*feet, *hands])}
     chosen = []
@@ -96,3 +117,7 @@ def find_contacts(model: RobotModel, names: Iterable[str] | None, lever: float,
              for i, contact in zip(chosen, contacts)]
     return contacts, FrameSet([contact.name for contact in contacts],
                               [int(frames.joints[i]) for i in chosen], poses)
+
+
+def _normal_of(hand: HandConfig) -> Sequence[float] | None:
+    return None if hand.contact == 'grip' or not any(hand.normal) else hand.normal

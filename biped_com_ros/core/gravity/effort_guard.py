@@ -23,6 +23,7 @@ smaller at run time take effect at once, with a step, not after some time at the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 import math
 
@@ -136,6 +137,33 @@ class EffortGuard:
     def saturated(self) -> BoolArray:
         """Which joints the clamp limited at the last update, shape (n,)."""
         return np.abs(self._scaled_target) > self.bounds
+
+    def describe_saturation(self, names: Sequence[str]) -> str:
+        """
+        Return which joints the clamp limited at the last update, and what helps; '' if none.
+
+        Parameters
+        ----------
+        names
+            Of the joints.
+
+        """
+        clamp, default = self.settings.clamp, self.settings.default_limit
+        is_known = np.isfinite(self._limits)
+        limited, unlimited = (
+            ', '.join(name for name, is_one in zip(names, self.saturated & which) if is_one)
+            for which in (is_known, ~is_known))
+        parts = []
+        if unlimited:
+            given = f'only {default:g} N m or N' if default else 'no effort'
+            parts.append(
+                f'{given} for {unlimited}, which have no effort limit in the URDF: set '
+                'unlimited_joints to what their drives can give, or <limit effort="..."/>')
+        if limited:
+            raised = ', or raise effort_clamp' if clamp < 1.0 else ''
+            parts.append(f'efforts limited by effort_clamp ({clamp:g} of the limits in the URDF) '
+                         f'at {limited}: change the posture{raised}')
+        return f'{"; ".join(parts)}; the robot is not fully compensated' if parts else ''
 
     @property
     def idle(self) -> bool:

@@ -92,7 +92,8 @@ class MeasuredWrenches:
             If no contact pushes.
 
         """
-        forces = [max(wrench[2], 0.0) for wrench in self._wrenches]
+        forces = [max(contact.pressing(wrench), 0.0) for contact, wrench in zip(
+            load.gravity_model.contacts, self._wrenches)]
         total_force = sum(forces)
         if not total_force > 0.0:
             raise InputError(

@@ -40,12 +40,13 @@ from typing import Any
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Array, cross
 from biped_com_ros.core.geometry.wrench import wrench_adjoint
-from biped_com_ros.core.gravity.contacts import ContactPoint
+from biped_com_ros.core.gravity.contacts import ContactPoint, UP
 from biped_com_ros.core.gravity.minimum_norm import minimum_norm_wrenches
 from biped_com_ros.core.gravity.model import (
     ContactSolution, GravityLoad, GravityModel, minimum_norm)
 from biped_com_ros.core.settings import constant, setting, Settings
 import numpy as np
+import pinocchio as pin
 
 _FACETS = 8
 #: A limit exceeded by less than this fraction of the body weight counts as met.
@@ -185,11 +186,17 @@ def contact_rows(contact: ContactPoint, limits: SupportLimits) -> Array:
     Raises
     ------
     ConfigurationError
-        If `sole_margin` leaves nothing of the sole.
+        If `sole_margin` leaves nothing of the sole, or a hand leans on what has no normal.
 
     """
     facets = 2.0 * math.pi * np.arange(_FACETS) / _FACETS
     inner, margin = limits.friction * math.cos(math.pi / _FACETS), limits.sole_margin
+    if contact.grips:
+        return np.zeros((0, 6))
+    if contact.normal is None:
+        raise ConfigurationError(
+            f"what contact '{contact.name}' leans on has no direction: give the hand a normal "
+            "in the robot's YAML, or contact: grip, or choose distribution closed_form")
     rows = [[0.0, 0.0, 1.0, 0.0, 0.0, 0.0]]
     rows += [[-math.cos(a), -math.sin(a), inner, 0.0, 0.0, 0.0] for a in facets.tolist()]
     if contact.lever > 0.0:
@@ -200,7 +207,11 @@ def contact_rows(contact: ContactPoint, limits: SupportLimits) -> Array:
                 f"sole_margin {margin} m leaves nothing of the sole of '{contact.name}'")
         rows += [[0.0, 0.0, offset - margin, along_x, along_y, 0.0]
                  for offset, along_x, along_y in contact.edges]
-    return np.array(rows)
+    found = np.array(rows)
+    if contact.normal != UP:
+        turn = pin.Quaternion.FromTwoVectors(np.array(contact.normal), np.array(UP)).matrix()
+        found[:, :3] = found[:, :3] @ turn
+    return found
 
 
 def _make_solver(size: int, equalities: int, inequalities: int) -> Any:

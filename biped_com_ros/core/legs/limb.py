@@ -51,7 +51,6 @@ _LEAST_DAMPING = 1e-14
 _REACHED = 1e-9
 #: Smallest singular value of the Jacobian, m, relative to the leg's length: stretched below that.
 _STRETCHED = 0.03
-_END = 'biped_com_ros/end'
 
 
 class LegSolution(NamedTuple):
@@ -226,9 +225,10 @@ class NumericLimb(Limb):
             [pin_model.joints[i].idx_v for i in chain]]
         self._gains = coupling[:, self.index]
         self._is_moved_by_others = bool(np.delete(coupling, self.index, axis=1).any())
-        self._pin_model = _reduced(model, frames, number, chain)
+        self._pin_model, end = _chain_alone(model, chain), frames.poses_in_joint()[number]
+        self._frame = self._pin_model.addFrame(pin.Frame(
+            'end', len(chain), pin.SE3(end.rotation, end.position), pin.FrameType.OP_FRAME))
         self._data = pin.Data(self._pin_model)
-        self._frame = self._pin_model.getFrameId(_END)
         self._firsts = [chain.index(pin_model.getJointId(joint)) + 1 for joint in own]
         self._set_posture(posture)
         self._measure()
@@ -414,12 +414,14 @@ def _nearest_to(axes: Array, points: Array) -> Array:
         across.sum(axis=0), np.einsum('nij,nj->i', across, points), rcond=None)[0], dtype=float)
 
 
-def _reduced(model: RobotModel, frames: FrameSet, number: int, chain: list[int]) -> pin.Model:
-    """Return a model of the chain alone, with the base at the origin and its end as a frame."""
-    pin_model, pose = pin.Model(model.pin_model), frames.poses_in_joint()[number]
-    pin_model.addFrame(pin.Frame(
-        _END, int(frames.joints[number]), pin.SE3(pose.rotation, pose.position),
-        pin.FrameType.OP_FRAME), False)
-    fixed = [i for i in range(1, pin_model.njoints) if i not in chain]
-    q = model.configuration(np.zeros(len(model.joint_names)))
-    return pin.buildReducedModel(pin_model, fixed, q)
+def _chain_alone(model: RobotModel, chain: list[int]) -> pin.Model:
+    """Return a model of the joints of a chain, with the base at the origin."""
+    # Not Pinocchio's reduced model, which refuses a link and a joint of one name.
+    whole, alone, parent = model.pin_model, pin.Model(), 0
+    root = model.configuration(np.zeros(len(model.joint_names)))[:7]
+    placement = pin.XYZQUATToSE3(root)
+    for i in chain:
+        parent = alone.addJoint(
+            parent, whole.joints[i], placement * whole.jointPlacements[i], whole.names[i])
+        placement = pin.SE3.Identity()
+    return alone

@@ -27,10 +27,11 @@ from typing import Any
 
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.model.frames import FrameSet, RobotFrames
+from biped_com_ros.core.model.frames import FrameSet, RobotFrames, sole_in_link
 from biped_com_ros.core.model.pinocchio_model import range_of
 from biped_com_ros.core.model.robot_state import RobotState
 import numpy as np
+import pinocchio as pin
 
 _ROBOT_SIZE = 10.0  # m; of links at most so far from the base
 _LINK_SIZE = 2.0  # m; of a centre of mass at most so far from the frame of its link
@@ -163,8 +164,18 @@ def _turned_soles(description: RobotDescription) -> Iterator[str]:
             if tilt > _TILT:
                 yield (f"the {'xyz'[along]} axis of the sole of foot '{name}' is "
                        f"{math.degrees(tilt):.0f} deg from the base's {_where(description)}; it "
-                       f'must point {remedy}: set feet.{name}.sole_rpy, or base_rpy')
+                       f'must point {remedy}: set feet.{name}.sole_rpy to '
+                       f'{_level_rpy(description, name, axes)}, or base_rpy if it is the base '
+                       'that is turned')
                 break
+
+
+def _level_rpy(description: RobotDescription, foot: str, axes: Array) -> str:
+    """Return the `sole_rpy` with which a sole has the base's axes, from those it has (rows)."""
+    config = description.frames.config.feet[foot]
+    rotation = sole_in_link(config).rotation @ axes  # from the base to the link
+    angles = np.round(pin.rpy.matrixToRpy(rotation), 3) + 0.0
+    return f'[{", ".join(f"{angle:g}" for angle in angles.tolist())}]'
 
 
 def _swapped_feet(description: RobotDescription) -> Iterator[str]:

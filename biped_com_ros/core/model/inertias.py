@@ -18,13 +18,11 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 from biped_com_ros.core.geometry.pose import Array, Pose
-from biped_com_ros.core.model.urdf import numbers, rpy_and_xyz_of
+from biped_com_ros.core.model.urdf import MOMENTS, numbers, rpy_and_xyz_of
+from biped_com_ros.core.plain_xml import line_of
 import numpy as np
 from numpy.typing import ArrayLike
 import pinocchio as pin
-
-MOMENTS = ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
-"""Attributes of <inertia>, row by row of the upper triangle."""
 
 SMALLEST_EIGENVALUE = 1e-12
 """Of the second moment of a link's mass, kg m^2."""
@@ -45,6 +43,49 @@ def consistent_inertia(inertia: ArrayLike) -> Array:
     return np.trace(second) * np.eye(3) - second
 
 
+def unphysical_inertias(robot: ElementTree.Element) -> dict[str, str]:
+    """
+    Return what is wrong with the inertias of a URDF, by link.
+
+    What depends on masses and their places alone is right nevertheless.
+    """
+    found = {}
+    for link in robot.findall('link'):
+        for inertial in link.findall('inertial'):
+            if problem := _problem(inertial):
+                found[str(link.get('name'))] = f'{problem}{line_of(inertial)}'
+    return found
+
+
+def _problem(inertial: ElementTree.Element) -> str:
+    inertia = inertial.find('inertia')
+    missing = [key for key in MOMENTS if inertia is None or key not in inertia.attrib]
+    I = _inertia_of(inertial, '<inertial>')  # noqa: E741
+    if numbers(inertial.find('mass'), 'value', '<mass>', 1).item() == 0.0:
+        return 'inertia but no mass' if I.any() else ''
+    if missing:
+        return f'no {"<inertia>" if inertia is None else ", ".join(missing)}'
+    least, middle, most = np.linalg.eigvalsh(I).tolist()
+    if least < -_ROUNDING * most:
+        return f'a negative principal moment, {least:.3g} kg m^2'
+    if most > (least + middle) * (1.0 + _ROUNDING):
+        return (f'principal moments {least:.3g}, {middle:.3g} and {most:.3g} kg m^2, of which the '
+                'last must be at most the sum of the others')
+    return ''
+
+
+#: Of moments that are written with few digits, relative.
+_ROUNDING = 0.02
+
+
+def _inertia_of(inertial: ElementTree.Element, where: str) -> Array:
+    """Return the inertia (3, 3) along the axes of the <origin>; zero what is missing."""
+    I = np.zeros((3, 3))  # noqa: E741
+    I[np.triu_indices(3)] = [numbers(inertial.find('inertia'), key, where, 1, '0').item()
+                             for key in MOMENTS]
+    return np.asarray(I + np.triu(I, 1).T)
+
+
 def link_inertias(robot: ElementTree.Element) -> dict[str, pin.Inertia]:
     """Return mass, centre of mass and inertia about it of the links with mass, in their frames."""
     found = {}
@@ -57,10 +98,7 @@ def link_inertias(robot: ElementTree.Element) -> dict[str, pin.Inertia]:
         if mass <= 0.0:
             continue
         rpy, com = rpy_and_xyz_of(inertial, where)
-        I = np.zeros((3, 3))  # noqa: E741
-        I[np.triu_indices(3)] = [float(numbers(inertial.find('inertia'), key, where, 1, '0')[0])
-                                 for key in MOMENTS]
         R = Pose.from_rpy(rpy, com).rotation
-        I = R @ (I + np.triu(I, 1).T) @ R.T  # noqa: E741
+        I = R @ _inertia_of(inertial, where) @ R.T  # noqa: E741
         found[str(link.get('name'))] = pin.Inertia(mass, com, consistent_inertia(I))
     return found

@@ -25,6 +25,7 @@ from biped_com_ros.core.errors import ConfigurationError
 
 PACKAGE = 'biped_com_ros'
 PYTHON_PACKAGES = ('site-packages', 'dist-packages')
+_SHOWN = 4
 
 
 def package_share() -> Path:
@@ -75,21 +76,74 @@ def resolve_uri(uri: str) -> Path:
     Parameters
     ----------
     uri
-        What to resolve; a relative path is taken from the package share, then from the working
+        What a user named; a relative path is taken from the package share, then from the working
         directory.
 
     """
-    if uri.startswith('package://'):
-        package, _, inside = uri[len('package://'):].partition('/')
-        candidates = [find_package(package) / inside]
-    else:
-        path = Path(unquote(uri[7:]) if uri.startswith('file://') else uri).expanduser()
-        candidates = [base / path for base in (package_share(), Path.cwd())]
+    if uri.startswith(_PACKAGE_SCHEMES):
+        package, inside = _package_and_path(uri)
+        return _first_file(uri, [find_package(package) / inside])
+    return _first_file(uri, [base / path for path in _paths(uri)
+                             for base in (package_share(), Path.cwd())])
+
+
+def resolve_in_urdf(uri: str, directory: Path | None = None) -> Path:
+    """
+    Turn the URI of a mesh into an existing file, wherever this program runs.
+
+    Parameters
+    ----------
+    uri
+        What a URDF names: as for `resolve_uri`, also ``package:///pkg/path``; a relative path,
+        or one in a package that is not installed, is taken from `directory` and those above.
+    directory
+        That of the URDF; None if it did not come from a file.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no such file; the message lists where it was looked for.
+
+    """
+    above = [] if directory is None else [directory, *directory.parents]
+    if not uri.startswith(_PACKAGE_SCHEMES):
+        paths = [path for path in _paths(uri) if above or path.is_absolute()]
+        return _first_file(uri, [base / path for path in paths for base in above or [Path()]],
+                           '' if paths else _NO_DIRECTORY)
+    package, inside = _package_and_path(uri.replace(':///', '://', 1))
+    beside = [place for base in above for place in (
+        *([base / inside] if base.name == package else []), base / package / inside)]
+    try:
+        installed = [find_package(package) / inside]
+    except ConfigurationError as error:
+        return _first_file(uri, beside, str(error))
+    return _first_file(uri, installed + beside)
+
+
+_PACKAGE_SCHEMES = ('package://', 'model://')
+_NO_DIRECTORY = ('it is relative to a URDF whose directory is not known; give the URDF as a file, '
+                 'or write package:// or absolute paths into it')
+
+
+def _package_and_path(uri: str) -> tuple[str, str]:
+    package, _, inside = uri.partition('://')[2].partition('/')
+    return package, inside
+
+
+def _paths(uri: str) -> list[Path]:
+    """Return what a path or file URI may stand for: not everyone escapes blanks."""
+    text = uri.removeprefix('file://')
+    escaped = [unquote(text)] if text != uri else []
+    return [Path(path).expanduser() for path in dict.fromkeys([*escaped, text])]
+
+
+def _first_file(uri: str, candidates: list[Path], problem: str = '') -> Path:
     for candidate in candidates:
         if candidate.is_file():
             return candidate.resolve()
-    places = ', '.join(dict.fromkeys(map(str, candidates)))
-    raise ConfigurationError(f"file '{uri}' does not exist (looked at: {places})")
+    shown = list(dict.fromkeys(map(str, candidates)))[:_SHOWN]
+    raise ConfigurationError(f"file '{uri}' does not exist" + (
+        f': {problem}' if problem else f' (looked at: {", ".join(shown)})'))
 
 
 def _prefixes() -> Iterator[Path]:

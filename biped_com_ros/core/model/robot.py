@@ -25,7 +25,8 @@ from collections.abc import Iterable, Mapping
 import math
 from typing import TypedDict
 
-from biped_com_ros.core.errors import InputError, RobotDescriptionError, UnknownNameError
+from biped_com_ros.core.errors import (
+    ConfigurationError, InputError, RobotDescriptionError, UnknownNameError)
 from biped_com_ros.core.geometry.pose import Array, IndexArray, Pose
 from biped_com_ros.core.model import urdf as urdf_tools
 from biped_com_ros.core.model.config import load_robot_config, RobotConfig
@@ -45,6 +46,8 @@ LARGEST_VALUE = 1e4
 #: A hundred joints at the largest value stay below this sum of squares.
 _center_of_mass = pin.centerOfMass
 _LARGEST_SUM = 1e12
+_ROUNDED = 0.01
+"""By how much a position in a list of all joints may differ from that of its coupling, rad, m."""
 #: How many states a shared model keeps: one message's, with and without its velocities.
 _RECENT = 4
 
@@ -118,20 +121,21 @@ class RobotModel(RobotFrames):
         super().__init__(config, pin_model, inertials)
         self.children_of_links = urdf_tools.children_of_links(robot)
         self._set_joints(mimics)
+        self._dependent = {*mimics, *config.locked_joints}
         self.joint_offsets = self.positions(config.instruments.joint_offsets)
         self.torque_gains = self.positions(config.instruments.torque_gains)
         self.torque_offsets = self.positions(config.instruments.torque_offsets)
         for values in (self.joint_offsets, self.torque_gains, self.torque_offsets):
             values.setflags(write=False)
         self._set_base()
+        self._check_postures()
         self.kinematics = Kinematics(pin_model)
         self.warnings = self._check_description()
 
     def _check_description(self) -> tuple[str, ...]:
         sensors, postures = self.config.wrench_sensors, self.config.postures
         posture = 'stand' if 'stand' in postures else ''
-        joints = self.positions({name: position for name, position in postures.get(
-            posture, {}).items() if name in self.joint_names})
+        joints = self.posture(posture) if posture else self.positions({})
         description = RobotDescription(self, posture, RobotModel.state(self, joints), {
             name: self.subtree(sensor.link or sensor.frame) for name, sensor in sensors.items()})
         check_sensors(description)
@@ -202,16 +206,34 @@ class RobotModel(RobotFrames):
         return np.array([position[name] for name in names], dtype=np.intp)
 
     def group_index(self, group: str) -> IndexArray:
-        """Return where the joints of a configured group stand in :attr:`joint_names`."""
+        """Return where the measured joints of a group stand in :attr:`joint_names`."""
         if group not in self.config.groups:
             raise UnknownNameError('group', group, self.config.groups, self.config.name)
-        return self.joint_index(self.config.groups[group])
+        return self.joint_index(
+            name for name in self.config.groups[group] if name not in self._dependent)
 
     def posture(self, name: str = 'stand') -> Array:
-        """Return a configured posture as positions in the order of :attr:`joint_names`."""
+        """
+        Return a configured posture as positions in the order of :attr:`joint_names`.
+
+        Lists of all joints also name those that follow others, or are locked.
+        """
         if name not in self.config.postures:
             raise UnknownNameError('posture', name, self.config.postures, self.config.name)
-        return self.positions(self.config.postures[name])
+        return self.positions({joint: position for joint, position in self.config.postures[
+            name].items() if joint not in self._dependent})
+
+    def _check_postures(self) -> None:
+        """Raise an error where a posture contradicts the coupling of its joints."""
+        for name, posture in self.config.postures.items():
+            q = self.configuration(self.posture(name))
+            for joint in self._dependent.intersection(posture):
+                position = float(q[self.pin_model.joints[self.pin_model.getJointId(joint)].idx_q])
+                if abs(posture[joint] - position) > _ROUNDED:
+                    raise ConfigurationError(
+                        f"postures.{name}.{joint} of '{self.config.name}' is {posture[joint]:g}, "
+                        f'but by its mimic or locked_joints this joint is at {position:g}: leave '
+                        'it out')
 
     def usual_posture(self) -> Array:
         """

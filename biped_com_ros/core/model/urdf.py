@@ -20,21 +20,23 @@ Pinocchio lumps the inertia of links behind fixed joints into their parent joint
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from copy import deepcopy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-import math
 from pathlib import Path
-from typing import Any
+import re
 from xml.etree import ElementTree
+from xml.sax.saxutils import escape, unescape
 
-from biped_com_ros.core.errors import ConfigurationError, RobotDescriptionError, UnknownNameError
+from biped_com_ros.core.errors import (
+    BipedComError, ConfigurationError, RobotDescriptionError, UnknownNameError)
 from biped_com_ros.core.files import read_bytes, read_text
 from biped_com_ros.core.geometry.pose import Pose
-from biped_com_ros.core.geometry.shapes import box, cylinder, sphere, Triangles
+from biped_com_ros.core.geometry.shapes import box, cylinder, joined, sphere, Triangles
 from biped_com_ros.core.model.config import RobotConfig
-from biped_com_ros.core.model.resources import resolve_uri
-from biped_com_ros.core.plain_xml import check_no_document_type, parse_xml
+from biped_com_ros.core.model.resources import find_package, resolve_in_urdf, resolve_uri
+from biped_com_ros.core.plain_xml import (
+    check_no_document_type, FREE, leave_out_free_root, line_of, parse_xml)
 import numpy as np
 from numpy.typing import NDArray
 
@@ -87,8 +89,38 @@ def load_urdf(config: RobotConfig, uri: str = '') -> str:
     path = resolve_uri(uri)
     if path.suffix == '.xacro':
         check_no_document_type(read_bytes(path, 'URDF'), f"URDF '{path}'")
-        return _expand_xacro(path, config)
-    return read_text(path, 'URDF')
+        text = _expand_xacro(path, config)
+    else:
+        text = read_text(path, 'URDF')
+    return _with_found_meshes(text, path.parent)
+
+
+_MESH = re.compile(r"""(<mesh\b[^<>]*?\bfilename\s*=\s*)(["'])(.*?)\2""", re.DOTALL)
+
+
+def _with_found_meshes(text: str, directory: Path) -> str:
+    """
+    Return a URDF that names by absolute paths the meshes that it names relative to itself.
+
+    Once read, a URDF is known by its text alone: it is published, and written elsewhere. Meshes of
+    installed packages keep their names.
+    """
+    def found(mesh: re.Match[str]) -> str:
+        uri = unescape(mesh[3], _QUOTES)
+        try:
+            resolve_in_urdf(uri)
+        except ConfigurationError:
+            try:
+                path = escape(f'file://{resolve_in_urdf(uri, directory)}', _ESCAPES)
+            except ConfigurationError:
+                return mesh[0]  # whoever needs it reports it
+            return f'{mesh[1]}{mesh[2]}{path}{mesh[2]}'
+        return mesh[0]
+    return _MESH.sub(found, text)
+
+
+_QUOTES = {'&quot;': '"', '&apos;': "'"}
+_ESCAPES = {character: name for name, character in _QUOTES.items()}
 
 
 def _expand_xacro(path: Path, config: RobotConfig) -> str:
@@ -98,10 +130,26 @@ def _expand_xacro(path: Path, config: RobotConfig) -> str:
         raise ConfigurationError(
             f"'{path}' needs xacro: install ros-$ROS_DISTRO-xacro (apt) or xacro (PyPI)") from None
     try:
-        return str(xacro.process_file(
-            str(path), mappings=dict(config.xacro_arguments)).toprettyxml(indent='  '))
+        with _own_find():
+            return str(xacro.process_file(
+                str(path), mappings=dict(config.xacro_arguments)).toprettyxml(indent='  '))
     except Exception as error:  # xacro has no common root for its errors.
-        raise RobotDescriptionError(f"xacro cannot expand '{path}': {error}") from error
+        cause = getattr(error, 'exc', None)  # what it wraps, and shows twice
+        reason = cause if isinstance(cause, BipedComError) else error
+        raise RobotDescriptionError(f"xacro cannot expand '{path}': {reason}") from error
+
+
+@contextmanager
+def _own_find() -> Iterator[None]:
+    """Let xacro's ``$(find package)`` find what ``package://`` finds, also without ROS."""
+    from xacro import substitution_args
+    function = '_eval_find'
+    theirs = getattr(substitution_args, function, None)
+    setattr(substitution_args, function, lambda package: str(find_package(package)))
+    try:
+        yield
+    finally:
+        setattr(substitution_args, function, theirs)
 
 
 def parse_urdf(urdf: str) -> ElementTree.Element:
@@ -119,13 +167,26 @@ def parse_urdf(urdf: str) -> ElementTree.Element:
     """
     robot = parse_xml(urdf, 'the URDF')
     if robot.tag != 'robot':
-        raise RobotDescriptionError(f'the URDF must have a <robot> at its root, not <{robot.tag}>')
+        format_ = _OTHER_FORMATS.get(robot.tag, '')
+        raise RobotDescriptionError(
+            f'the URDF must have a <robot> at its root, not <{robot.tag}>'
+            f'{format_ and f": that is {format_}; convert it to URDF"}')
     # Direct children only: <transmission> and <gazebo> hold elements of the same names.
+    for element in (*robot.findall('link'), *robot.findall('joint')):
+        if not element.get('name'):
+            raise RobotDescriptionError(
+                f'a <{element.tag}> of the URDF{line_of(element)} has no name; give it one')
+    leave_out_free_root(robot)
+    for link in robot.findall('link'):
+        _check_inertial(link)
     joints = robot.findall('joint')
     for joint in joints:
         _check_joint(joint)
     _check_tree([str(link.get('name')) for link in robot.findall('link')], joints)
     return robot
+
+
+_OTHER_FORMATS = {'mujoco': 'MJCF of MuJoCo', 'sdf': 'SDF of Gazebo'}
 
 
 def for_kinematics(robot: ElementTree.Element) -> str:
@@ -138,10 +199,29 @@ def for_kinematics(robot: ElementTree.Element) -> str:
     copy = ElementTree.Element('robot', robot.attrib)
     for link in robot.findall('link'):
         # With what is kept only; geometry is most of a URDF and would take most of the time.
-        ElementTree.SubElement(copy, 'link', link.attrib).extend(link.findall('inertial'))
+        ElementTree.SubElement(copy, 'link', link.attrib).extend(
+            map(_completed, link.findall('inertial')))
     for joint in robot.findall('joint'):
-        copy.append(_unbounded(joint) if joint.get('type') == 'continuous' else joint)
+        kept = ElementTree.SubElement(copy, 'joint', joint.attrib)
+        kept.extend(element for element in joint if element.tag in _KINEMATIC and element.attrib)
+        if joint.get('type') == 'continuous':
+            _unbound(kept)
     return ElementTree.tostring(copy, encoding='unicode')
+
+
+_KINEMATIC = 'parent', 'child', 'origin', 'axis', 'limit', 'dynamics', 'mimic'
+MOMENTS = ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
+"""Attributes of <inertia>, row by row of the upper triangle."""
+
+
+def _completed(inertial: ElementTree.Element) -> ElementTree.Element:
+    """Return an <inertial> with all moments; Pinocchio would drop its mass if one is missing."""
+    complete = ElementTree.Element('inertial')
+    complete.extend(element for element in inertial if element.tag != 'inertia')
+    found = inertial.find('inertia')
+    ElementTree.SubElement(complete, 'inertia', {
+        key: '0' if found is None else found.get(key, '0') for key in MOMENTS})
+    return complete
 
 
 def numbers(element: ElementTree.Element | None, key: str, where: str, count: int = 3,
@@ -172,9 +252,16 @@ def numbers(element: ElementTree.Element | None, key: str, where: str, count: in
     except ValueError:
         values = np.empty(0)
     if values.shape != (count,) or not np.isfinite(values).all():
+        line = '' if element is None else line_of(element)
         raise RobotDescriptionError(
-            f"{where}: {key} must be {count} finite number(s), not '{text}'")
+            f"{where}{line}: {key} must be {count} finite number(s), not '{text}'{_hint(text)}")
     return values
+
+
+def _hint(text: str) -> str:
+    """Return what a text that should hold numbers looks like, and what to do; or ''."""
+    return ('; expand it with xacro, or name the file *.urdf.xacro' if '${' in text else
+            '; write decimals with a point, and spaces between numbers' if ',' in text else '')
 
 
 def rpy_and_xyz_of(element: ElementTree.Element, where: str) -> tuple[
@@ -214,6 +301,30 @@ def shape_in_link(parent: ElementTree.Element, link: str,
         at.rotation, at.position)
 
 
+def resolve_meshes(robot: ElementTree.Element) -> tuple[str, ...]:
+    """
+    Give the files of meshes by their paths (in place), and leave out shapes whose file is missing.
+
+    Returns
+    -------
+    tuple of str
+        What was left out, and why.
+
+    """
+    missing = []
+    for link in robot.findall('link'):
+        for shape in (*link.findall('visual'), *link.findall('collision')):
+            mesh = shape.find('geometry/mesh')
+            if mesh is None:
+                continue
+            try:
+                mesh.set('filename', f"file://{resolve_in_urdf(mesh.get('filename', ''))}")
+            except ConfigurationError as error:
+                link.remove(shape)
+                missing.append(f"left out a <{shape.tag}> of link '{link.get('name')}': {error}")
+    return tuple(missing)
+
+
 def continuous_joints(robot: ElementTree.Element) -> frozenset[str]:
     """Names of the continuous joints."""
     return frozenset(
@@ -226,10 +337,10 @@ def mimic_joints(robot: ElementTree.Element) -> dict[str, MimicRelation]:
     for joint in robot.findall('joint'):
         mimic = joint.find('mimic')
         if mimic is not None and joint.get('type') != 'fixed':
-            where = f"joint '{joint.get('name')}'"
-            direct[str(joint.get('name'))] = MimicRelation(
-                str(mimic.get('joint')), _number(mimic.get('multiplier', '1'), where),
-                _number(mimic.get('offset', '0'), where))
+            where = f"<mimic> of joint '{joint.get('name')}'"
+            direct[str(joint.get('name'))] = MimicRelation(str(mimic.get('joint')), *(
+                numbers(mimic, key, where, 1, default).item()
+                for key, default in _MIMIC.items()))
     return {name: _first_leader(name, direct) for name in direct}
 
 
@@ -262,34 +373,79 @@ def link_inertials(robot: ElementTree.Element) -> tuple[LinkInertial, ...]:
     return massive
 
 
+def _check_inertial(link: ElementTree.Element) -> None:
+    """Raise errors for what is not a number, before Pinocchio drops the whole <inertial>."""
+    where = f"<inertial> of link '{link.get('name')}'"
+    found = link.findall('inertial')
+    if len(found) > 1:
+        raise RobotDescriptionError(
+            f'{where}{line_of(found[1])} is the second one of this link; remove one')
+    for inertial in found:
+        mass = inertial.find('mass')
+        if mass is None:
+            raise RobotDescriptionError(
+                f'{where}{line_of(inertial)} has no <mass value="..."/>; give it one, in kg')
+        rpy_and_xyz_of(inertial, f'<origin> of {where}')
+        _check_not_negative(mass, 'value', f'<mass> of {where}', '')
+        inertia = inertial.find('inertia')
+        for key in MOMENTS:
+            numbers(inertia, key, f'<inertia> of {where}', 1, '0')
+
+
 def _check_joint(joint: ElementTree.Element) -> None:
     """Raise errors where Pinocchio's parser would accept silently or not name the joint."""
     name, kind = joint.get('name'), joint.get('type')
+    where = f"joint '{name}'"
     if kind not in SUPPORTED_JOINTS:
         raise RobotDescriptionError(
-            f"joint '{name}' has type '{kind}'; supported: {', '.join(SUPPORTED_JOINTS)}")
-    if kind in ('revolute', 'prismatic') and joint.find('limit') is None:
-        raise RobotDescriptionError(
-            f"joint '{name}' is {kind} and needs a <limit> (lower, upper, effort, velocity)")
-    if kind in ('revolute', 'prismatic'):
-        _check_limit(joint)
-    axis = joint.find('axis')
-    if kind == 'fixed' or axis is None:
+            f"{where}{line_of(joint)} has type '{kind}'; supported: {', '.join(SUPPORTED_JOINTS)}"
+            f'{_FREE_ONLY_AT_ROOT if kind in FREE else ""}')
+    rpy_and_xyz_of(joint, f'<origin> of {where}')
+    if kind == 'fixed':
         return
-    xyz = [_number(part, f"<axis> of joint '{name}'") for part in axis.get('xyz', '').split()]
-    if len(xyz) != 3 or not any(xyz):
+    limit, axis, dynamics, mimic = map(joint.find, ('limit', 'axis', 'dynamics', 'mimic'))
+    if limit is None and kind != 'continuous':
         raise RobotDescriptionError(
-            f"<axis> of joint '{name}' must be three numbers, not all zero, "
-            f"not '{axis.get('xyz')}'")
+            f'{where}{line_of(joint)} is {kind} and needs a <limit> (lower, upper, effort, '
+            'velocity)')
+    if limit is not None:
+        _check_limit(limit, f'<limit> of {where}')
+    if axis is not None and not numbers(axis, 'xyz', f'<axis> of {where}').any():
+        raise RobotDescriptionError(
+            f'<axis> of {where}{line_of(axis)}: xyz must not be all zero')
+    for key in ('damping', 'friction'):
+        _check_not_negative(dynamics, key, f'<dynamics> of {where}')
+    if mimic is not None:
+        if not mimic.get('joint'):
+            raise RobotDescriptionError(
+                f'<mimic> of {where}{line_of(mimic)} has no joint="..."; name the one it follows')
+        for key, default in _MIMIC.items():
+            numbers(mimic, key, f'<mimic> of {where}', 1, default)
 
 
-def _check_limit(joint: ElementTree.Element) -> None:
-    limit, where = joint.find('limit'), f"<limit> of joint '{joint.get('name')}'"
-    assert limit is not None
-    lower, upper = (_number(limit.get(key, '0'), where) for key in ('lower', 'upper'))
+def _check_not_negative(element: ElementTree.Element | None, key: str, where: str,
+                        default: str = '0') -> None:
+    value = numbers(element, key, where, 1, default).item()
+    if element is not None and value < 0.0:
+        raise RobotDescriptionError(
+            f'{where}{line_of(element)}: {key} is {value:g}, it must not be negative')
+
+
+_MIMIC = {'multiplier': '1', 'offset': '0'}
+_FREE_ONLY_AT_ROOT = ('; only the joint below an empty root link, which no other joint has as its '
+                      'parent, may be free')
+
+
+def _check_limit(limit: ElementTree.Element, where: str) -> None:
+    for key in ('effort', 'velocity'):
+        if key not in limit.attrib:
+            raise RobotDescriptionError(f'{where}{line_of(limit)} has no {key}="..."; give it, or '
+                                        '0 if it is not known')
+        _check_not_negative(limit, key, where)
+    lower, upper = (numbers(limit, key, where, 1, '0').item() for key in ('lower', 'upper'))
     if lower > upper:
         raise RobotDescriptionError(
-            f'{where}: lower {lower:g} is above upper {upper:g}; swap them')
+            f'{where}{line_of(limit)}: lower {lower:g} is above upper {upper:g}; swap them')
 
 
 def _check_tree(links: list[str], joints: list[ElementTree.Element]) -> None:
@@ -302,7 +458,7 @@ def _check_tree(links: list[str], joints: list[ElementTree.Element]) -> None:
             element = joint.find(end)
             link = str(element.get('link')) if element is not None else ''
             if link not in links:
-                where = f"{end} of joint '{joint.get('name')}'"
+                where = f"{end} of joint '{joint.get('name')}'{line_of(joint)}"
                 raise UnknownNameError('link', link, links, where)
         children.append(link)  # The loop ends with the child.
     _check_unique('child link', children)
@@ -320,17 +476,12 @@ def _check_unique(kind: str, names: list[str]) -> None:
 
 
 def _link_inertial(link: ElementTree.Element) -> LinkInertial | None:
-    inertial = link.find('inertial')
+    inertial, name = link.find('inertial'), str(link.get('name'))
     if inertial is None:
         return None
-    name = str(link.get('name'))
     where = f"<inertial> of link '{name}'"
-    mass_element = inertial.find('mass')
-    mass = _number(mass_element.get('value') if mass_element is not None else None, where)
-    if mass < 0.0:
-        raise RobotDescriptionError(f'{where}: the mass is {mass}, it must not be negative')
-    return LinkInertial(
-        name, mass, numbers(inertial.find('origin'), 'xyz', f'{where}: origin', 3, '0 0 0'))
+    return LinkInertial(name, numbers(inertial.find('mass'), 'value', where, 1).item(),
+                        rpy_and_xyz_of(inertial, where)[1])
 
 
 def _shape(shape: ElementTree.Element, where: str,
@@ -343,20 +494,14 @@ def _shape(shape: ElementTree.Element, where: str,
         return cylinder(numbers(shape, 'radius', where, 1).item(),
                         numbers(shape, 'length', where, 1).item())
     if shape.tag == 'mesh':
-        # Some descriptions write package:///name.
-        uri = shape.get('filename', '').replace('package:///', 'package://', 1)
-        return read_mesh(resolve_uri(uri), numbers(shape, 'scale', where, 3, '1 1 1'))
-    raise RobotDescriptionError(f'{where}: valid are box, cylinder, sphere and mesh')
-
-
-def _number(text: Any, where: str) -> float:
-    try:
-        value = float(text)
-    except (TypeError, ValueError):
-        value = math.nan
-    if not math.isfinite(value):
-        raise RobotDescriptionError(f"{where}: '{text}' is not a finite number")
-    return value
+        return read_mesh(resolve_in_urdf(shape.get('filename', '')),
+                         numbers(shape, 'scale', where, 3, '1 1 1'))
+    if shape.tag == 'capsule':  # not in URDF, but some simulators write it
+        radius, length = (numbers(shape, key, where, 1).item() for key in ('radius', 'length'))
+        ends = [sphere(radius).moved(np.eye(3), np.array((0.0, 0.0, z)))
+                for z in (-0.5 * length, 0.5 * length)]
+        return joined([cylinder(radius, length), *ends])
+    raise RobotDescriptionError(f'{where}: valid are box, cylinder, capsule, sphere and mesh')
 
 
 def _first_leader(name: str, direct: dict[str, MimicRelation]) -> MimicRelation:
@@ -371,13 +516,11 @@ def _first_leader(name: str, direct: dict[str, MimicRelation]) -> MimicRelation:
     return mimic
 
 
-def _unbounded(joint: ElementTree.Element) -> ElementTree.Element:
-    """Return a continuous joint as a revolute one with limits that are never reached."""
-    revolute = deepcopy(joint)
-    revolute.set('type', 'revolute')
-    limit = revolute.find('limit')
-    if limit is None:
-        limit = ElementTree.SubElement(revolute, 'limit', effort='1e9', velocity='1e9')
-    limit.set('lower', '-1e9')
-    limit.set('upper', '1e9')
-    return revolute
+def _unbound(joint: ElementTree.Element) -> None:
+    """Make a continuous joint a revolute one with limits that are never reached (in place)."""
+    joint.set('type', 'revolute')
+    given = joint.find('limit')
+    written = {'effort': '1e9', 'velocity': '1e9', **({} if given is None else given.attrib)}
+    if given is not None:
+        joint.remove(given)
+    ElementTree.SubElement(joint, 'limit', {**written, 'lower': '-1e9', 'upper': '1e9'})

@@ -15,7 +15,7 @@
 
 from __future__ import annotations
 
-from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
+from biped_com_ros.core.errors import brief, ConfigurationError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.geometry.wrench import wrench_adjoint
 from biped_com_ros.core.model.robot import RobotModel
@@ -82,8 +82,12 @@ class WrenchMover:
     def _adjoint(self, frame: str) -> Array:
         model = self._model
         if frame not in model.frame_names:
-            raise UnknownNameError('frame', frame, (self._frame, *model.frame_names),
-                                   f'the wrench of {self._body}')
+            known = max((name for name in model.frame_names if frame.endswith(name)), key=len,
+                        default=frame)
+            prefix = frame.removesuffix(known)
+            raise UnknownNameError(
+                'frame', frame, (self._frame, *model.frame_names), f'the wrench of {self._body}'
+                + (f" (set the parameter frame_prefix to '{brief(prefix)}')" if prefix else ''))
         frames = model.frames((frame,))
         if frames.joints[0] != self._joint:
             raise ConfigurationError(

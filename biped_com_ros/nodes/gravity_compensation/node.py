@@ -389,13 +389,8 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
             return ERROR, f'{state}: {"; ".join(problems)}', values
         if problem := self._plan_problem():
             return WARN, f'{state}, support {mode}; {problem}', values
-        saturated = [name for name, is_saturated in zip(
-            compensator.model.joint_names, guard.saturated.tolist()) if is_saturated]
-        if saturated:
-            return WARN, (
-                f'efforts limited by effort_clamp ({guard.settings.clamp:g} of the limits) '
-                f'at {", ".join(saturated)}: the robot is not fully compensated; change the '
-                'posture, or raise effort_clamp'), values
+        if saturation := guard.describe_saturation(compensator.model.joint_names):
+            return WARN, saturation, values
         return OK, f'{state}, support {mode}', values
 
     def _plan_problem(self) -> str:

@@ -367,7 +367,8 @@ class JointStateReader(StampedReader):
             self._first_arrival = now if self._first_arrival is None else self._first_arrival
             starting = now - self._first_arrival < self._timeout and not self.count
             raise RefusedMessage('missing joints', '' if starting else (
-                f'joint {quoted(self._never_received)} was never received'))
+                f'joint {quoted(self._never_received)} was never received; if nothing publishes '
+                "it, give its position under locked_joints in the robot's YAML"))
         if late:
             joints = [int(joint) for part in late for joint in part.joints[part.owned]
                       if joint < self._n_required]

@@ -202,7 +202,9 @@ class OdometryReader(VectorReader):
 def _frame_problem(field: str, frame: str, valid: str) -> tuple[str, str] | None:
     if not valid or frame == valid:
         return None
-    return 'wrong frame', f"its {field} is '{brief(frame)}'; valid: '{valid}'"
+    prefix = frame.removesuffix(valid)
+    remedy = f"; set the parameter frame_prefix to '{brief(prefix)}'" if prefix != frame else ''
+    return 'wrong frame', f"its {field} is '{brief(frame)}'; valid: '{valid}'{remedy}"
 
 
 def _check_unit(quaternion: Sequence[float]) -> None:

@@ -49,10 +49,14 @@ def test_wrench(rig, plain):
     for frame in ('l_toe', '', 'r_foot', 'l_foot2'):
         feed.send(WrenchStamped(header=Header(frame_id=frame)))
         assert f"its frame_id is '{frame}'; valid: 'l_foot'" in feed.source.last_error
+    assert 'frame_prefix' not in feed.source.last_error
+    feed.send(WrenchStamped(header=Header(frame_id='robot1/l_foot')))
+    assert "valid: 'l_foot'; set the parameter frame_prefix to 'robot1/'" in (
+        feed.source.last_error)
     good.wrench.torque.y = NAN
     feed.send(good)
     assert 'wrench.torque.y = nan' in feed.source.last_error
-    assert feed.source.refused == {'wrong frame': 4, 'not finite': 1} and len(feed.received) == 1
+    assert feed.source.refused == {'wrong frame': 5, 'not finite': 1} and len(feed.received) == 1
     assert feed.source.values.tolist() == [1.0, 2.0, 3.0, 4.0, 0.0, 6.0]
 
 

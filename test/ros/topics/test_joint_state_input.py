@@ -112,7 +112,8 @@ def test_a_missing_joint_is_named_once_it_is_clear_that_it_does_not_come(joints)
     joints.rig.spin(0.6)
     joints.send(part)
     assert joints.source.refused == {'missing joints': 2}
-    assert "joint 'knee' was never received" in joints.source.last_error
+    assert "joint 'knee' was never received; if nothing publishes it" in joints.source.last_error
+    assert 'locked_joints' in joints.source.last_error
     joints.publisher.publish(JointState(
         name=['knee'], position=[2.0], header=Header(stamp=stamp_to_msg(joints.now))))
     joints.send(part)

@@ -133,6 +133,22 @@ def test_clamps_and_reports_it(changes, target, expected, saturated):
     assert guard.saturated.tolist() == saturated
 
 
+@pytest.mark.parametrize('changes, target, parts', (
+    ({}, TARGET, ['no effort for c, which', 'set unlimited_joints']),
+    ({}, [1e6, 4.0, 0.0], ['effort_clamp (0.5 of', 'at a: change the posture, or raise']),
+    ({'clamp': 1.0}, [1e6, 4.0, 0.0], ['effort_clamp (1 of', 'at a: change the posture; the']),
+    ({'default_limit': 1.0}, [1e6, 4.0, 3.0], ['only 1 N m or N for c', 'set unl', 'at a: ch']),
+    ({'default_limit': 20.0}, TARGET, [])))
+def test_what_is_limited_is_reported_with_what_helps(changes, target, parts):
+    """A share of no limit is nothing; then no clamp helps."""
+    guard = EffortGuard(LIMITS, replace(SETTINGS, **changes))
+    guard.start()
+    run(guard, np.array(target), 3.0)
+    found = guard.describe_saturation('abc')
+    assert all(part in found for part in parts) and bool(found) == bool(parts)
+    assert ('raise effort_clamp' in found) == ('at a' in found and guard.settings.clamp < 1.0)
+
+
 NUMBERS = st.floats(allow_nan=True, allow_infinity=True, width=64)
 TARGETS = st.none() | st.lists(NUMBERS, min_size=3, max_size=3)
 DURATIONS = st.floats(-1.0, 1.0) | st.sampled_from([0.0, math.nan, math.inf, -math.inf, 1e300])

@@ -15,14 +15,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+import math
 import subprocess
 import sys
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
+from biped_com_ros.core.gravity.compensation import support_problem
 from biped_com_ros.core.gravity.contacts import ContactPoint
-from biped_com_ros.core.gravity.model import GravityModel
+from biped_com_ros.core.gravity.model import GravityModel, minimum_norm
 from biped_com_ros.core.gravity.support_qp import BoundedNorm, contact_rows, SupportLimits
+from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.model.urdf import load_urdf
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -186,16 +191,52 @@ def test_is_continuous_while_limits_are_active(talos):
     assert worst < 0.005
 
 
-def test_hands_push_inside_their_cone_without_torque(talos):
-    gravity = GravityModel(talos.model, contacts=('left', 'right', 'left_hand'))
+def with_hand(**changes):
+    """Return Talos' load with a share on the left hand."""
+    config = load_robot_config('talos')
+    hands = {**config.hands, 'left': replace(config.hands['left'], **changes)}
+    model = RobotModel(replace(config, hands=hands), load_urdf(config))
+    gravity = GravityModel(model, contacts=('left', 'right', 'left_hand'))
+    return tilted(gravity, 0.0, 0.03), np.array([0.45, 0.45, 0.1])
+
+
+@pytest.mark.parametrize('normal', [
+    (0.0, 0.0, 1.0), (0.0, 0.0, -2.0), (0.5, 0.0, 0.0), (-0.3, 0.4, 0.2)])
+def test_hands_push_inside_the_cone_about_their_normal_without_torque(talos, normal):
+    load, shares = with_hand(normal=normal)
     limits = SupportLimits(sole_margin=0.03)
-    bounded = BoundedNorm(gravity, limits)
-    support = tilted(gravity, 0.0, 0.03).on_contacts(np.array([0.45, 0.45, 0.1]), bounded)
-    assert bounded.iterations > 0
-    fx, fy, fz, *torque = support.wrenches[2].tolist()
-    assert np.hypot(fx, fy) <= limits.friction * fz + 1e-6
+    bounded = BoundedNorm(load.gravity_model, limits)
+    support = load.on_contacts(shares, bounded)
+    force, torque = support.wrenches[2, :3], support.wrenches[2, 3:]
+    pressing = force @ normal / np.linalg.norm(normal)
+    assert pressing > -1e-6
+    assert np.sqrt(max(force @ force - pressing ** 2, 0.0)) <= limits.friction * pressing + 1e-6
     np.testing.assert_allclose(torque, 0.0, atol=1e-9)
     np.testing.assert_allclose(residual(support), 0.0, atol=1e-9)
+    # The closed form does not keep the direction; it is checked afterwards.
+    free = load.on_contacts(shares, minimum_norm)
+    pushes = free.wrenches[2, :3] @ normal > 0.0
+    assert ('left_hand' not in support_problem(free, math.inf)) == pushes
+    assert contact_rows(load.gravity_model.contacts[2], limits) @ np.array(
+        (*normal, 0.0, 0.0, 0.0)) == pytest.approx(np.linalg.norm(normal) * contact_rows(
+            ContactPoint('hand', (), 0.0), limits)[:, 2])
+
+
+def test_a_hand_that_grips_also_pulls():
+    load, shares = with_hand(contact='grip', normal=(0.0, 0.0, 1.0))
+    bounded = BoundedNorm(load.gravity_model, SupportLimits(sole_margin=0.0, friction=9.0))
+    free = load.on_contacts(shares, minimum_norm)
+    assert 'left_hand' not in support_problem(free, math.inf)
+    assert load.on_contacts(shares, bounded).wrenches == pytest.approx(free.wrenches, abs=1e-6)
+    for sign in (1.0, -1.0):
+        assert load.gravity_model.contacts[2].pressing((0, 0, sign * 3.0, 0, 0, 0)) == 3.0
+
+
+def test_a_hand_that_leans_in_an_unknown_direction_needs_a_normal():
+    load, shares = with_hand()
+    assert 'left_hand' not in support_problem(load.on_contacts(shares, minimum_norm), math.inf)
+    with pytest.raises(ConfigurationError, match="'left_hand' leans on .*give the hand a normal"):
+        BoundedNorm(load.gravity_model, SupportLimits())
 
 
 def test_rows_are_negative_outside_of_the_limits():

@@ -191,8 +191,15 @@ def test_the_derivative_of_the_centre_of_mass_is_that_of_finite_differences():
 
 
 NOISE = SensorNoise(**PERFECT)
-EXACT = SensorNoise(force=1e-6, moment=1e-7, torque=1e-6, encoder=1e-9, slide=1e-9, tilt=1e-9,
-                    **PERFECT)
+EXACT = SensorNoise.exact()
+
+
+def test_exact_sensors_have_no_errors_but_those_that_are_given():
+    sizes = vars(SensorNoise.exact())
+    assert max(sizes.values()) <= 1e-6
+    assert {name for name, size in sizes.items() if size == 0.0} == set(PERFECT)
+    given = SensorNoise.exact(force=0.5, friction=0.1)
+    assert given == replace(SensorNoise.exact(), force=0.5, friction=0.1)
 
 
 def true_com(true, q, frame=''):

@@ -232,6 +232,25 @@ def test_mistakes_are_one_line(arguments, message, capsys, tmp_path, monkeypatch
     assert message in printed and 'Traceback' not in printed
 
 
+@pytest.mark.parametrize('share', [0.98, 0.5, 0.01])
+def test_a_recording_without_its_end_names_the_tool_that_recovers_it(recorded, tmp_path, share):
+    true, _, instants = recorded
+    bag = write_bag(tmp_path / 'bag', true, instants[:3], 'MCAP')
+    file, = bag.glob('*.mcap')
+    whole = file.read_bytes()
+    file.write_bytes(whole[:int(share * len(whole))])
+    for path in (bag, file):
+        with pytest.raises(ConfigurationError, match=f"mcap recover '{file}' -o .*_recovered.mca"):
+            captures_of(path, true.model)
+    (bag / 'metadata.yaml').unlink()
+    with pytest.raises(ConfigurationError, match=f"ros2 bag reindex '{bag}', or give '{file}'"):
+        captures_of(bag, true.model)
+    file.write_bytes(b'nonsense')
+    with pytest.raises(ConfigurationError) as other:
+        captures_of(file, true.model)
+    assert 'recover' not in str(other.value)
+
+
 def test_what_is_missing_is_named(recorded, tmp_path):
     true, _, instants = recorded
     path = write_csv(tmp_path / 'a.csv', true, instants[:3], ('imu/qx', 'left_foot/fz'))

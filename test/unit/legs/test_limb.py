@@ -27,6 +27,7 @@ from biped_com_ros.core.model.urdf import load_urdf
 import numpy as np
 import pinocchio as pin
 import pytest
+from support.same_names import links_named_like_joints
 
 LEGS = ('biped', 'left'), ('talos', 'right'), ('g1', 'left'), ('g1', 'right'), ('icub', 'right')
 
@@ -63,6 +64,19 @@ def test_it_is_the_closed_form_where_there_is_one(robot, foot):
         assert numeric.pose(positions).rotation == pytest.approx(sole.rotation, abs=1e-12)
         assert numeric.inverse(sole).positions == pytest.approx(
             closed.inverse(sole).positions, abs=1e-9)
+
+
+def test_links_and_joints_may_have_the_same_names():
+    """As in the URDFs of NAO and T1."""
+    config = load_robot_config('biped')
+    ours = RobotModel(config, load_urdf(config))
+    same = RobotModel(*links_named_like_joints(config, ours.urdf))
+    assert set(same.joint_names) & set(same.link_names)
+    for foot in config.feet:
+        one, other = numeric_leg(ours, foot), numeric_leg(same, foot)
+        positions = near_standing(one, np.random.default_rng(8))
+        assert other.pose(positions).position == pytest.approx(one.pose(positions).position)
+        assert other.jacobian_in_sole(positions) == pytest.approx(one.jacobian_in_sole(positions))
 
 
 def test_poses_are_reached_to_rounding(leg):

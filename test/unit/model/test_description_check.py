@@ -20,8 +20,10 @@ from biped_com_ros.core.model.config import robot_config_from_mapping
 from biped_com_ros.core.model.resources import package_share
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.strict_yaml import read_yaml
+import numpy as np
 import pytest
 from support.small_robot import MAPPING, small_config, small_robot, URDF
+import yaml
 
 LEFT, RIGHT = MAPPING['feet']['left'], MAPPING['feet']['right']
 
@@ -84,7 +86,7 @@ def test_two_feet_may_share_a_link_with_two_origins():
 def test_limits_in_reverse_are_refused():
     wrong = URDF.replace('<limit lower="-2" upper="2"', '<limit lower="2" upper="-2"', 1)
     with pytest.raises(RobotDescriptionError, match=(
-            "<limit> of joint 'left_hip_roll': lower 2 is above upper -2; swap them")):
+            r"<limit> of joint 'left_hip_roll' \(line 1\): lower 2 is above upper -2; swap them")):
         RobotModel(small_config(), wrong)
 
 
@@ -116,6 +118,18 @@ def test_there_are_no_questions_about_a_good_robot(name):
 def test_what_is_likely_wrong_gives_a_warning(changes, parts):
     warnings = '\n'.join(loaded(changes).warnings)
     assert all(part in warnings for part in parts)
+
+
+@pytest.mark.parametrize('turned', [(1.5708, 0.0, 0.0), (0.0, -1.4, 0.3), (2.0, 0.5, -2.0)])
+def test_the_warning_of_a_turned_sole_has_the_angles_that_make_it_level(turned):
+    feet = {name: {**foot, 'sole_rpy': [*turned]} for name, foot in FEET.items()}
+    for warning in loaded({'feet': feet}).warnings:
+        if found := re.search(r'set feet.(\w+).sole_rpy to (\[.*?\])', warning):
+            feet[found[1]] = {**feet[found[1]], 'sole_rpy': yaml.safe_load(found[2])}
+    model = loaded({'feet': feet})
+    assert not any('sole_rpy' in warning for warning in model.warnings)
+    placed = model.state(model.posture()).placements_in_base(model.soles)
+    assert placed[:, :3] == pytest.approx(np.broadcast_to(np.eye(3), (2, 3, 3)), abs=2e-3)
 
 
 @pytest.mark.parametrize(('old', 'new', 'message'), [

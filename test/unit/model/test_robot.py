@@ -248,6 +248,23 @@ def test_subtree_links_hold_everything_below(model):
     assert len(model.subtree_links('left_sole')) == 0
 
 
+def test_postures_and_groups_may_name_all_joints(model):
+    """As lists of all joints do: those that follow others, or are locked, are where they are."""
+    positions = {'grip': 0.2, 'left_knee': 0.3}
+    q = model.configuration(model.positions(positions))
+    everything = {name: float(q[model.pin_model.joints[i].idx_q])
+                  for i, name in enumerate(model.pin_model.names) if i > 1}
+    assert everything['grip_mimic'] == pytest.approx(0.1)
+    assert everything['hatch_mimic'] == pytest.approx(0.9)
+    group = ['grip', 'grip_chain', 'hatch', 'hatch_mimic', 'left_knee']
+    same = small_robot(postures={'stand': everything}, groups={'all': group})
+    assert same.posture() == pytest.approx(model.positions(positions))
+    assert [same.joint_names[i] for i in same.group_index('all')] == ['grip', 'left_knee']
+    for name in (*MIMICS, *LOCKED, *LOCKED_MIMICS):
+        with pytest.raises(ConfigurationError, match=f'postures.stand.{name} of .* leave it out'):
+            small_robot(postures={'stand': {**everything, name: everything[name] + 0.05}})
+
+
 def test_positions_groups_and_postures_by_name(model):
     stand = model.posture('stand')
     assert stand[model.joint_index(['left_knee', 'right_knee'])].tolist() == [0.3, -0.2]

@@ -95,7 +95,7 @@ def test_the_demo_robot_s_collision_boxes_are_its_configured_polygons(foot):
     ('<mesh filename="nowhere.stl"/>', 'left', 'does not exist'),
     ('<mesh filename="{}/empty.obj"/>', 'left', 'has no vertices'),
     ('<box size="1 2"/>', 'left', "must be 3 finite number.s., not '1 2'"),
-    ('<capsule radius="1"/>', 'left', '<capsule> of link .*: valid are box, cyl'),
+    ('<cone radius="1"/>', 'left', '<cone> of link .*: valid are box, cyl'),
     ('<box size="1 1 1"/>', 'right', r'no collision geometry.*feet.right.polygon'),
     ('<box size="0.2 0 0.1"/>', 'left', 'touches the ground only along'),
     ('<box size="1 1 1"/>', 'lefd', "unknown foot 'lefd'.*did you mean 'left'")])

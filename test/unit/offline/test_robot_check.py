@@ -25,9 +25,11 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.sole_geometry import sole_height
 from biped_com_ros.core.model.urdf import load_urdf
 from biped_com_ros.offline.check import main
-from biped_com_ros.offline.robot_check import check_robot, first_remedy, simplified
+from biped_com_ros.offline.robot_check import (
+    check_robot, first_remedy, moved_origin, simplified, verdict)
 import numpy as np
 import pytest
+from support.same_names import links_named_like_joints
 import yaml
 
 CONFIG = load_robot_config('biped')
@@ -73,6 +75,31 @@ def test_the_demo_robot_is_ready_and_every_node_that_depends_on_the_robot_is_lis
         '*/node.py')}
     assert found.keys() == nodes - {'demo', 'lowstate_bridge', 'robot_description', 'simulator',
                                     'suite', 'torso_teleop', 'viewer'}  # for any robot
+
+
+def test_links_and_joints_may_have_the_same_names():
+    """What of a robot does not contain a name of a link is the same."""
+    model = RobotModel(*links_named_like_joints(CONFIG, URDF))
+    assert set(model.joint_names) & set(model.link_names)
+    about_frames = ('sensor', 'imu')
+    ours, same = ([entry for entry in check_robot(m) if not entry.name.startswith(about_frames)]
+                  for m in (RobotModel(CONFIG, URDF), model))
+    assert same == ours
+
+
+@pytest.mark.parametrize('probe', [
+    'sole_polygon', 'legs_of', 'GravityModel', 'Soles.of', 'missing_inertials', 'effort_limits',
+    'with_virtual_sensors'])
+def test_what_nobody_foresaw_costs_one_result_only(probe, monkeypatch, tmp_path, capsys):
+    def fail(*_):
+        raise ValueError('no such matrix')
+    usual = {entry.name for entry in checked()[0]}
+    monkeypatch.setattr(f'biped_com_ros.offline.robot_check.{probe}', fail)
+    entries, remedy = checked()
+    assert 'ValueError: no such matrix' in remedy and 'report it' in remedy
+    assert len(usual - {entry.name for entry in entries}) <= 2
+    assert main(['biped', '--picture', str(tmp_path / 'a.svg')]) == 1
+    assert 'no such matrix' in capsys.readouterr().out.splitlines()[-1]
 
 
 def test_a_polygon_beyond_the_foot_is_found_and_the_suggestion_is_right():
@@ -126,6 +153,55 @@ def test_feet_that_are_not_level_or_do_not_carry_it_are_named():
         for name, foot in CONFIG.feet.items()})
     balance = next(entry for entry in entries if entry.name == 'balance')
     assert 'outside' in balance.text and 'would fall' in balance.remedy
+
+
+@pytest.mark.parametrize(('turned', 'entry'), [
+    ((1.5708, 0.0, 0.0), 'description'), ((0.0, 3.14159, 0.0), 'description'),
+    ((0.0, 0.3, 0.0), 'soles')])
+def test_turned_soles_are_the_first_thing_to_correct_and_all_else_is_reported(turned, entry):
+    usual = {entry.name for entry in checked()[0]}
+    entries, remedy = checked(feet={
+        name: replace(foot, sole_rpy=turned) for name, foot in CONFIG.feet.items()})
+    assert remedy.startswith(f'{entry}: ')
+    assert usual <= {entry.name for entry in entries}
+
+
+@pytest.mark.parametrize('turned', [(0.0, 0.0, 0.0), (0.0, 0.0, 0.5)])
+def test_the_place_of_a_sole_is_corrected_before_the_posture(turned):
+    """Without a posture, too; the sole_origin that is named is right."""
+    feet = {name: replace(foot, sole_rpy=turned, sole_origin=(0.4, 0.1, 0.0))
+            for name, foot in CONFIG.feet.items()}
+    for postures in (CONFIG.postures, {}):
+        entries, remedy = checked(feet=feet, postures=postures)
+        assert 'would fall' in texts(entries, 'balance')
+        assert remedy.startswith('foot left: the polygon is ')
+        if not any(turned):
+            origin = yaml.safe_load(remedy.split('set sole_origin to ')[1].split(', or')[0])
+            assert origin == pytest.approx((0.0, 0.0, 0.0), abs=1e-4)
+
+
+def test_a_sole_origin_is_given_along_the_axes_of_the_link():
+    up = np.array((0.0, 0.0, 0.03))
+    feet = {name: replace(foot, sole_rpy=(0.0, 0.5 * np.pi, 0.0), sole_origin=(0.03, 0.2, 0.1))
+            for name, foot in CONFIG.feet.items()}
+    assert moved_origin(feet['left'], up) == '[0.06, 0.2, 0.1]'
+
+
+def test_what_cannot_be_compared_is_counted_in_the_last_line(capsys):
+    bare = re.sub(r'<collision.*?</collision>', '', URDF, flags=re.DOTALL)
+    entries = check_robot(RobotModel(CONFIG, bare))
+    assert verdict(entries) == 'ready; 2 not compared: foot left, foot right'
+    assert verdict(checked()[0]) == 'ready'
+
+
+def test_unphysical_inertias_are_listed_with_what_they_spoil():
+    tall = re.sub(r'izz="[^"]*"', 'izz="9"', URDF, count=2)
+    entries = check_robot(RobotModel(CONFIG, tall))
+    assert first_remedy(entries) == ''
+    assert '2 are not physical' in texts(entries, 'inertias')
+    assert 'at most the sum' in texts(entries, 'inertias') and 'simulation' in texts(
+        entries, 'inertias')
+    assert not texts(checked()[0], 'inertias')
 
 
 def test_a_robot_without_foot_sensors_is_ready_and_nodes_report_what_they_lack():

@@ -145,6 +145,13 @@ def test_joints_between_lead_up_and_down(at_zero):
 LINKS = '<robot><link name="a"/><link name="b"/>'
 
 
+def test_a_free_joint_below_an_empty_root_is_that_of_the_base():
+    body = '<link name="a"><inertial><mass value="1"/></inertial></link>'
+    free = ('<link name="world"/><joint name="root" type="floating"><parent link="world"/>'
+            '<child link="a"/></joint>')
+    assert [*parse(f'<robot name="r">{free}{body}</robot>').links] == ['a']
+
+
 @pytest.mark.parametrize('urdf, message', [
     ('<robot', 'not well-formed'),
     (f'{LINKS}</robot>', 'exactly one root'),

@@ -16,7 +16,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 import math
 
 from biped_com_ros.core.constants import GRAVITY
@@ -135,11 +135,30 @@ class SensorNoise(Settings):
         'times this in height; 0: soles are not used to calibrate joint offsets and IMU', 'rad',
         0.0, 0.2)
 
+    @staticmethod
+    def exact(**noise: float) -> SensorNoise:
+        """
+        Return sensors without errors, as of simulations.
+
+        Parameters
+        ----------
+        **noise
+            Fields that have another value: noise, or an error that there is.
+
+        """
+        none = dict.fromkeys((each.name for each in fields(SensorNoise)), 0.0)
+        return SensorNoise(**{**none, **_LEAST_NOISE, **noise})
+
     def scaled(self, scale: float) -> SensorNoise:
         """Return the noise with everything in N and N m multiplied; see :func:`noise_scale`."""
         return replace(self, **{name: scale * getattr(self, name) for name in (
             'force', 'moment', 'torque', 'force_bias', 'moment_bias', 'torque_bias',
             'force_drift', 'moment_drift')})
+
+
+#: What is weighted by noise needs some; far less than any sensor has.
+_LEAST_NOISE = {'force': 1e-6, 'moment': 1e-7, 'torque': 1e-6, 'encoder': 1e-9, 'slide': 1e-9,
+                'tilt': 1e-9}
 
 
 def noise_scale(mass: float, at_mass: float) -> float:

@@ -231,9 +231,13 @@ def read_recording(path: Path, finder: CaptureFinder, namespace: str = '') -> It
     if not path.exists():
         raise ConfigurationError(f"there is no recording '{path}'")
     if path.is_dir() and not (path / 'metadata.yaml').exists():
+        files = [f"'{file}'" for file in sorted(path.iterdir())
+                 if file.suffix in ('.mcap', '.db3')]
         raise ConfigurationError(
-            f"directory '{path}' is no rosbag2, because it has no metadata.yaml; give the "
-            'directory that ros2 bag record made, or an .mcap, .db3 or .csv file')
+            f"directory '{path}' is no rosbag2, because it has no metadata.yaml; "
+            + (f"write it with ros2 bag reindex '{path}', or give {' or '.join(files)}" if files
+               else 'give the directory that ros2 bag record made, or an .mcap, .db3 or .csv '
+               'file'))
     return (read_csv(path, finder) if path.suffix == '.csv'
             else read_bag(path, finder, namespace))
 

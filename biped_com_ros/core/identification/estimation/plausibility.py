@@ -26,7 +26,7 @@ from biped_com_ros.core.identification.equations.first_moments import (
     parameters_of, StaticsRegressor)
 from biped_com_ros.core.identification.estimation.estimates import residuals_of
 from biped_com_ros.core.identification.estimation.noise_scales import NoiseEstimate
-from biped_com_ros.core.identification.estimation.prior import missing_inertials
+from biped_com_ros.core.identification.estimation.prior import missing_inertials, unreadable_shapes
 from biped_com_ros.core.model.robot import position_limits, RobotModel
 import numpy as np
 
@@ -111,7 +111,7 @@ def _without_torques(capture: Capture, ignored: Array) -> Capture:
 
 def model_warnings(model: RobotModel, information: Array) -> list[str]:
     """
-    Return warnings about links without mass, and links whose mass no capture measures.
+    Return warnings about links without mass, unreadable shapes, and links that are not measured.
 
     Parameters
     ----------
@@ -125,6 +125,8 @@ def model_warnings(model: RobotModel, information: Array) -> list[str]:
                   if not value > 1e-9]
     missing = missing_inertials(model)
     warnings = [missing] if missing else []
+    warnings += [f"the centre of mass of link '{name}' is not kept within its shape: {reason}"
+                 for name, reason in unreadable_shapes(model).items()]
     if unmeasured:
         warnings.append(
             f'no capture measures the mass of {", ".join(unmeasured)}, below the sensors of '

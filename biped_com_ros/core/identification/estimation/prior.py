@@ -34,16 +34,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 import math
 from pathlib import Path
 from typing import Any, NamedTuple
-from xml.etree import ElementTree
 
-from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
-from biped_com_ros.core.geometry.pose import Array, Pose
+from biped_com_ros.core.errors import BipedComError, ConfigurationError, UnknownNameError
+from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.geometry.shapes import box, Triangles
 from biped_com_ros.core.model import urdf as urdf_tools
 from biped_com_ros.core.model.inertias import link_inertias
-from biped_com_ros.core.model.resources import resolve_uri
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 from numpy.typing import ArrayLike
@@ -84,23 +84,38 @@ def com_bounds(model: RobotModel, margin: float = 0.0) -> dict[str, Bounds]:
     Parameters
     ----------
     model
-        The robot; collision shapes and, where a link has none, visual ones. Links whose mesh
-        files cannot be read are left out.
+        The robot; collision shapes and, where a link has none, visual ones. Links with a shape
+        that cannot be read are left out: :func:`unreadable_shapes`.
     margin
         Added on every side, m.
 
     """
-    bounds: dict[str, Bounds] = {}
+    boxes, _ = _boxes(model)
+    return {name: (low - margin, high + margin) for name, (low, high) in boxes.items()}
+
+
+def unreadable_shapes(model: RobotModel) -> dict[str, str]:
+    """Return why links with mass and a shape have no bounds, by name of the link."""
+    return _boxes(model)[1]
+
+
+def _boxes(model: RobotModel) -> tuple[dict[str, tuple[Array, Array]], dict[str, str]]:
+    """Return the corners of the box around each link, and why a link has none."""
+    boxes: dict[str, tuple[Array, Array]] = {}
+    problems: dict[str, str] = {}
     for link in urdf_tools.parse_urdf(model.urdf).findall('link'):
         name = str(link.get('name'))
         shapes = link.findall('collision') or link.findall('visual')
         if name not in model.link_names or not shapes:
             continue
-        corners = [_corners(shape) for shape in shapes]
-        if all(c is not None for c in corners):
-            points = np.concatenate([c for c in corners if c is not None])
-            bounds[name] = points.min(axis=0) - margin, points.max(axis=0) + margin
-    return bounds
+        try:
+            points = np.concatenate([urdf_tools.shape_in_link(shape, name, _mesh_box).vertices
+                                     for shape in shapes])
+        except BipedComError as error:
+            problems[name] = str(error)
+        else:
+            boxes[name] = points.min(axis=0), points.max(axis=0)
+    return boxes, problems
 
 
 def missing_inertials(model: RobotModel) -> str:
@@ -121,55 +136,22 @@ def missing_inertials(model: RobotModel) -> str:
             'links; add an <inertial>, a rough one is enough')
 
 
-def _corners(shape: ElementTree.Element) -> Array | None:
-    """Return corners (8, 3) of a box around a shape, in the link; None if unknown."""
-    half = _half_size(shape.find('geometry'))
-    if half is None:
-        return None
-    low, high = half
-    corners = np.array([[x, y, z] for x in (low[0], high[0]) for y in (low[1], high[1])
-                        for z in (low[2], high[2])])
-    return Pose.from_rpy(*urdf_tools.rpy_and_xyz_of(shape, 'geometry')).apply(corners)
-
-
-def _half_size(geometry: ElementTree.Element | None) -> tuple[Array, Array] | None:
-    if geometry is None or not len(geometry):
-        return None
-    shape = geometry[0]
-    if shape.tag == 'box':
-        half = 0.5 * np.array([float(part) for part in shape.get('size', '0 0 0').split()])
-        return -half, half
-    if shape.tag in ('cylinder', 'capsule'):
-        r, length = float(shape.get('radius', '0')), 0.5 * float(shape.get('length', '0'))
-        half = np.array((r, r, length + (r if shape.tag == 'capsule' else 0.0)))
-        return -half, half
-    if shape.tag == 'sphere':
-        half = np.full(3, float(shape.get('radius', '0')))
-        return -half, half
-    return _mesh_box(shape) if shape.tag == 'mesh' else None
-
-
-def _mesh_box(mesh: ElementTree.Element) -> tuple[Array, Array] | None:
-    try:
-        path = resolve_uri(mesh.get('filename', ''))
-        box = _load_box(path)
-    except (ConfigurationError, RuntimeError, ValueError, ImportError):
-        return None
-    scale = np.array([float(part) for part in mesh.get('scale', '1 1 1').split()])
-    corners = np.array(box) * scale
-    return corners.min(axis=0), corners.max(axis=0)
-
-
-_BOXES: dict[Path, tuple[Array, Array]] = {}
-
-
+@lru_cache(maxsize=256)
 def _load_box(path: Path) -> tuple[Array, Array]:
-    if path not in _BOXES:
+    """Return the corners of the box around a mesh, (3,) each."""
+    try:
         import coal  # only needed for meshes
         mesh: Any = coal.MeshLoader().load(str(path))
-        mesh.computeLocalAABB()
-        _BOXES[path] = (np.array(mesh.aabb_local.min_), np.array(mesh.aabb_local.max_))
-    return _BOXES[path]
+    except (RuntimeError, ValueError, ImportError) as error:
+        raise ConfigurationError(f"mesh '{path}' cannot be read: {error}") from None
+    mesh.computeLocalAABB()
+    return np.array(mesh.aabb_local.min_), np.array(mesh.aabb_local.max_)
+
+
+def _mesh_box(path: Path, scale: Array) -> Triangles:
+    """Return the box around a mesh as a surface."""
+    low, high = (scale * corner for corner in _load_box(path))
+    return box(high - low).moved(np.eye(3), 0.5 * (low + high))
 
 
 BARRIER = 1e-3

@@ -30,8 +30,8 @@ from xml.parsers import expat
 
 from biped_com_ros.core.errors import InputError, RobotDescriptionError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.model.inertias import consistent_inertia, MOMENTS
-from biped_com_ros.core.model.urdf import parse_urdf
+from biped_com_ros.core.model.inertias import consistent_inertia
+from biped_com_ros.core.model.urdf import MOMENTS, parse_urdf
 import numpy as np
 
 

@@ -24,18 +24,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 import logging
 import math
-from pathlib import Path
-import re
+from xml.etree import ElementTree
 
-from biped_com_ros.core.errors import ConfigurationError, InputError
+from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.identification.captures.capture import Capture
 from biped_com_ros.core.identification.equations.first_moments import (
     parameters_of, predict_capture, StaticsRegressor)
 from biped_com_ros.core.identification.poses.stances import Placement, Stances
 from biped_com_ros.core.model.efforts import effort_scales
-from biped_com_ros.core.model.resources import find_package
 from biped_com_ros.core.model.robot import position_limits, RobotModel
+from biped_com_ros.core.model.urdf import parse_urdf, resolve_meshes
 from biped_com_ros.core.settings import constant, setting, Settings
 import numpy as np
 import pinocchio as pin
@@ -197,14 +196,18 @@ def _above(parents: Sequence[int], joint: int, steps: int) -> set[int]:
 
 
 def _load(model: RobotModel) -> pin.GeometryModel:
-    """Return the collision geometry; an empty one if a mesh cannot be found."""
-    packages = sorted(set(re.findall(r'package://([^/"]+)/', model.urdf)))
+    """Return the collision geometry, without meshes that cannot be found; empty if unreadable."""
+    robot = parse_urdf(model.urdf)
+    for link in robot.findall('link'):
+        for visual in link.findall('visual'):
+            link.remove(visual)
+    for problem in resolve_meshes(robot):
+        _log.warning('self-collision of %s is checked in part: %s', model.config.name, problem)
     try:
-        directories = [str(Path(find_package(name)).parent) for name in packages]
         return pin.buildGeomFromUrdfString(
-            model.pin_model, model.urdf, pin.GeometryType.COLLISION,
-            package_dirs=directories)
-    except (ConfigurationError, ValueError, RuntimeError) as error:
+            model.pin_model, ElementTree.tostring(robot, encoding='unicode'),
+            pin.GeometryType.COLLISION)
+    except (ValueError, RuntimeError) as error:
         _log.warning('self-collision of %s is not checked: %s', model.config.name, error)
         return pin.GeometryModel()
 
