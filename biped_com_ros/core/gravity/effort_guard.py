@@ -29,6 +29,7 @@ import math
 
 from biped_com_ros.core.geometry.pose import Array, BoolArray
 from biped_com_ros.core.settings import constant, setting, Settings
+from biped_com_ros.core.signals.limiter import clamped_to, limited_step
 import numpy as np
 
 IDLE, WAITING, STARTING, ACTIVE = 'idle', 'waiting', 'starting', 'active'
@@ -245,15 +246,9 @@ class EffortGuard:
             return
         goal = self._enabled if self.active and self._target_age == 0.0 else 0.0
         up, down = dt / self.settings.start_time, elapsed / self.settings.stop_time
-        self._gains = _clip(goal, self._gains - down, self._gains + up)
+        self._gains = clamped_to(goal, self._gains - down, self._gains + up)
 
     def _limit_rate_and_clamp(self, target: Array, previous: Array, dt: float) -> None:
         """Set the efforts; nothing else does. First the rate limit, then, always, the clamp."""
-        change = self._rates * dt
-        limited = _clip(target, previous - change, previous + change)
-        self.efforts = _clip(limited, -self.bounds, self.bounds)
-
-
-def _clip(values: Array | float, low: Array, high: Array) -> Array:
-    """Return the same as numpy.clip, in a third of its time."""
-    return np.minimum(np.maximum(values, low), high)
+        self.efforts = limited_step(
+            target, previous, self._rates * dt, -self.bounds, self.bounds)

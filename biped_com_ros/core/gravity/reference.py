@@ -26,11 +26,13 @@ from dataclasses import replace
 from biped_com_ros.core.errors import InputError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.gravity.joint_trajectory import braking, JointTrajectory
-from biped_com_ros.core.model.robot import UNLIMITED
+from biped_com_ros.core.signals.limiter import limited_step
 import numpy as np
 
 #: Positions beyond a limit by no more than this are only clamped, rad or m.
 _LIMIT_TOLERANCE = 0.01
+UNKNOWN_SPEED = 3.0
+"""Largest speed of joints without a limit in the URDF, as of slow humanoids, rad/s or m/s."""
 #: Updates that come less often than this, s, let joints move slower than the velocity limit.
 _SLOWEST_PERIOD = 0.1
 
@@ -100,7 +102,7 @@ class PositionReference:
     lower, upper
         Limits of the positions, (n,) each, rad or m.
     max_velocity
-        Limits of the velocities, (n,), rad/s or m/s; inf: none.
+        Limits of the velocities, (n,), rad/s or m/s; inf: `UNKNOWN_SPEED` holds.
 
     Attributes
     ----------
@@ -113,8 +115,8 @@ class PositionReference:
                  max_velocity: Array) -> None:
         self._names = tuple(names)
         self._column = {name: i for i, name in enumerate(names)}
-        self._limits, self._max_velocity = (lower, upper), np.minimum(
-            max_velocity, UNLIMITED)  # infinity times a step of zero would be NaN
+        self._limits = lower, upper
+        self._max_velocity = np.where(np.isfinite(max_velocity), max_velocity, UNKNOWN_SPEED)
         self.is_set = False
         self.clear()
 
@@ -280,10 +282,9 @@ class PositionReference:
     def _limit(self, positions: Array, velocities: Array, before: Array, dt: float
                ) -> tuple[Array, Array]:
         """Return positions and velocities within the limits, `dt` after other positions."""
-        step = self._max_velocity * dt
         # Always and last: whatever the request, no position jumps or leaves the limits.
-        limited = np.clip(positions, before - step, before + step)
-        limited = self.clamp(limited)
+        limited = limited_step(
+            positions, before, self._max_velocity * dt, self._least, self._most)
         is_limited = limited != positions
         velocities[is_limited] = (limited - before)[is_limited] / dt if dt else 0.0
         np.clip(velocities, -self._max_velocity, self._max_velocity, out=velocities)

@@ -60,6 +60,12 @@ CORRECTION_DECAY = 1.0
 LEVEL_RATE = 0.25
 """Largest rate of the common tension of all tendons, in maximum tensions per s."""
 
+SPEED_MARGIN = 2.0
+"""Fastest change of a tendon's length over what the fastest bend takes."""
+
+TENSION_TIME = 0.25
+"""Time in which a length may change by the stretch of all of a tendon's tension, s."""
+
 ESTIMATION_PERIOD = 0.02
 """Period of the estimates that change slowly: disturbance, trim, yaw offset; s."""
 
@@ -194,6 +200,10 @@ class TendonController:
         Reference of the backbone.
     length_limits
         Smallest and largest length that is ever commanded, m.
+    largest_rate
+        Of a commanded length, m/s; whatever changes, settings among it, no command steps.
+    limited_updates, since_limited
+        Number of commands that the largest rate changed, and time since the last one, s.
 
     """
 
@@ -206,6 +216,8 @@ class TendonController:
         self.yaw_offset = YawOffsetEstimator(options.yaw_offset_time)
         self.slack = SlackDetector(options, self.backbone.count)
         self.slack_prevention = SlackPrevention(self.backbone, options)
+        self._commanded: list[float] | None = None
+        self.limited_updates, self.since_limited = 0, math.inf
         self.set_options(options)
         self.reset()
 
@@ -220,10 +232,14 @@ class TendonController:
         self.reference.limits, self.yaw_offset.time = options.motion, options.yaw_offset_time
         self.slack.options = self.slack_prevention.options = options
         self.length_limits = self._length_limits()
+        self.largest_rate = (
+            SPEED_MARGIN * self.backbone.radius * options.motion.speed
+            + (limits.highest - limits.lowest) / (options.drive.stiffness * TENSION_TIME))
         self._taut_tension = max(limits.lowest, options.slack_tension)
 
     def reset(self, shape: Array | None = None) -> None:
         """Rest at a shape (4,), straight by default, without corrections."""
+        self._commanded = None
         start = np.zeros(4) if shape is None else self.workspace.clamp(shape).shape
         self._target, self._elongation, self._target_problem = as_complex(start[:2]), 0.0, ''
         self.reference.reset(start[:2])
@@ -245,6 +261,30 @@ class TendonController:
         self._is_imu_missing = False
         self._feedforward(no_load, 0.0)
         self._distribute()
+
+    def resume(self, shape: Array, lengths: Sequence[float] | None = None) -> None:
+        """
+        Rest at a shape (4,) where commands were interrupted, with the corrections so far.
+
+        Commands go on from the last ones, which drives hold. Where measured lengths contradict
+        these by more than tendons can stretch, or there were none, they go on from the measured.
+
+        Parameters
+        ----------
+        shape
+            The present one.
+        lengths
+            Measured ones of all tendons, m; None if unknown.
+
+        """
+        kept, last = (self._integral, self._disturbance, self._filtered_residual), self._commanded
+        self.reset(shape)
+        self._integral, self._disturbance, self._filtered_residual = kept
+        self._commanded = last
+        if lengths is not None:
+            stretch = self.options.tensions.highest / self.options.drive.stiffness
+            if last is None or max(map(abs, map(sub, lengths, last))) > stretch:
+                self._commanded = list(lengths)
 
     @property
     def target(self) -> Array:
@@ -398,7 +438,8 @@ class TendonController:
 
         """
         self._distribute()
-        lengths = self._lengths(self._feedback(min(dt, MAX_UPDATE_STEP)))
+        dt = min(dt, MAX_UPDATE_STEP)
+        lengths = self._limited(self._lengths(self._feedback(dt)), dt)
         bend = self._bend_by_lengths
         self._last_tendons = (
             None if bend is None else bend + tendons_age * self.rates[0], self._measured_tensions)
@@ -523,6 +564,19 @@ class TendonController:
                 f'the tendon lengths for a bend of {bend} rad and tensions {self._tensions} N are '
                 'not finite: check the torso and its stiffness in the YAML of the robot')
         self._is_saturated = not (self._is_feasible and bend == required and is_within)
+        return lengths
+
+    def _limited(self, lengths: list[float], dt: float) -> list[float]:
+        """Return the lengths at most as far from the last ones as the largest rate permits."""
+        if self._commanded is not None:
+            step = self.largest_rate * dt
+            limited = [min(max(length, last - step), last + step)
+                       for length, last in zip(lengths, self._commanded)]
+            self.since_limited += dt
+            if limited != lengths:
+                self.limited_updates, self.since_limited = self.limited_updates + 1, 0.0
+            lengths = limited
+        self._commanded = lengths
         return lengths
 
     def _predict_passive_parts(self) -> None:

@@ -163,9 +163,11 @@ class ControlCycle:
         return self._tensions if self._are_tendons_fresh else None
 
     def activate(self, now_ns: int) -> None:
-        """Command lengths from now on, starting from the present shape."""
+        """Command lengths from now on, starting from the present shape and lengths."""
         self._read(now_ns)
-        self.controller.reset(self._arc(self._orientation()).shape)
+        self.controller.resume(
+            self._arc(self._orientation()).shape,
+            self._lengths if self._are_tendons_fresh else None)
         self.is_active = True
 
     def deactivate(self) -> None:

@@ -331,7 +331,9 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
             'torsion [deg]': math.degrees(command.arc.torsion),
             'closed loop': command.is_closed_loop,
             'relative yaw of the IMUs [deg]': math.degrees(self.controller.yaw_offset.value),
-            'least expected tension [N]': min(command.expected)})
+            'least expected tension [N]': min(command.expected),
+            'commands at the largest rate': self.controller.limited_updates,
+            'the last one [s ago]': self.controller.since_limited})
         if self.controller.slack.broken:
             return ERROR, self.problem, values
         text = '; '.join(filter(None, (

@@ -15,7 +15,8 @@
 from biped_com_ros.core.errors import InputError, UnknownNameError
 from biped_com_ros.core.gravity.joint_trajectory import joint_trajectory, JointTrajectory
 from biped_com_ros.core.gravity.motion_goal import GoalCheck, Outcome, Tolerance, tolerances
-from biped_com_ros.core.gravity.reference import PositionReference, prevent_overshoot
+from biped_com_ros.core.gravity.reference import (
+    PositionReference, prevent_overshoot, UNKNOWN_SPEED)
 import numpy as np
 import pytest
 from scipy.interpolate import BPoly, CubicHermiteSpline
@@ -271,3 +272,17 @@ def test_tolerances_of_a_goal_replace_the_defaults():
         tolerances(('hip',), 0.1, (Tolerance('elbow', 0.1, 0.0),))
     with pytest.raises(InputError, match='not finite'):
         tolerances(('hip',), 0.1, (Tolerance('hip', np.nan, 0.0),))
+
+
+def test_joints_without_a_velocity_limit_have_a_speed_that_no_drive_is_harmed_by():
+    result = reference(max_velocity=np.array([2.0, np.inf, np.inf, np.inf]))
+    result.command(10.0, 0.02)
+    result.hold(['hip', 'ankle'], np.array([0.9, -0.5]))
+    before = START
+    for k in range(1, 60):
+        positions, velocities = result.command(10.0 + 0.01 * k, 0.02)
+        assert abs(positions - before)[0] <= 0.02 + 1e-12
+        assert abs(positions - before).max() <= 0.01 * UNKNOWN_SPEED + 1e-12
+        assert abs(velocities).max() <= UNKNOWN_SPEED
+        before = positions
+    np.testing.assert_allclose(before[[0, 2]], (0.9, -0.5))

@@ -18,115 +18,21 @@ import math
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.torso.arc import vector_of, wrench_of
-from biped_com_ros.core.torso.constant_curvature import Backbone, make_shape
-from biped_com_ros.core.torso.controller import Measurement, TendonController
+from biped_com_ros.core.torso.constant_curvature import make_shape
+from biped_com_ros.core.torso.controller import (
+    MAX_UPDATE_STEP, Measurement)
 from biped_com_ros.core.torso.options import ControllerOptions, TendonDrive
-from biped_com_ros.core.torso.orientation import ImuPair, TorsoOrientation, UPRIGHT
+from biped_com_ros.core.torso.orientation import TorsoOrientation
 from biped_com_ros.core.torso.reference import MotionLimits
 from biped_com_ros.core.torso.slack import SlackPrevention
-from biped_com_ros.core.torso.statics import Stiffness, TorsoStatics, Weight
+from biped_com_ros.core.torso.statics import Weight
 from biped_com_ros.core.torso.tension import TensionLimits
 from hypothesis import given, settings, strategies as st
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
-
-DT = 0.002
-ANGLES = np.radians((180.0, 270.0, 0.0, 90.0))
-MAX_BEND = math.radians(15.0)
-DRIVE = TendonDrive(stiffness=7000.0, pretension=12.0, lead=0.02)
-OTHER = TendonDrive(stiffness=9000.0, pretension=18.0, lead=0.02)
-OPTIONS = ControllerOptions(drive=DRIVE)
-IMUS = ImuPair(np.eye(3), np.eye(3))
-ARMS = (-0.034, 0.0), (0.0, -0.034), (0.034, 0.0), (0.0, 0.034)
-
-
-def make_controller(options=OPTIONS, bending=2.6):
-    stiffness = Stiffness(bending=bending, torsion=10.0, axial=5e4)
-    statics = TorsoStatics(Backbone(0.129, 0.034, ANGLES), stiffness)
-    return TendonController(statics, MAX_BEND, options)
-
-
-def imus_at(rotation, up=(0j, 1.0)):
-    """Return the measurement of IMUs along base and tip, with an upright base."""
-    imus = np.array((*rotation.as_quat(), 0.0, 0.0, 0.0))
-    return IMUS.read(UPRIGHT, imus)._replace(up=up, gyros=None)
-
-
-class Pendulum:
-    """
-    A mass on a bending spring, pulled by four tendons; small angles, no torsion.
-
-    In plain numbers, which is ten times as fast as in arrays.
-
-    Parameters
-    ----------
-    stiffness, push
-        N m/rad, and a moment (2,) that is unknown to the controller, N m.
-
-    """
-
-    def __init__(self, stiffness=2.6, push=(0.0, 0.0)):
-        self.bend, self.rate = np.zeros(2), (0.0, 0.0)
-        self.stiffness, self.push, self.torsion = stiffness, push, 0.0
-        self.sum, self.tensions, self.cut = 48.0, np.full(4, 12.0), ()
-
-    @property
-    def lengths(self):
-        return self._lengths(*self.bend.tolist())
-
-    def _lengths(self, x, y):
-        return [0.129 - self.sum / 5e4 - a * x - b * y for a, b in ARMS]
-
-    @property
-    def rotation(self):
-        x, y = self.bend
-        turn = Rotation.from_rotvec((-y, x, 0.0))
-        return turn * Rotation.from_rotvec((0.0, 0.0, self.torsion)) if self.torsion else turn
-
-    def measure(self, **changes):
-        return Measurement(imus_at(self.rotation), self.lengths, self.tensions.tolist(),
-                           inertia=0.03)._replace(**changes)
-
-    def step(self, commands):
-        commands, bend, tensions = commands.tolist(), self.bend.tolist(), ()
-        for _ in range(4):
-            dx, dy = self.rate
-            tensions = [0.0 if i in self.cut else min(max(
-                12.0 + 7000.0 * (length - command - 0.02 * (a * dx + b * dy)), 0.0), 120.0)
-                for i, (length, command, (a, b)) in enumerate(zip(
-                    self._lengths(*bend), commands, ARMS))]
-            self.sum += 0.5 * (sum(tensions) - self.sum)
-            moments = [sum(arm[k] * pull for arm, pull in zip(ARMS, tensions))
-                       - self.stiffness * bend[k] + self.push[k] - 0.05 * self.rate[k]
-                       for k in (0, 1)]
-            self.rate = tuple(rate + DT / 4 * moment / 0.03
-                              for rate, moment in zip(self.rate, moments))
-            bend = [angle + DT / 4 * rate for angle, rate in zip(bend, self.rate)]
-        self.bend = np.array(bend)
-        self.tensions = np.array(tensions)
-
-
-def run(controller, pendulum, seconds, **changes):
-    out, lengths, tensions = None, [], []
-    for _ in range(round(seconds / DT)):
-        out = controller.update(DT, pendulum.measure(**changes))
-        lengths.append(out.lengths)
-        tensions.append(out.tensions)
-        pendulum.step(out.lengths)
-    low, high = controller.length_limits
-    assert (np.array(lengths) >= low).all() and (np.array(lengths) <= high).all()
-    limits = controller.options.tensions
-    assert limits.lowest - 1e-9 <= np.min(tensions)
-    assert np.max(tensions) <= limits.highest + 1e-9
-    return out
-
-
-def aimed(target, options=OPTIONS, bending=2.6, **plant):
-    """Return a controller with a target, and the pendulum."""
-    controller = make_controller(options, bending)
-    controller.set_target(target)
-    return controller, Pendulum(**plant)
+from support.torso_pendulum import (
+    aimed, DRIVE, DT, imus_at, make_controller, MAX_BEND, OPTIONS, OTHER, Pendulum, run)
 
 
 def unguarded(monkeypatch):
@@ -326,6 +232,49 @@ def test_options_change_while_it_moves_and_nothing_jumps():
     np.testing.assert_allclose(pendulum.bend, make_shape(0.2, 0.5)[:2], atol=math.radians(0.3))
 
 
+@pytest.mark.parametrize('smoothing', [(0.0, 0.03), (0.03, 0.0)])
+def test_another_smoothing_in_the_middle_of_a_motion_steps_no_motor(smoothing):
+    def options(time):
+        return replace(OPTIONS, motion=MotionLimits(smoothing=time))
+    controller, pendulum = aimed(make_shape(0.25), options(smoothing[0]))
+    before = run(controller, pendulum, 0.15)
+    controller.set_options(options(smoothing[1]))
+    for _ in range(20):
+        after = controller.update(0.01, pendulum.measure())
+        assert np.abs(after.lengths - before.lengths).max() <= 0.01 * controller.largest_rate
+        before = after
+
+
+def test_a_load_that_vanishes_steps_no_motor():
+    """As where the topic of a hand stops."""
+    controller, pendulum = aimed(make_shape(0.0))
+    before = run(controller, pendulum, 1.0, load=lambda arc: wrench_of(
+        np.array((0.0, 0.0, 0.0, 0.0, 1.5, 0.0))))
+    after = controller.update(0.01, pendulum.measure())
+    assert controller.limited_updates
+    step = np.abs(after.lengths - before.lengths).max()
+    assert step == pytest.approx(0.01 * controller.largest_rate)
+
+
+def test_activated_again_under_an_unknown_load_it_stays_where_it_is():
+    controller, pendulum = aimed(make_shape(0.1), push=(0.5, 0.0))
+    before = run(controller, pendulum, 6.0)
+    bend = pendulum.bend.copy()
+    np.testing.assert_allclose(bend, (0.1, 0.0), atol=math.radians(0.2))
+    # Inactive: the drives hold.
+    for _ in range(100):
+        pendulum.step(before.lengths)
+    controller.resume(np.array((*pendulum.bend, 0.0, 0.0)), pendulum.lengths)
+    for _ in range(200):
+        after = run(controller, pendulum, 0.01)
+        assert np.abs(pendulum.bend - bend).max() < math.radians(0.3)
+    # Elsewhere than the drives were left, commands begin where the tendons are.
+    moved = (np.array(pendulum.lengths) + 0.05 * np.array((1.0, 0.0, -1.0, 0.0))).tolist()
+    controller.resume(np.zeros(4), moved)
+    after = controller.update(0.01, pendulum.measure())
+    assert np.abs(after.lengths - moved).max() <= 0.01 * controller.largest_rate + 1e-12
+
+
 # -- bad input
 
 def test_targets_outside_are_clamped_and_reported_and_those_that_are_no_numbers_refused():
@@ -446,16 +395,31 @@ def test_a_broken_tendon_is_named_and_the_torso_holds():
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2 ** 31), st.floats(0.001, 3.0))
 def test_commands_stay_inside_limits_always(seed, size):
+    """Whatever is measured, however settings change, and wherever commands are interrupted."""
     random, controller = np.random.default_rng(seed), make_controller()
     low, high = controller.length_limits
+    last = None
     for _ in range(60):
         controller.set_target(random.normal(0.0, size, 4))
-        out = controller.update(random.uniform(1e-4, 1.0), Measurement(
+        if random.random() < 0.2:
+            controller.set_options(replace(
+                OPTIONS, co_contraction=random.uniform(5.0, 40.0),
+                proportional=random.uniform(0.0, 1.0), motion=MotionLimits(
+                    smoothing=random.choice((0.0, 0.03)), speed=random.uniform(0.1, 3.0))))
+        if random.random() < 0.1:
+            controller.resume(random.normal(0.0, size, 4))
+        dt = random.uniform(1e-4, 1.0)
+        out = controller.update(dt, Measurement(
             imus_at(Rotation.random(random_state=seed)),
             random.normal(0.129, 0.05 * size, 4), np.abs(random.normal(0.0, 100.0 * size, 4)),
             lambda arc: wrench_of(random.normal(0.0, 50.0 * size, 6)), random.uniform(0.0, 1.0)))
         assert (out.lengths >= low).all() and (out.lengths <= high).all()
         assert (out.tensions >= 3.0 - 1e-9).all() and (out.tensions <= 60.0 + 1e-9).all()
+        if last is not None:
+            step = controller.largest_rate * min(dt, MAX_UPDATE_STEP)
+            assert np.abs(out.lengths - last).max() <= step + 1e-12
+        last = out.lengths
+    assert controller.limited_updates > 0
     assert low > 0.1 and high < 0.145
 
 
