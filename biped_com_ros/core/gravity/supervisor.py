@@ -184,7 +184,7 @@ class EffortSupervisor:
 
     def watch(self, now: float, is_applied: bool = False) -> Array | None:
         """
-        Step without joint states if they are late.
+        Step without joint states if they are late, or rarer than the steps of a ramp to zero.
 
         Parameters
         ----------
@@ -197,7 +197,7 @@ class EffortSupervisor:
         -------
         numpy.ndarray or None
             The efforts to command, (n,), N m or N; None while idle and while joint states
-            are not late.
+            come in time.
 
         """
         if self.guard.idle:
@@ -206,7 +206,9 @@ class EffortSupervisor:
             self._restart(now)
         age = now - self._received_at
         if age <= self.joint_state_timeout:
-            return None
+            guard, since = self.guard, now - self._stepped_at
+            ramps = not guard.active or not (guard.has_target or is_applied)
+            return self._step(None, now) if ramps and since >= guard.settings.max_dt else None
         self._note(self._describe(JOINT_STATES) or (
             f'the last joint_states arrived {1e3 * age:.0f} ms ago (limit '
             f'{1e3 * self.joint_state_timeout:.0f} ms): check the rate of the driver and the load '

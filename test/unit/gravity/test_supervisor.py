@@ -175,6 +175,37 @@ def test_at_every_rate_an_input_that_stops_ends_in_zero_in_time(rate, limit, nam
         assert duration < took < 0.1 + duration + 3.0 / rate  # with the timeout
 
 
+@pytest.mark.parametrize('stop', (
+    lambda robot: robot.supervisor.stop(), lambda robot: robot.missing.add(IMU)))
+@pytest.mark.parametrize('rate', (5.0, 10.0, 30.0, 100.0, 500.0))
+def test_at_every_rate_of_joint_states_a_ramp_to_zero_takes_its_time_in_small_steps(rate, stop):
+    robot = SupervisedInputs(rate, replace(SAFETY, start_time=0.1, max_rate=20.0)).started()
+    largest = 20.0 * LIMITS * robot.supervisor.guard.settings.max_dt
+    stop(robot)
+    begin = end = None
+    time, before, next_state, next_watch = robot.now, robot.supervisor.guard.efforts, 0.0, 0.0
+    while end is None:
+        time += 1e-3
+        efforts = None
+        if time >= next_state:
+            next_state, robot.now = time + robot.period, time
+            if IMU not in robot.missing:
+                robot.supervisor.receive(IMU, robot.stamp_ns)
+            robot.supervisor.receive(LEFT, robot.stamp_ns)
+            efforts = robot.supervisor.update(np.zeros(2), robot.stamp_ns, time)
+        elif time >= next_watch:
+            efforts = robot.supervisor.watch(time)
+            next_watch = time + (0.03 if efforts is None else 0.01)  # as the watchdog
+        if efforts is None:
+            continue
+        assert (np.abs(efforts - before) <= largest + 1e-9).all()
+        if begin is None and (efforts != before).any():
+            begin = time
+        before, end = efforts, None if efforts.any() else time
+    # The first step may be that of a whole period of joint states.
+    assert -robot.period - 0.06 < end - begin - SAFETY.stop_time < 0.06
+
+
 @pytest.mark.parametrize('rate', (5.0, 10.0, 25.0, 33.0, 50.0, 500.0))
 def test_at_every_rate_regular_joint_states_are_never_late(rate):
     robot = SupervisedInputs(rate, replace(SAFETY, start_time=0.1, max_dt=1.0)).started()
