@@ -31,8 +31,8 @@ from biped_com_ros.core.torso.constant_curvature import Backbone, make_shape
 from biped_com_ros.core.torso.statics import Load, no_load, TorsoStatics
 import numpy as np
 
-PENALTY = 1e8
-"""Weight of the missing pull against that of deviations from the preferred tensions."""
+PENALTY = 1e4
+"""Root of the weight of the missing pull against that of deviations from preferred tensions."""
 
 PULL_TOLERANCE = 1e-5
 """Missing pull up to which tensions are feasible, N."""
@@ -79,8 +79,7 @@ def distribute(directions: Array, pull: Array, preferred: Array, limits: Tension
     """
     Solve ``min |F - preferred|^2`` with ``directions F = pull`` and F (n,) within its limits.
 
-    Newton's method on the dual problem, which has only two unknowns. If the limits do not allow
-    the pull, the nearest possible one is used.
+    If the limits do not allow the pull, the nearest possible one is used.
 
     Parameters
     ----------
@@ -94,44 +93,19 @@ def distribute(directions: Array, pull: Array, preferred: Array, limits: Tension
         Of all tendons.
 
     """
-    multipliers = _maximize_dual(directions, pull, preferred, limits)
-    tensions = np.clip(preferred + multipliers @ directions, limits.lowest, limits.highest)
-    return _polished(directions, pull, tensions, limits)
+    # Slow to import, and tendons that are two pairs never need it.
+    from scipy.optimize import lsq_linear
 
-
-def _maximize_dual(a: Array, m: Array, preferred: Array, limits: TensionLimits) -> Array:
-    multipliers = np.zeros(2)
-    for _ in range(100):
-        unlimited = preferred + multipliers @ a
-        tensions = np.clip(unlimited, limits.lowest, limits.highest)
-        slope = a @ tensions - m + multipliers / PENALTY
-        if np.abs(slope).max() < 1e-10:
-            break
-        free = a[:, (unlimited > limits.lowest) & (unlimited < limits.highest)]
-        step = np.linalg.solve(free @ free.T + np.eye(2) / PENALTY, -slope)
-        start, share = _dual(a, m, preferred, limits, multipliers), 1.0
-        while share > 1e-12 and (_dual(a, m, preferred, limits, multipliers + share * step)
-                                 > start + 1e-4 * share * (slope @ step)):
-            share *= 0.5
-        multipliers = multipliers + share * step
-    return multipliers
-
-
-def _dual(a: Array, m: Array, preferred: Array, limits: TensionLimits,
-          multipliers: Array) -> float:
-    unlimited = preferred + multipliers @ a
-    tensions = np.clip(unlimited, limits.lowest, limits.highest)
-    return float(tensions @ (unlimited - 0.5 * tensions) - m @ multipliers
-                 + 0.5 / PENALTY * (multipliers @ multipliers))
-
-
-def _polished(a: Array, m: Array, tensions: Array, limits: TensionLimits) -> Array:
-    """Remove the error by the penalty with the tendons that are not at a limit."""
-    free = (tensions > limits.lowest) & (tensions < limits.highest)
-    left = m - a @ tensions
-    if free.sum() >= 2 and np.abs(left).max() < 1e-3:
-        tensions[free] += np.linalg.lstsq(a[:, free], left, rcond=None)[0]
-    return np.clip(tensions, limits.lowest, limits.highest)
+    def nearest(missing: Array, deviations: Array) -> Array:
+        found = lsq_linear(
+            np.vstack((PENALTY * directions, np.eye(len(preferred)))),
+            np.concatenate((PENALTY * missing, deviations)),
+            (limits.lowest, limits.highest), method='bvls', tol=1e-15)
+        return np.clip(found.x, limits.lowest, limits.highest)
+    tensions = nearest(pull, preferred)
+    # What the penalty left over, if the pull is possible.
+    left = pull - directions @ tensions
+    return nearest(pull + left, preferred) if np.abs(left).max() < 1e-3 else tensions
 
 
 class TensionDistributor:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 from functools import partial
+import itertools
 import math
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
@@ -28,6 +29,7 @@ from biped_com_ros.core.torso.tension import (
 import numpy as np
 import pytest
 from scipy.optimize import linprog, minimize
+from shapely import MultiPoint, Point
 
 EVEN = np.radians((180.0, 270.0, 0.0, 90.0))
 UNEVEN = np.radians((10.0, 95.0, 200.0, 260.0, 320.0))
@@ -192,3 +194,23 @@ def test_the_joystick(forward, left, expected):
     np.testing.assert_allclose(Joystick(0.2, 0.1).bend(forward, left), expected, atol=1e-12)
     with pytest.raises(InputError, match='finite'):
         Joystick(0.2).bend(math.nan, 0.0)
+
+
+@pytest.mark.parametrize('apart', [0.0, 0.5, 1.0, 3.0, 5.0, 20.0, 60.0])
+def test_tendons_nearly_parallel_lack_no_more_than_limits_require(apart):
+    """What they can pull is the convex hull of the sums of extreme tensions."""
+    bone = backbone(np.radians((0.0, apart, 150.0, 200.0)))
+    random, a = np.random.default_rng(7), directions(bone)
+    corners = np.array(list(itertools.product((LIMITS.lowest, LIMITS.highest), repeat=4)))
+    reach = MultiPoint(corners @ a.T).convex_hull
+    distributor = TensionDistributor(bone, LIMITS)
+    possible = 0
+    for _ in range(100):
+        required = complex(*random.normal(0.0, 40.0, 2))
+        found = distributor.distribute(required, 15.0)
+        assert LIMITS.lowest <= min(found.tensions) and max(found.tensions) <= LIMITS.highest
+        distance = reach.distance(Point(required.real, required.imag))
+        assert abs(found.shortfall) == pytest.approx(distance, abs=1e-6)
+        assert found.shortfall == pytest.approx(required - bone.pull(found.tensions))
+        possible += found.is_feasible
+    assert 10 < possible < 90
