@@ -258,8 +258,10 @@ class Leg(Limb):
         yaw, roll, lean, is_singular = _yaw_roll_pitch(R, tilt, hip_side)
         if is_singular:
             singular.append('hip roll')
-        positions = [sign * _wrapped(angle - offset) for sign, angle, offset in zip(
-            self._signs, (yaw, roll, lean - knee - ankle, knee, ankle, tilt), self._offsets)]
+        angles = yaw, roll, lean - knee - ankle, knee, ankle, tilt
+        positions = [middle + math.remainder(sign * (angle - offset) - middle, 2.0 * math.pi)
+                     for sign, angle, offset, middle in zip(
+                         self._signs, angles, self._offsets, self._middles.tolist())]
         return LegSolution(np.array(positions), excess, self._outside(positions), tuple(singular))
 
     def _bend(self, x: float, z: float, side: int) -> tuple[float, float, float]:
@@ -330,11 +332,6 @@ def _yaw_roll_pitch(R: list[list[float]], tilt: float,
     # From the rotation without pitch: exact near the singularity, too.
     yaw = math.atan2(b * cp + upward[1] * sp, a * cp + upward[0] * sp)
     return yaw, roll, pitch, level < _SINGULAR
-
-
-def _wrapped(angle: float) -> float:
-    """Return the same angle in [-pi, pi]."""
-    return math.remainder(angle, 2.0 * math.pi)
 
 
 def _read_chain(model: RobotModel, foot: int) -> tuple[tuple[str, ...], Chain]:

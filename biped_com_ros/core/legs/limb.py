@@ -122,6 +122,10 @@ class Limb:
     def set_limits(self, lower: Array, upper: Array) -> None:
         """Set the limits of the joints, (m,) each, rad."""
         self.lower, self.upper = lower, upper
+        is_limited = np.isfinite(lower) & np.isfinite(upper)
+        #: Angles are given within half a turn of these.
+        self._middles = np.zeros(len(lower))
+        self._middles[is_limited] = 0.5 * (lower[is_limited] + upper[is_limited])
         self._limits = [(a - _LIMIT_TOLERANCE, b + _LIMIT_TOLERANCE)
                         for a, b in zip(lower.tolist(), upper.tolist())]
 
@@ -285,7 +289,8 @@ class NumericLimb(Limb):
             positions = self._on_the_knees_side(positions, target)
         outside = self._outside(positions.tolist())
         if outside:  # perhaps after a whole turn
-            positions = np.remainder(positions + math.pi, 2.0 * math.pi) - math.pi
+            first = self._middles - math.pi
+            positions = first + np.remainder(positions - first, 2.0 * math.pi)
             outside = self._outside(positions.tolist())
         solution = LegSolution(positions, error, outside,
                                self._singularities(positions) if error else ())

@@ -372,6 +372,19 @@ def test_it_starts_and_ends_at_rest_and_keeps_the_speed():
     np.testing.assert_allclose(positions[:, 1], -0.5 * positions[:, 0], atol=1e-9)
 
 
+@pytest.mark.parametrize('seed', range(20))
+def test_rounded_bends_keep_the_speed_too(seed):
+    random = np.random.default_rng(seed)
+    joints, speed = int(random.integers(1, 8)), random.uniform(0.05, 2.0)
+    start = random.uniform(-1.0, 1.0, joints)
+    steps = random.normal(0.0, random.choice((0.001, 0.02, 0.1)), (12, joints))
+    way = travel(start, start + np.cumsum(steps, axis=0), speed, random.uniform(0.05, 3.0))
+    _, positions, velocities = finely(way, start)
+    assert np.abs(velocities).max() <= speed * (1.0 + 1e-9)
+    np.testing.assert_allclose(way.positions[-1], start + steps.sum(axis=0), atol=1e-12)
+    np.testing.assert_allclose(way.velocities[-1], 0.0, atol=1e-12)
+
+
 def test_it_does_not_jerk():
     """A raised cosine accelerates by at most pi / 2 times speed over ramp."""
     t, _, velocities = finely(travel(START, LINE, 0.4, ramp=1.0), START)

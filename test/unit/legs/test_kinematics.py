@@ -156,6 +156,24 @@ def test_axes_may_point_either_way(wang, knee):
         signs * wang.inverse(pose, knee).positions)
 
 
+@pytest.mark.parametrize('turns', (-1.0, 1.0))
+@pytest.mark.parametrize('joint', (0, 5))
+def test_limits_may_lie_beyond_half_a_turn(joint, turns):
+    """As of a joint whose zero is behind."""
+    chain = straight_chain(WANG)
+    lower, upper = np.full(6, -1.5), np.full(6, 1.5)
+    lower[joint], upper[joint] = sorted((1.8 * turns, 4.5 * turns))
+    leg = Leg(replace(chain, lower=lower, upper=upper))
+    for angle in (2.5, 3.0, 3.1, 3.2, 3.5, 4.4):
+        positions = np.array((0.2, 0.1, -0.4, 0.8, -0.4, 0.05))
+        positions[joint] = turns * angle
+        solution = leg.inverse(leg.pose(positions))
+        assert_same_pose(leg.pose(solution.positions), leg.pose(positions))
+        if joint == 0:
+            assert solution.is_valid
+            np.testing.assert_allclose(solution.positions, positions, atol=1e-9)
+
+
 def test_a_knee_off_the_line_of_a_straight_leg_is_allowed_for():
     chain = straight_chain(LegGeometry(0.05, 0.12, 0.2, 0.03))
     chain = replace(chain, knee=chain.knee + (0.02, 0.0, 0.0), ankle=chain.ankle - (0.01, 0, 0),
