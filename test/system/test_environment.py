@@ -98,6 +98,27 @@ def test_sourced_ros_is_used(ros):
     assert not any(path.name.startswith('ros-') for path in plan.inputs)
 
 
+def test_a_sourced_ros_that_pypi_lacks_is_completed_from_the_first_lock(ros):
+    plan = environment.make_plan('dev', '', False, {**ros, 'ROS_DISTRO': 'lyrical'})
+    assert (plan.kind, plan.distribution, plan.lock.name) == ('sourced', 'lyrical', 'jazzy.txt')
+    assert plan.directory == ROOT / '.venv-ros-lyrical'
+
+
+@pytest.mark.parametrize('version, wheels, oldest', [
+    ((3, 9), False, False), ((3, 10), True, True), ((3, 13), True, True),
+    ((3, 14), True, False), ((3, 15), False, False)])
+def test_a_python_without_wheels_is_an_error(monkeypatch, version, wheels, oldest):
+    monkeypatch.setattr(environment.sys, 'version_info', (*version, 3))
+    for is_right, make, first_to_last in (
+            (wheels, lambda: environment.wheels_plan('dev', 'jazzy'), '3.10 to 3.14'),
+            (oldest, environment.oldest_plan, '3.10 to 3.13')):
+        if is_right:
+            assert make().lock.exists()
+        else:
+            with pytest.raises(environment.SetupError, match=f'Python {first_to_last}'):
+                make()
+
+
 @pytest.mark.parametrize('sourced, distribution, match', [
     ({}, 'rolling', r"'rolling'.*jazzy, kilted"),
     ({'AMENT_PREFIX_PATH': '/nowhere'}, '', 'ros-jazzy-rclpy'),

@@ -27,7 +27,6 @@ from rclpy.client import Client
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.task import Future
-from rclpy.topic_endpoint_info import TopicEndpointInfo
 
 #: The graph is read, and states are requested, at most once in this time, s.
 _PERIOD = 0.5
@@ -169,7 +168,7 @@ def _node_states(node: Node) -> NodeStates:
     return _states_of.setdefault(node, NodeStates(node))
 
 
-def _name(info: TopicEndpointInfo) -> str:
+def _name(info: Any) -> str:  # its class is in another module of rclpy from Lyrical on
     if info.node_name == _NO_NODE:
         return 'a program without a ROS node'
     return f"{info.node_namespace.rstrip('/')}/{info.node_name}"

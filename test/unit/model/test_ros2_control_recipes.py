@@ -45,6 +45,8 @@ def are_gains(values):
                for joint, gains in values.items())
 
 
+FORWARDED = ({'joints': is_text_list, 'interface_name': {'effort'}.__contains__},
+             {'joints', 'interface_name'})
 SENSOR = {'sensor_name': is_a(str), 'frame_id': is_a(str)}, {'sensor_name', 'frame_id'}
 #: What each parameter has to be, and which are required, as the controllers' parameter files and
 #: documentation say.
@@ -60,7 +62,8 @@ DOCUMENTED = {
             'allow_nonzero_velocity_at_trajectory_end'), is_a(bool)),
         'cmd_timeout': is_a(float), 'gains': are_gains},
         {'joints', 'command_interfaces', 'state_interfaces'}),
-    'effort_controllers/JointGroupEffortController': ({'joints': is_text_list}, {'joints'}),
+    'effort_controllers/JointGroupEffortController': FORWARDED,
+    'forward_command_controller/ForwardCommandController': FORWARDED,
     'joint_state_broadcaster/JointStateBroadcaster': (
         {'joints': is_text_list, 'interfaces': is_text_list}, set()),
     'force_torque_sensor_broadcaster/ForceTorqueSensorBroadcaster': SENSOR,
