@@ -51,6 +51,13 @@ class _Goal:
     def __init__(self, handle: Any, check: GoalCheck) -> None:
         self.server_goal, self.check, self.joints = handle, check, check.motion.trajectory.joints
         self.outcome, self.ended, self.next_feedback = Outcome.RUNNING, Future(), 0.0
+        # Where the present reference was put before its points, they are the last ones.
+        self._times = check.motion.trajectory.times[-len(handle.request.trajectory.points):]
+
+    def next_point(self, elapsed: float) -> int:
+        """Return the index of the goal's point that is moved to, s after the motion's start."""
+        return min(int(np.searchsorted(self._times, elapsed, side='right')),
+                   len(self._times) - 1)
 
 
 class TrajectoryGoals:
@@ -176,6 +183,8 @@ class TrajectoryGoals:
         feedback = self._type.Feedback(joint_names=list(goal.joints))
         feedback.header.stamp = self._node.get_clock().now().to_msg()
         elapsed = max(now - goal.check.motion.start, 0.0)
+        if hasattr(feedback, 'index'):  # control_msgs has it from Lyrical on
+            feedback.index = goal.next_point(elapsed)
         for point, (positions, velocities) in (
                 (feedback.desired, desired), (feedback.actual, actual),
                 (feedback.error, desired - actual)):

@@ -19,7 +19,7 @@ import pytest
 from support.goal_client import GoalClient, STATUS
 from support.trajectory_rig import ELBOW, OTHER, trajectory, TrajectoryRig
 
-pytest.importorskip('control_msgs')
+FollowJointTrajectory = pytest.importorskip('control_msgs.action').FollowJointTrajectory
 FOREIGN = 'joint_trajectory_controller/follow_joint_trajectory'
 
 
@@ -68,6 +68,25 @@ def test_a_goal_is_reached_when_the_joint_is_there(robot, client):
     times = [f.desired.time_from_start.sec + 1e-9 * f.desired.time_from_start.nanosec
              for f in goal.feedback]
     assert times == sorted(times) and 3 <= len(times) <= 14  # 20 Hz
+
+
+def test_feedback_has_the_index_of_the_next_point_where_its_type_has_one(
+        robot, client, monkeypatch):
+    """As that of Lyrical; the index counts the points of the goal, which begins where it is."""
+    indices = []
+    base = FollowJointTrajectory.Feedback
+
+    class Feedback(base):
+        index = property(lambda self: indices[-1], lambda self, value: indices.append(value))
+
+    Feedback.__name__, Feedback.__module__ = base.__name__, base.__module__
+    monkeypatch.setattr(FollowJointTrajectory, 'Feedback', Feedback)
+    indices.append(0)
+    start = robot.at(ELBOW)
+    client.send(trajectory(ELBOW, *(
+        (0.3 * (i + 1), start - 0.04 * (i + 1), 0.0) for i in range(3)))).wait()
+    assert sorted(set(indices)) == [0, 1, 2] and indices == sorted(indices)
+    assert indices[1:6] == [0] * 5  # for 0.3 s at 20 Hz
 
 
 def test_a_joint_that_does_not_move_aborts_the_goal(robot, client):
