@@ -88,8 +88,8 @@ def moving(model, wrenches_in_soles, seed=0, dt=0.002, speed=0.5, tilt=0.01, spr
     gyro_rate = pin.getFrameAcceleration(pin_model, data, frame, local).angular
     acceleration = pin.getFrameClassicalAcceleration(pin_model, data, frame, local).linear
     acceleration = acceleration + 9.81 * R_world_imu[2]
-    efforts = np.array([torques[pin_model.joints[pin_model.getJointId(name)].idx_v]
-                        for name in model.joint_names])
+    # A motor does the work of all joints that move with its one.
+    efforts = np.array([torques.dot(model.velocity(unit)) for unit in np.eye(n)])
     return RobotInstant(
         model.state(positions - dt * joint_speeds, joint_speeds - dt * rates),
         model.state(positions, joint_speeds), efforts, gyro - dt * gyro_rate, gyro, acceleration,

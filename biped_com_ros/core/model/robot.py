@@ -92,6 +92,9 @@ class RobotModel(RobotFrames):
         Least and largest position that each measured joint can have, rad or m: half a radian or
         metre beyond the limits of the URDF, since encoders have offsets and stops give way.
         Infinite where there are no limits.
+    v_from_joints
+        Pinocchio's velocity by the velocities of the measured joints, (nv, n): 1 in the rows of
+        joints, the multiplier in those of joints that move with them (mimic).
     kinematics
         Pinocchio's kinematics as of the last :meth:`state`.
     warnings
@@ -336,7 +339,7 @@ class RobotModel(RobotFrames):
         if joint_velocities is None:
             return self._v_at_rest
         try:
-            return self._v_from_joints.dot(joint_velocities)
+            return self.v_from_joints.dot(joint_velocities)
         except ValueError:
             raise self._wrong_shape('velocities', joint_velocities) from None
 
@@ -369,7 +372,7 @@ class RobotModel(RobotFrames):
                 raise UnknownNameError('joint', relation.leader, moving, f"mimic of '{name}'")
         self._offsets = offsets if offsets.any() else None
         self._q_from_joints = np.concatenate((np.zeros((7, len(column))), gains))
-        self._v_from_joints = np.concatenate((np.zeros((6, len(column))), gains))
+        self.v_from_joints = np.concatenate((np.zeros((6, len(column))), gains))
         self._v_at_rest: Array = np.zeros(6 + len(moving))
         self._v_at_rest.setflags(write=False)
 

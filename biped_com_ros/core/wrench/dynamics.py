@@ -30,7 +30,7 @@ from collections.abc import Mapping, Sequence
 import math
 
 from biped_com_ros.core.constants import GRAVITY
-from biped_com_ros.core.geometry.pose import Array, cross, IndexArray
+from biped_com_ros.core.geometry.pose import Array, BoolArray, cross, IndexArray
 from biped_com_ros.core.model.config import DrivesConfig
 from biped_com_ros.core.model.efforts import effort_scales
 from biped_com_ros.core.model.frames import FrameSet, ROOT
@@ -63,13 +63,13 @@ class ExternalForces:
     Attributes
     ----------
     rows
-        Indices into Pinocchio's v of the m rows: the six of the root, then the joints of the
-        limbs.
+        Indices into Pinocchio's v of the m rows: the six of the root, then the joints that move
+        the limbs. A row has the force on all joints that move with its one (mimic), as the torque
+        of its motor has.
     names
         Names of these joints.
     measured
-        Whether each of them is known from measurements, (m,): not where a joint is passive,
-        locked or mimics another one.
+        Whether each of them is known from measurements, (m,): not where a joint is passive.
     required
         What the motion of the model requires, without the motors' torques, (m,), N and N m.
     raw, value, delayed
@@ -145,7 +145,7 @@ class ExternalForces:
         rate = (v - before) / dt
         rate[:3] = imu.rotation.dot(acceleration) - imu.additional_acceleration(omega, rate[3:6])
         force = pin.rnea(self._dynamics, self._data, state.q, v, rate)
-        np.take(force, self.rows, out=self.raw)
+        self._to_rows.dot(force, out=self.raw)
         self.required[:] = self.raw
         self.omega, self.rate, self._q = omega, rate, state.q
         self._add_drives(v, rate, efforts)
@@ -154,12 +154,9 @@ class ExternalForces:
         self._filter(dt)
         return True
 
-    def jacobian(self, q: Array) -> Array:
+    def update_jacobians(self, q: Array) -> Array:
         """
-        Return the Jacobian of a point at the origin of the base, (6, m).
-
-        Its columns are the twists, linear first, along the axes of the base, that the rows'
-        velocities give to what they move.
+        Compute the Jacobian of a point at the origin of the base, (6, nv), base axes.
 
         Parameters
         ----------
@@ -167,13 +164,33 @@ class ExternalForces:
             Pinocchio's configuration, (nq,), with the base frame at the origin.
 
         """
-        return pin.computeJointJacobians(self._dynamics, self._data, q).take(self.rows, axis=1)
+        found: Array = pin.computeJointJacobians(self._dynamics, self._data, q)
+        return found
+
+    def jacobians(self, q: Array, moves: Array) -> Array:
+        """
+        Return the Jacobians of points of some frames at the origin of the base, (frames, 6, m).
+
+        Their columns are the twists, linear first, along the axes of the base, that the rows'
+        velocities give to what these frames are fixed to.
+
+        Parameters
+        ----------
+        q
+            Pinocchio's configuration, (nq,), with the base frame at the origin.
+        moves
+            What :meth:`moves` returns for these frames.
+
+        """
+        found = self.update_jacobians(q).dot(moves)
+        count = moves.shape[1] // len(self.rows)
+        return found.reshape(6, count, len(self.rows)).transpose(1, 0, 2)
 
     def of_added_body(self, joint: int) -> tuple[Array, Array]:
         """
         Return what a body that is fixed to a joint adds, by its mass and first moment.
 
-        Call :meth:`jacobian` for the same instant before.
+        Call :meth:`update_jacobians` for the same instant before.
 
         Parameters
         ----------
@@ -191,16 +208,26 @@ class ExternalForces:
         data = self._data
         wrench = -pin.bodyRegressor(data.v[joint], data.a_gf[joint])[:, :4]
         J = pin.getJointJacobian(self._dynamics, data, joint, pin.ReferenceFrame.LOCAL)
-        return wrench, J.T.take(self.rows, axis=0).dot(wrench)
+        return wrench, self._to_rows.dot(J.T.dot(wrench))
 
     def moves(self, frames: FrameSet) -> Array:
-        """Return 1.0 where a row moves a frame, else 0.0, (frames, m)."""
-        pin_model, rows = self._model.pin_model, self.rows.tolist()
-        moved = [{pin_model.joints[int(i)].idx_v for i in pin_model.supports[int(joint)]}
-                 for joint in frames.joints]
-        found: Array = np.array(
-            [[row < 6 or row in joints for row in rows] for joints in moved], dtype=float)
-        return found.reshape(len(frames.names), len(rows))
+        """Return how the rows move what frames are fixed to, by joint, (nv, frames * m)."""
+        pin_model = self._model.pin_model
+        parts = []
+        for joint in frames.joints:
+            supports = np.zeros((pin_model.nv, 1))
+            for i in pin_model.supports[int(joint)]:
+                first = pin_model.joints[int(i)].idx_v
+                supports[first:first + pin_model.joints[int(i)].nv] = 1.0
+            parts.append(supports * self._to_rows.T)
+        return np.hstack(parts or [np.zeros((pin_model.nv, 0))])
+
+    def are_moved(self, frames: FrameSet) -> BoolArray:
+        """Return whether each row moves each frame, (frames, m)."""
+        by_joint = self.moves(frames).reshape(
+            self._dynamics.nv, len(frames.names), len(self.rows))
+        found: BoolArray = by_joint.any(axis=0)
+        return found
 
     @property
     def effort_scales(self) -> Array:
@@ -226,7 +253,7 @@ class ExternalForces:
         """
         all_rows = pin.computeJointTorqueRegressor(
             self._dynamics, self._data, self._q, self._v, self.rate)
-        of_bodies: Array = all_rows.take(self.rows, axis=0).reshape(len(self.rows), -1, 10)
+        of_bodies: Array = self._to_rows.dot(all_rows).reshape(len(self.rows), -1, 10)
         return of_bodies[:, :, :4]
 
     def _add_drives(self, v: Array, rate: Array, efforts: Array) -> None:
@@ -248,18 +275,22 @@ class ExternalForces:
 
     def _set_rows(self) -> None:
         model, pin_model = self._model, self._model.pin_model
-        supports = {int(i) for joint in self._ends.joints for i in pin_model.supports[int(joint)]}
-        joints = [i for i in sorted(supports) if i > ROOT]
-        limbs = [pin_model.joints[i].idx_v for i in joints]
-        self.rows: IndexArray = np.array([*range(6), *limbs], dtype=np.intp)
-        names = [pin_model.names[i] for i in joints]
+        limbs = sorted({pin_model.joints[int(i)].idx_v for joint in self._ends.joints
+                        for i in pin_model.supports[int(joint)] if i > ROOT})
+        coupling = model.v_from_joints
+        own = {name: pin_model.joints[pin_model.getJointId(name)].idx_v
+               for name in model.joint_names}
+        moving = [i for i, name in enumerate(model.joint_names) if coupling[limbs, i].any()]
+        moving.sort(key=lambda i: own[model.joint_names[i]])
+        self.names = [model.joint_names[i] for i in moving]
+        self.rows: IndexArray = np.array(
+            [*range(6), *(own[name] for name in self.names)], dtype=np.intp)
+        self._to_rows = np.vstack((np.eye(6, pin_model.nv), coupling[:, moving].T))
         actuated = set(model.actuated_joint_names)
-        self.measured = np.array([True] * 6 + [name in actuated for name in names])
-        self.names = names
-        self._efforts_to_rows = np.zeros((len(names), len(model.joint_names)))
-        for row, name in enumerate(names):
-            if name in actuated:
-                self._efforts_to_rows[row, model.joint_names.index(name)] = 1.0
+        self.measured = np.array([True] * 6 + [name in actuated for name in self.names])
+        self._efforts_to_rows = np.zeros((len(self.names), len(model.joint_names)))
+        for row, i in enumerate(moving):
+            self._efforts_to_rows[row, i] = self.measured[6 + row]
 
     def _set_drives(self, drives: DrivesConfig) -> None:
         groups = self._model.config.groups

@@ -225,7 +225,7 @@ class VirtualFootWrenches:
         self._centres = np.array([(c.max(0) + c.min(0)) / 2 for c in corners])
         self._halves = np.array([(c.max(0) - c.min(0)) / 2 for c in corners])
         self._per_tilt = 1.0 / math.sin(self._settings.edge_tilt)
-        self._carries = np.repeat(self.forces.moves(model.soles), 6, axis=0)
+        self._moves = self.forces.moves(model.soles)
         self._errors = EstimateErrors(len(rows), 6 * self._feet, _NOISE_TIME)
         self._information = np.zeros((6 * self._feet, 6 * self._feet))
         self._adjoints = np.tile(np.eye(6), (self._feet, 1, 1))
@@ -252,11 +252,10 @@ class VirtualFootWrenches:
         """Return the Jacobian of the soles' twists, transposed, and the soles in the world."""
         placements = state.placements_in_base(self._model.stance_frames)
         count = self._feet
-        jacobian = self.forces.jacobian(state.q)
+        jacobians = self.forces.jacobians(state.q, self._moves)
         axes = placements[:count, :3]
         set_twist_adjoint(self._twists_to_soles, placements[:count])
-        rows = self._twists_to_soles.reshape(6 * count, 6).dot(jacobian)
-        rows *= self._carries
+        rows = np.matmul(self._twists_to_soles, jacobians).reshape(6 * count, -1)
         R_world_base = R_world_imu.dot(placements[-1, :3])
         return rows, axes.dot(R_world_base[2])
 

@@ -145,9 +145,8 @@ class VirtualHandForces:
                 f"no hand of '{config.name}' is virtual; give hands.<name>.source: virtual")
         self._frames = model.frames(config.hands[name].frame for name in self.names)
         self.external = ExternalForces(model, settings.cutoff, self._frames)
-        moves_hands = self.external.moves(self._frames)
-        self._check_arms(moves_hands)
-        self._moves_axes = np.repeat(moves_hands, 3, axis=0)
+        self._moves_hands = self.external.moves(self._frames)
+        self._check_arms()
         self._arrange_rows()
         self._row_errors = RowErrors(model, self.external, settings)
         self.drives = drive_errors(
@@ -212,10 +211,9 @@ class VirtualHandForces:
         if not is_measured:
             return False
         dt, external = 1e-9 * step_ns, self.external
-        jacobian = external.jacobian(state.q)
         has_others, known = others is not None and bool(self.others), None
         if others is not None and has_others:
-            known = self._of_others(state, jacobian, others)
+            known = self._of_others(state, others)
         if not external.update(dt, state, efforts, angular_velocity, acceleration, known):
             return False
         self.drives.update(dt, state.v[external.rows[6:]], external.efforts)
@@ -224,7 +222,7 @@ class VirtualHandForces:
         if not math.isfinite(float(external.value.sum() + self._row_covariance.trace())):
             self.reset()  # a motion beyond what numbers hold
             return False
-        self._place_hands(state, jacobian)
+        self._place_hands(state)
         value = external.value.copy()
         value[6:] += self.drives.torques
         self._errors.set_columns(external, value)
@@ -267,9 +265,9 @@ class VirtualHandForces:
 
     # -- set-up
 
-    def _check_arms(self, moves_hands: Array) -> None:
-        for name, moved in zip(self.names, moves_hands):
-            if not (self.external.measured & (moved > 0.0))[6:].any():
+    def _check_arms(self) -> None:
+        for name, moved in zip(self.names, self.external.are_moved(self._frames)):
+            if not (self.external.measured & moved)[6:].any():
                 raise ConfigurationError(
                     f"no joint above hand '{name}' of '{self._model.config.name}' has a motor, so "
                     'its torques give no force on it: use wrench_sensors')
@@ -285,7 +283,7 @@ class VirtualHandForces:
         self._other_frames = model.soles + frames if self.uses_feet else frames
         self.others = (*config.feet, *hands) if self.uses_feet else tuple(hands)
         self._moves_others = self.external.moves(self._other_frames)
-        is_shared = self._moves_others.any(axis=0)
+        is_shared = self.external.are_moved(self._other_frames).any(axis=0)
         is_root = np.arange(len(self.external.rows)) < 6
         measured = self.external.measured
         own = np.flatnonzero(measured & ~is_shared & ~is_root)
@@ -297,13 +295,14 @@ class VirtualHandForces:
 
     # -- every instant
 
-    def _of_others(self, state: RobotState, jacobian: Array,
+    def _of_others(self, state: RobotState,
                    wrenches: Sequence[Sequence[float]]) -> Array:
         """Return what measured contacts contribute to the rows, (m,)."""
         twists = set_twist_adjoint(
             self._twists_to_others, state.placements_in_base(self._other_frames))
         at_base = np.matmul(np.asarray(wrenches)[:, np.newaxis], twists)[:, 0]
-        known: Array = (at_base.dot(jacobian) * self._moves_others).sum(axis=0)
+        jacobians = self.external.jacobians(state.q, self._moves_others)
+        known: Array = at_base.reshape(-1).dot(jacobians.reshape(at_base.size, -1))
         return known
 
     def _choose_rows(self, has_others: bool) -> None:
@@ -345,12 +344,11 @@ class VirtualHandForces:
             residual[joints] = inverse.dot(value)
         self.drives.learn(information, residual, _MODEL_PERIOD)
 
-    def _place_hands(self, state: RobotState, jacobian: Array) -> None:
+    def _place_hands(self, state: RobotState) -> None:
         """Compute the Jacobian of the hands' velocities, transposed: (3 H, m)."""
         twists = set_twist_adjoint(self._twists_to_hands, state.placements_in_base(self._frames))
-        linear = twists[:, :3].reshape(-1, 6)
-        self.rows = linear.dot(jacobian)
-        self.rows *= self._moves_axes
+        jacobians = self.external.jacobians(state.q, self._moves_hands)
+        self.rows = np.matmul(twists[:, :3], jacobians).reshape(-1, len(self.external.rows))
 
     def _solve(self) -> tuple[Array, Array]:
         """

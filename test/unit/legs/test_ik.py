@@ -15,8 +15,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from xml.etree import ElementTree
 
 from biped_com_ros.core.errors import InputError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Pose
@@ -25,40 +23,12 @@ from biped_com_ros.core.legs.com_shift import com_in_sole, ComShift
 from biped_com_ros.core.legs.gait import single_step
 from biped_com_ros.core.legs.ik import legs_of, PostureIk
 from biped_com_ros.core.legs.limb import NumericLimb
-from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.robot import position_limits, RobotModel
-from biped_com_ros.core.model.urdf import load_urdf
 import numpy as np
 import pytest
+from support.coupled_robot import double_knee, MULTIPLIER, OFFSET
 
 ROBOTS = ('biped', 'talos', 'g1', 'icub', 'double_knee')
-#: Of the second joint of each knee.
-MULTIPLIER, OFFSET = 0.7, 0.05
-
-
-def double_knee():
-    """Return the demo robot with knees of two coupled joints each, one motor for both."""
-    config = load_robot_config('biped')
-    root = ElementTree.fromstring(load_urdf(config))
-    for side in 'lr':
-        knee = root.find(f"./joint[@name='{side}_knee']")
-        child, middle = knee.find('child'), f'{side}_middle'
-        ElementTree.SubElement(root, 'link', name=middle)
-        second = ElementTree.SubElement(
-            root, 'joint', name=f'{side}_second_knee', type='revolute')
-        for tag, values in (
-                ('parent', {'link': middle}), ('child', {'link': child.get('link')}),
-                ('origin', {'xyz': '0 0 -0.02'}), ('axis', knee.find('axis').attrib),
-                ('limit', {**knee.find('limit').attrib, 'upper': '1.0'}),
-                ('mimic', {'joint': f'{side}_knee', 'multiplier': str(MULTIPLIER),
-                           'offset': str(OFFSET)})):
-            ElementTree.SubElement(second, tag, **values)
-        child.set('link', middle)
-    postures = {name: {joint: (value - OFFSET) / (1.0 + MULTIPLIER)
-                       if joint.endswith('_knee') else value for joint, value in posture.items()}
-                for name, posture in config.postures.items()}
-    return RobotModel(replace(config, postures=postures, name='double_knee'),
-                      ElementTree.tostring(root, encoding='unicode'))
 
 
 @pytest.fixture(scope='module', params=ROBOTS)
