@@ -29,7 +29,7 @@ import math
 
 from biped_com_ros.core.geometry.pose import Array, BoolArray
 from biped_com_ros.core.settings import constant, setting, Settings
-from biped_com_ros.core.signals.limiter import clamped_to, limited_step
+from biped_com_ros.core.signals.limiter import limited_step
 import numpy as np
 
 IDLE, WAITING, STARTING, ACTIVE = 'idle', 'waiting', 'starting', 'active'
@@ -246,7 +246,7 @@ class EffortGuard:
             return
         goal = self._enabled if self.active and self._target_age == 0.0 else 0.0
         up, down = dt / self.settings.start_time, elapsed / self.settings.stop_time
-        self._gains = clamped_to(goal, self._gains - down, self._gains + up)
+        self._gains = np.clip(goal, self._gains - down, self._gains + up)
 
     def _limit_rate_and_clamp(self, target: Array, previous: Array, dt: float) -> None:
         """Set the efforts; nothing else does. First the rate limit, then, always, the clamp."""

@@ -34,9 +34,6 @@ def limited_step(target: Array, previous: Array, largest: Array, low: Array, hig
         Range, (n,). It holds also where `previous` is beyond it.
 
     """
-    return clamped_to(clamped_to(target, previous - largest, previous + largest), low, high)
-
-
-def clamped_to(values: Array | float, low: Array, high: Array) -> Array:
-    """Return the same as numpy.clip, in a third of its time."""
-    return np.minimum(np.maximum(values, low), high)
+    # As numpy.clip, in a third of its time.
+    step = np.minimum(np.maximum(target, previous - largest), previous + largest)
+    return np.minimum(np.maximum(step, low), high)

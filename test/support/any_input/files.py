@@ -173,7 +173,8 @@ TABLES = {
         'package': _texts,
         'uri': _texts | _texts.map('package://{}'.format) | _texts.map('file://{}'.format)},
     # -- YAML and XML
-    'plain_xml': {'calls': 40, 'text': _texts | _urdfs},
+    'plain_xml': {'calls': 40, 'text': _texts | _urdfs, 'robot': _urdf_trees,
+                  'element': _elements},
     'plain_xml.check_no_document_type': {'text': _bytes},
     'plain_yaml': {'calls': 300, 'text': _texts | _yaml_of_robots | st.text(
         'ab:-?[]{}&*!|>\'"%@, \n\t#0', max_size=60)},

@@ -97,7 +97,8 @@ _settings = st.builds(SafetySettings, **{
 _targets = st.none() | v.vectors(_N, v.anything) | v.vectors(2)
 add(EffortGuard, st.tuples(v.vectors(_N, st.floats(0.0, 1e10) | st.just(math.inf))),
     update=(_targets, v.anything), configure=(_settings,), start=(), stop=(),
-    continue_from=(_samples,), may_be_infinite=('bounds',))
+    continue_from=(_samples,), describe_saturation=(st.just(('a', 'b', 'c', 'd', 'e')[:_N]),),
+    may_be_infinite=('bounds',))
 
 
 def _supervisor(model, support):

@@ -13,7 +13,7 @@
 # limitations under the License.
 """The last step before a command."""
 
-from biped_com_ros.core.signals.limiter import clamped_to, limited_step
+from biped_com_ros.core.signals.limiter import limited_step
 from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 import numpy as np
@@ -33,9 +33,3 @@ def test_no_command_leaves_its_range_and_within_it_none_steps(
     # What is permitted is what is commanded.
     allowed = inside & (low <= target) & (target <= high) & (np.abs(target - previous) < largest)
     np.testing.assert_array_equal(command[allowed], target[allowed])
-
-
-@given(VALUES, VALUES, SIZES)
-def test_clamping_is_that_of_numpy(values, low, width):
-    np.testing.assert_array_equal(
-        clamped_to(values, low, low + width), np.clip(values, low, low + width))
