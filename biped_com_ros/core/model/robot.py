@@ -43,8 +43,8 @@ import pinocchio as pin
 LARGEST_VALUE = 1e4
 """Largest joint position or velocity that is accepted, rad, m and per second."""
 
-#: A hundred joints at the largest value stay below this sum of squares.
 _center_of_mass = pin.centerOfMass
+#: A hundred joints at the largest value stay below this sum of squares.
 _LARGEST_SUM = 1e12
 _ROUNDED = 0.01
 """By how much a position in a list of all joints may differ from that of its coupling, rad, m."""

@@ -88,28 +88,6 @@ class RobotState:
         state._soles = sole_placements
         return state
 
-    def averaged(self, states: Sequence[RobotState], base: Pose) -> RobotState:
-        """
-        Return this state with the mean centre of mass and velocities of others.
-
-        Parameters
-        ----------
-        states
-            Of the same robot around this instant; all that moves fast is averaged.
-        base
-            Its pose in the world.
-
-        """
-        rows = np.array([np.concatenate((
-            state.com_in_base, state.com_velocity_in_base, state.v, state._twists.reshape(-1)))
-            for state in states])
-        mean = np.full(len(rows), 1.0 / len(rows)).dot(rows)
-        com, com_velocity, v, twists = np.split(mean, (3, 6, 6 + len(self.v)))
-        state = RobotState(self.model, self.q, v, com, com_velocity, self._placements,
-                           twists.reshape(self._twists.shape), base)
-        state._points_in_base, state._stance = self._points_in_base, self._stance
-        return state
-
     @property
     def com_in_world(self) -> Array:
         """Centre of mass, shape (3,), m."""

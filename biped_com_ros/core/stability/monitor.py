@@ -47,7 +47,7 @@ from biped_com_ros.core.stability.rolling import Part, RollingSoles
 from biped_com_ros.core.stability.steps import StepWatch
 from biped_com_ros.core.stability.support import Soles, SupportPolygon
 from biped_com_ros.core.stability.zmp import (
-    FilteredWrenches, measured_wrench, ModelWrench, zmp_on_plane)
+    FilteredWrenches, measured_wrench, ModelWrench)
 from biped_com_ros.core.state.base import LocatedState
 from biped_com_ros.core.state.stance import Twist
 import numpy as np
@@ -216,8 +216,10 @@ class StabilityReport:
         return None if measured is None else np.subtract(model, measured)
 
     def _zmp_of(self, wrench: Array) -> Vector | None:
-        return None if self.support is None else zmp_on_plane(
-            wrench.tolist(), self.support.plane, self.least_force)
+        if self.support is None:
+            return None
+        plane = self.support.plane
+        return centre_of_pressure(wrench.tolist(), plane.normal, plane.height, self.least_force)
 
     @property
     def com_in_world(self) -> Array:
@@ -341,7 +343,8 @@ class StabilityMonitor:
         zmp, dcm, omega_0 = None, None, 0.0
         if support is not None:
             if wrench is not None:
-                zmp = zmp_on_plane(wrench, support.plane, self._least_force)
+                zmp = centre_of_pressure(
+                    wrench, support.plane.normal, support.plane.height, self._least_force)
             dcm, omega_0 = self._dcm(located.state, located.twist, support.plane)
         zmp_margin, dcm_margin = (
             None if support is None or point is None else support.distance(point)

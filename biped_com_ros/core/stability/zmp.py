@@ -15,7 +15,7 @@
 The zero-moment point, measured and model-based.
 
 The zero-moment point is the point of a plane about which a contact wrench has no moment along the
-plane (:func:`zmp_on_plane`).
+plane (:func:`.centre_of_pressure`).
 
 * *Measured*: of the sum of the measured contact wrenches (:func:`measured_wrench`).
 * *Model-based*: of the wrench that the robot's motion requires (:class:`ModelWrench`). It follows
@@ -37,39 +37,13 @@ from typing import NamedTuple
 
 from biped_com_ros.core.com.momentum import Momentum
 from biped_com_ros.core.constants import GRAVITY
-from biped_com_ros.core.geometry.plane import Plane
-from biped_com_ros.core.geometry.pose import Array, cross, Placement, Vector
-from biped_com_ros.core.geometry.wrench import centre_of_pressure, sum_wrenches, Wrench
+from biped_com_ros.core.geometry.pose import Array, cross, Placement
+from biped_com_ros.core.geometry.wrench import sum_wrenches, Wrench
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.payload.carried import LoadMotion
 from biped_com_ros.core.signals.filters import Differentiator
 from biped_com_ros.core.state.stance import Twist
 import numpy as np
-
-
-def zmp_on_plane(wrench: Sequence[float], plane: Plane, least_force: float) -> Vector | None:
-    """
-    Return the zero-moment point of a contact wrench on the plane of support.
-
-    The measured one for :func:`measured_wrench`, the model-based one for the wrench of
-    :class:`ModelWrench`.
-
-    Parameters
-    ----------
-    wrench
-        About the world's origin, six numbers, N and N m.
-    plane
-        In the world.
-    least_force
-        Normal force below which there is no such point, N.
-
-    Returns
-    -------
-    tuple (3,) or None
-        In the world, m.
-
-    """
-    return centre_of_pressure(wrench, plane.normal, plane.height, least_force)
 
 
 def measured_wrench(wrenches: Sequence[Sequence[float]], soles: Sequence[Placement],

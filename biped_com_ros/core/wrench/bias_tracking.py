@@ -65,8 +65,6 @@ class BiasTracking:
         Has the sensors, whose offsets are set, the forces of the feet and their heights.
     bias
         Uncertainty of the biases.
-    swing
-        When a foot is in the air.
 
     Attributes
     ----------

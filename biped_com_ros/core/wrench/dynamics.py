@@ -77,8 +77,8 @@ class ExternalForces:
         the low-pass, and after the same low-pass once more.
     efforts
         Torques of the motors of the limbs' joints at the last step, (m - 6,), N m or N.
-    omega, rate
-        Angular velocity of the root, and Pinocchio's acceleration, whose first six numbers are the
+    rate
+        Pinocchio's acceleration, whose first six numbers are the
         proper acceleration of its origin and its angular acceleration, all along its axes.
 
     Raises
@@ -99,7 +99,7 @@ class ExternalForces:
         self._set_drives(model.config.drives)
         self.raw, self.value, self.delayed, self.required = (
             np.zeros(len(self.rows)) for _ in range(4))
-        self.omega, self.rate = np.zeros(3), np.zeros(self._dynamics.nv)
+        self.rate = np.zeros(self._dynamics.nv)
         self.efforts = np.zeros(len(self.names))
         self._v, self._v_before = np.zeros(self._dynamics.nv), np.zeros(self._dynamics.nv)
         self._q = pin.neutral(self._dynamics)
@@ -147,7 +147,7 @@ class ExternalForces:
         force = pin.rnea(self._dynamics, self._data, state.q, v, rate)
         self._to_rows.dot(force, out=self.raw)
         self.required[:] = self.raw
-        self.omega, self.rate, self._q = omega, rate, state.q
+        self.rate, self._q = rate, state.q
         self._add_drives(v, rate, efforts)
         if known is not None:
             self.raw -= known

@@ -31,6 +31,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+import math
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,8 @@ class TareLimits(Settings):
     joint_speed: float = setting(
         0.05, 'Largest speed of a joint for a tare, as a mean over 0.1 s', 'rad/s', 0.0, 10.0)
     offset_force: float = constant(
-        100.0, 'Force of the offset above which the robot stands on its feet', 'N')
+        math.inf, 'Force of the offset above which the robot stands on its feet', 'N',
+        maximum=math.inf)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -114,8 +114,6 @@ class VirtualFootWrenches:
     covariance
         Of all of them, foot by foot, (6 F, 6 F); its blocks beside the diagonal are what is
         common to two feet.
-    row_deviations
-        Learned standard deviation of each row of :attr:`forces`, (m,), N and N m.
     forces
         The measured external forces.
     drives
@@ -167,11 +165,6 @@ class VirtualFootWrenches:
 
         """
         self._on_root[:], self._root_variances[:] = on_root, variances
-
-    @property
-    def row_deviations(self) -> Array:
-        """Return the learned standard deviations of the rows, (m,)."""
-        return np.sqrt(self._variances)
 
     def update(self, stamp_ns: int, state: RobotState, efforts: Array, angular_velocity: Array,
                acceleration: Array, R_world_imu: Array) -> bool:

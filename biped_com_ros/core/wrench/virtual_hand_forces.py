@@ -243,12 +243,6 @@ class VirtualHandForces:
         """Return the standard deviations of the forces, (H, 3), N."""
         return np.sqrt(self.covariance.diagonal()).reshape(-1, 3)
 
-    @property
-    def row_deviations(self) -> Array:
-        """Return the standard deviations of the rows without errors of links, (m,)."""
-        return np.hypot(self._row_errors.deviations,
-                        np.concatenate((np.zeros(6), np.sqrt(self.drives.variance))))
-
     def on_root(self) -> tuple[Array, Array]:
         """
         Return the wrench of the hands that touch at the origin of the root and along its axes.

@@ -111,7 +111,6 @@ TABLES = {
     'stability.levels': {'time': st.floats(0.0, 1.0)},
     'papers.wang_2013.zmp_by_links': {
         'calls': 40, 'arguments': _moving_links(), 'nan_means': 'the ground would have to pull'},
-    'stability.zmp.zmp_on_plane': {'calls': 40, 'wrench': _wrenches},
     'stability.zmp.measured_wrench': {'arguments': st.tuples(
         v.lists_of(_wrenches, v.placements), v.lists_of(st.none() | _wrenches, v.placements)).map(
             lambda drawn: (*drawn[0], *drawn[1]))},

@@ -144,7 +144,7 @@ def _calls_of_state(state):
     frames = st.just(model.frames(list(model.frame_names)[:3]))
     names = st.sampled_from((*model.frame_names, 'none'))
     return {
-        'in_world': (v.poses,), 'averaged': (st.just([state, state]), v.poses),
+        'in_world': (v.poses,),
         'placements_in_base': (frames,), 'poses_in_base': (frames,),
         'along_world': (frames, v.rotations),
         'joints_of': (frames,), 'twists_in_base': (frames,),
