@@ -51,6 +51,8 @@ class ShiftRequest:
         Of the way.
     duration
         Of the motion, s.
+    up
+        Direction against gravity in the base, (3,); None: the floor counts as level.
 
     """
 
@@ -59,6 +61,7 @@ class ShiftRequest:
     point: tuple[float, float] | None = None
     share: float = 1.0
     duration: float = 2.0
+    up: Array | None = None
 
 
 class PlannedShift(NamedTuple):
@@ -116,7 +119,7 @@ class ShiftSession:
 
         """
         count = _count(request.duration, period)
-        shift = ComShift(self._model, positions, holding=request.holding)
+        shift = ComShift(self._model, positions, holding=request.holding, up=request.up)
         path = shift.path(request.contact, count, request.point, request.share)
         return PlannedShift(request, _motion(path, request.duration), shift.joints)
 

@@ -38,7 +38,7 @@ _TIMEOUT = 1.0
 
 class WalkInputs:
     """
-    Subscriptions that exist while the robot walks or balances.
+    Subscriptions that exist while the robot walks or balances, and before a shift.
 
     Parameters
     ----------
@@ -117,6 +117,11 @@ class WalkInputs:
         if state is None or self._bias is None or self._bias.stale(_TIMEOUT):
             return np.zeros(2)
         return com_offset(state.base.rotation, self._bias.values, self._params.max_com_offset)
+
+    def up(self, stamp_ns: int, positions: Array) -> Array | None:
+        """Return the direction against gravity in the base, (3,); None without an IMU."""
+        state = self._located(stamp_ns, positions)
+        return None if state is None else state.base.rotation[2].copy()
 
     def balance(self, stamp_ns: int, positions: Array) -> WalkMeasurement | None:
         """

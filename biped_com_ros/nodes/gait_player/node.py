@@ -36,7 +36,7 @@ com_estimator/com             geometry_msgs/PointStamped   in; position of the r
 com_estimator/com_bias        geometry_msgs/Vector3Stamped in; measured offset of the CoM
 wrench_aggregator/<foot>/     geometry_msgs/WrenchStamped  in, with feedback; load and centre of
 wrench                                                     pressure of each sole
-IMU topic of the YAML         sensor_msgs/Imu              in; heading and, for feedback, tilt
+IMU topic of the YAML         sensor_msgs/Imu              in; heading, and tilt of the ground
 joint_trajectory_controller/  trajectory_msgs/             out
 joint_trajectory              JointTrajectory
 ~/state, ~/progress           std_msgs/String, Float64,    standing, planning, walking, pausing,
@@ -222,6 +222,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         if self._state() == PLANNING:
             self._background.discard_result()
             self._balance.cancel()
+            self._shifts.cancel()
             self._end_walk()
             self._shifts.abort_goal('planning was cancelled')
             self.publish_state()
@@ -261,7 +262,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
     def is_planning(self) -> bool:
         """Whether a motion is planned, or will be."""
         return (self._request is not None or self._background.is_busy
-                or self._balance.is_requested)
+                or self._balance.is_requested or self._shifts.is_pending)
 
     def subscribe_to_walk_inputs(self) -> WalkInputs:
         """Make the subscriptions that a walk or balancing needs, and return them."""
@@ -278,6 +279,8 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
                 self._plan(request, inputs)
             elif self._balance.is_requested and inputs is not None and inputs.have_settled:
                 self._balance.plan(inputs)
+            elif self._shifts.is_pending and inputs is not None and inputs.have_settled:
+                self._shifts.plan(inputs)
             elif self._background.poll():
                 self.publish_state()
             elif session.player.has_stopped and not self._background.is_busy:
@@ -288,6 +291,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
             session.problem = str(error)
             self.get_logger().error(session.problem)
             self._balance.cancel()
+            self._shifts.cancel()
             self._end_walk()
             self._shifts.abort_goal(session.problem)
             if session.player.has_stopped:

@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Protocol
 
 from biped_com_ros.core.constants import nanoseconds
@@ -23,6 +24,7 @@ from biped_com_ros.core.legs.player import RemainingMotion
 from biped_com_ros.core.legs.shift_session import PlannedShift, ShiftRequest, ShiftSession
 from biped_com_ros.core.legs.walk_session import KNOT_PERIOD
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.nodes.gait_player.inputs import WalkInputs
 from biped_com_ros.nodes.gait_player.outputs import TrajectoryPublisher
 from biped_com_ros.nodes.gait_player.parameters import (
     GaitPlayerParameters, LEAD, POSTURE_TOLERANCE)
@@ -48,6 +50,12 @@ class WalkingState(Protocol):
 
     def require_rest(self, what: str) -> None:
         """Raise InputError if another motion is planned or executed."""
+
+    def subscribe_to_walk_inputs(self) -> WalkInputs:
+        """Make the subscriptions with the IMU, and return them."""
+
+    def drop_walk_inputs(self) -> None:
+        """Destroy them, unless the robot balances with them."""
 
     def publish_state(self) -> None:
         """Publish what the node does now."""
@@ -78,8 +86,10 @@ class ComShifts:
         self._node, self._planning_model, self._state = node, planning_model, state
         self._trajectories, self._background = trajectories, background
         self._session = ShiftSession(planning_model)
+        self._pending: ShiftRequest | None = None
         self._action = ShiftAction(node, self._session, ShiftCommands(
-            self._check, self._start, self._hold, lambda: background.is_busy))
+            self._check, self._start, self._hold,
+            lambda: self.is_pending or background.is_busy))
 
     # -- requests
 
@@ -134,18 +144,38 @@ class ComShifts:
         self._state.require_ready(_WHAT)
         self._state.require_rest('a shift')
         self.require_none()
+        self._state.subscribe_to_walk_inputs()
+        self._pending = request
+        self._state.publish_state()
+        return f"planning a shift of the centre of mass over '{request.contact}'"
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether a shift will be planned as soon as the inputs have settled."""
+        return self._pending is not None
+
+    def cancel(self) -> None:
+        """Drop a request that is not planned yet."""
+        self._pending = None
+
+    def plan(self, inputs: WalkInputs) -> None:
+        """Plan in the background what was requested, with the direction of gravity."""
+        request, self._pending = self._pending, None
+        assert request is not None and self._state.joints.stamp_ns is not None
         model, urdf = self._planning_model, self._node.model.urdf
         measured = self._state.joints.positions.copy()
-        period = KNOT_PERIOD
+        request = replace(request, up=inputs.up(self._state.joints.stamp_ns, measured))
+        self._state.drop_walk_inputs()
+        if request.up is None:
+            self._node.get_logger().warning(
+                'no data of an IMU: the shift is planned as if the floor were level')
 
         def plan() -> PlannedShift:
             if model.urdf != urdf:  # the masses were calibrated meanwhile
                 model.use_inertials(urdf)
-            return self._session.plan(measured, request, period)
+            return self._session.plan(measured, request, KNOT_PERIOD)
 
         self._background.start(plan, self._begin)
-        self._state.publish_state()
-        return f"planning a shift of the centre of mass over '{request.contact}'"
 
     def _begin(self, planned: PlannedShift) -> None:
         """Begin a planned shift, unless it has become impossible."""
@@ -211,7 +241,10 @@ class ComShifts:
         self._hold()
 
     def _hold(self) -> None:
-        if self._background.is_busy:
+        if self.is_pending:
+            self.cancel()
+            self._state.drop_walk_inputs()
+        elif self._background.is_busy:
             self._background.discard_result()
         else:
             self._session.interrupt()

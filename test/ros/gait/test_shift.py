@@ -18,6 +18,7 @@ import re
 from diagnostic_msgs.msg import DiagnosticStatus
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 from support.gait_rig import seconds
 
 
@@ -50,6 +51,30 @@ def test_the_centre_of_mass_moves_over_a_foot_and_back_with_standing_soles(make,
     rig.is_at(model.posture())
     assert 'not shifted' in rig.request('shift_back').message
     assert rig.request('single_step').success
+
+
+def test_on_a_slope_the_centre_of_mass_gets_vertically_over_the_ankle(make, model):
+    rig = make(shift_foot='left').until_it_may()
+    tilt = Rotation.from_euler('xy', (0.06, -0.1))
+    rig.attitude = lambda: (Rotation.from_euler('z', 0.6) * tilt).as_quat()
+    rig.begin('shift_com', 'planning', 'shifting', 'standing')
+    positions, up = rig.last_pose(), tilt.inv().apply((0.0, 0.0, 1.0))
+    sole = model.state(positions).pose_in_base(model.config.feet['left'].sole)
+    com = com_from_ankle(model, 'left', positions)
+    ankle = model.state(positions).pose_in_base(model.config.feet['left'].ankle)
+    com[2] += (sole.rotation.T @ (ankle.position - sole.position))[2]  # above the ground
+    up = sole.rotation.T @ up
+    assert com[:2] - com[2] / up[2] * up[:2] == pytest.approx(0.0, abs=1e-4)
+    assert abs(com[:2]).max() > 0.03
+
+
+def test_a_shift_that_waits_for_the_imu_can_be_stopped(make):
+    rig = make(settling_time=10.0).until_it_may()
+    rig.begin('shift_com', 'planning')
+    assert 'cancelled' in rig.request('stop').message
+    rig.pass_states('standing')
+    rig.pass_time(12.0)
+    assert not rig.trajectories
 
 
 def test_a_shift_that_the_monitor_interrupts_holds_and_leads_back(make, model):
