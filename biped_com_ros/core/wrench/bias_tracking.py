@@ -148,7 +148,7 @@ class BiasTracking:
     def _add(self, foot: _Foot, stamp_ns: int, hangs: bool) -> bool:
         """Add the readings of a foot in the air, a little later; those of a second are used."""
         aggregation, margin_ns, corrected = self._aggregation, _MARGIN_NS[hangs], False
-        if foot.left_ns is None or hangs != foot.hung:
+        if foot.left_ns is None or hangs != foot.hung or stamp_ns < foot.left_ns:
             foot.left_ns, foot.hung = stamp_ns, hangs
             foot.waiting.clear()
         if stamp_ns - foot.left_ns > margin_ns:

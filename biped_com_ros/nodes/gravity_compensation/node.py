@@ -71,8 +71,6 @@ _WATCH_PERIOD = 0.01
 _CLOCK_TIMEOUT = 1.0
 #: Numbers are left out where messages are compared, so that a changing one is not logged anew.
 _NUMBER = re.compile(r'[0-9.]+')
-#: Lifetime of a gait's plan after its last message, ns.
-_PLAN_LIFETIME_NS = nanoseconds(0.2)
 #: The name of the IMU in messages to users.
 IMU = 'the IMU'
 
@@ -258,7 +256,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
 
     def _on_plan(self, stamp_ns: int, shares: Array) -> None:
         if self.compensator is not None:
-            self.compensator.plan_shares(shares, stamp_ns + _PLAN_LIFETIME_NS)
+            self.compensator.plan_shares(shares, stamp_ns)
 
     def _on_joints(self, stamp_ns: int, positions: Array, velocities: Array, _: Array) -> None:
         if self.compensator is None or self.supervisor.guard.idle:

@@ -40,6 +40,7 @@ from biped_com_ros.core.constants import nanoseconds, NEVER_NS
 from biped_com_ros.core.geometry.pose import Array, rotation_from_quaternion
 from biped_com_ros.core.geometry.wrench import largest_credible_load
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.signals.age import is_recent
 from biped_com_ros.core.signals.synchronizer import StampThrottle
 from biped_com_ros.core.signals.tilt import TiltFilter
 from biped_com_ros.core.wrench.aggregation import ContactBody, WrenchAggregation
@@ -263,10 +264,10 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
     def _update_state(self, stamp_ns: int) -> bool:
         """Pass posture and attitude to the aggregation; return whether they are recent enough."""
         limit = self._state_timeout_ns
-        if not -limit <= stamp_ns - self._joints_ns <= limit:
+        if not is_recent(self._joints_ns, stamp_ns, limit):
             self._unsynchronized = self.joints
             return False
-        if not -limit <= stamp_ns - self._imu_ns <= limit:
+        if not is_recent(self._imu_ns, stamp_ns, limit):
             self._unsynchronized = self.imu
             return False
         if self._state_changed:

@@ -213,8 +213,7 @@ class SensorOffsets:
             self._expected(sensor), self._stillness,
             replace(self._node.params.tare,
                     offset_force=_LARGEST_OFFSET * self._aggregation.body_weight),
-            self._channels[sensor].config,
-            max(self._stillness.updated_ns, *(recent.newest_ns for recent in self._recent)))
+            self._channels[sensor].config, self._stillness.updated_ns)
 
     def _untare(self, sensors: Sequence[int]) -> str:
         """Set the offsets of `sensors` to those configured, else zero; the others stay."""

@@ -20,6 +20,7 @@ import itertools
 from typing import Any
 
 from biped_com_ros.core.constants import NEVER_NS, SECOND_NS
+from biped_com_ros.core.signals.age import age_of, is_recent
 from biped_com_ros.ros.fast import codec
 from biped_com_ros.ros.fast.credible import limit_of_joints
 from biped_com_ros.ros.fast.message_reader import (
@@ -352,7 +353,7 @@ class JointStateReader(StampedReader):
     def _leads(self, part: JointPart, ns: int) -> bool:
         """Return whether callbacks follow this part: complete, or the largest that is alive."""
         leader = self._leader
-        if (leader is None or part.has_required or ns - leader.ns > self._timeout_ns
+        if (leader is None or part.has_required or not is_recent(leader.ns, ns, self._timeout_ns)
                 or len(part.joints) > len(leader.joints)
                 or (part is not leader and part.key == leader.key)):
             self._leader = leader = part
@@ -360,8 +361,8 @@ class JointStateReader(StampedReader):
 
     def _check_completeness(self, ns: int) -> None:
         """Raise RefusedMessage if required joints are missing."""
-        oldest = ns - self._timeout_ns
-        late = [part for part in self._required_parts if part.ns < oldest]
+        late = [part for part in self._required_parts
+                if not is_recent(part.ns, ns, self._timeout_ns)]
         if self._never_received:
             now = steady_time()
             self._first_arrival = now if self._first_arrival is None else self._first_arrival
@@ -373,7 +374,7 @@ class JointStateReader(StampedReader):
                       if joint < self._n_required]
             raise RefusedMessage('missing joints', (
                 f'joint {quoted(self._names[joint] for joint in sorted(joints))} not received for '
-                f'{(ns - min(part.ns for part in late)) / SECOND_NS:.2f} s'))
+                f'{max(age_of(part.ns, ns) for part in late) / SECOND_NS:.2f} s'))
 
     def _assemble(self, ns: int) -> None:
         """Put the parts together at a stamp."""

@@ -307,3 +307,14 @@ def test_what_a_hanging_robot_carries_when_it_is_lowered_is_no_bias():
     for found in hanging.filters:  # a hanging robot's biases are followed
         error = np.abs(found.bias - DRIFT * 15.0)
         assert (error < 2.0 * found.deviation + 0.02).all() and not found.rejected
+
+
+def test_biases_are_followed_after_the_clock_was_set_back():
+    robot = Stepping(bias=lambda _: drifting(5.0))
+    posture = robot.model.state(robot.model.posture())
+    for begin in (100.0, 50.0):
+        before = [found.updates for found in robot.filters]
+        for i in range(1000):
+            robot.measure(begin + 0.01 * i, posture, [0.0, 0.0])
+        for found, count in zip(robot.filters, before):
+            assert found.updates > count
