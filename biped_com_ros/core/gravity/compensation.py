@@ -131,12 +131,19 @@ class GravityCompensator:
         self.guard = EffortGuard(self.gravity_model.effort_limits, settings.safety)
         self.imu = MountedImu(model, model.config.imu.frame)
         self.gains: Array | None = None
+        count, weight = len(self.gravity_model.contacts), self.gravity_model.weight
+        self._measured = MeasuredWrenches(count, settings.wrench_cutoff)
+        self.sharing = LoadSharing(count, weight, settings.sharing)
+        self.balance = WeightBalance(
+            [contact.name for contact in self.gravity_model.contacts], weight)
+        self.upright = UprightCheck(*_attitude_limits(settings))
+        self._planned: list[float] = []
         self.configure(settings)
         self.reset()
 
     def configure(self, settings: CompensationSettings) -> None:
         """
-        Use other settings; contacts, gravity and lever stay.
+        Use other settings; contacts, gravity and lever stay, and so does what is measured.
 
         Raises
         ------
@@ -158,19 +165,12 @@ class GravityCompensator:
             raise ConfigurationError(
                 f"distribution '{MEASURED}' needs whole wrenches, but {restriction}: use "
                 f"'{CLOSED_FORM}'")
-        self._measured = MeasuredWrenches(
-            len(self.gravity_model.contacts), settings.wrench_cutoff)
         self._given_shares, self._distribution, self.settings = shares, distribution, settings
-        self._planned: list[float] = []
-        self._planned_ns = NEVER_NS
         self.guard.configure(settings.safety)
-        self.sharing = LoadSharing(
-            len(self.gravity_model.contacts), self.gravity_model.weight, settings.sharing)
-        self.balance = WeightBalance(
-            [contact.name for contact in self.gravity_model.contacts], self.gravity_model.weight,
-            replace(settings.balance, unloaded=settings.sharing.lift))
-        self.upright = UprightCheck(
-            math.radians(settings.max_tilt), settings.max_turn_rate, settings.settle_time)
+        self._measured.set_cutoff(settings.wrench_cutoff)
+        self.sharing.settings = settings.sharing
+        self.balance.settings = replace(settings.balance, unloaded=settings.sharing.lift)
+        self.upright.configure(*_attitude_limits(settings))
 
     def use_inertials(self) -> None:
         """
@@ -400,6 +400,11 @@ class GravityCompensator:
             self.sharing.update(
                 self._forces, self._shared_ns, self._deviations if are_known else ())
         self._has_new_forces = False
+
+
+def _attitude_limits(settings: CompensationSettings) -> tuple[float, float, float]:
+    """Return what `UprightCheck` takes."""
+    return math.radians(settings.max_tilt), settings.max_turn_rate, settings.settle_time
 
 
 def support_problem(support: ContactSolution, tolerance: float) -> str:

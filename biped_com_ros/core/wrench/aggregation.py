@@ -229,8 +229,6 @@ class WrenchAggregation:
         if low_pass != (before.low_pass_cutoff, 6, before.low_pass_order):
             for channel in self.channels:
                 channel.low_pass = LowPass(*low_pass)
-        if settings.gravity != before.gravity:
-            self.update_inertials()
         self._configure_detectors()
 
     def update_inertials(self) -> None:

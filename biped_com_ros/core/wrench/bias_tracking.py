@@ -91,6 +91,14 @@ class BiasTracking:
         for found in self.filters.values():
             found.configure(bias)
 
+    def interrupt(self) -> None:
+        """Discard the readings of the present times in the air; the biases stay."""
+        for foot in self._feet:
+            foot.left_ns = None
+            foot.waiting.clear()
+        for found in self.filters.values():
+            found.discard()
+
     def reset(self, sensor: int, deviation: Array | None = None,
               expected: Array | None = None) -> None:
         """Start from the present offset of a sensor, as after a tare; a hand's has no bias."""

@@ -160,20 +160,12 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         self.faults.configure(params.balance)
         for source in (self.joints, self.imu, *self.sensors):
             source.timeout = params.sensor_timeout
-        self._tilt.gravity = params.gravity
-        if params.gravity != before.gravity:
-            self._use_weights()
-        else:
-            self.virtual.configure(params, before)
+        self.virtual.configure(params, before)
 
     def use_inertials(self) -> None:
         """Recompute the weight of what sensors carry after the masses changed."""
         self.offsets.expect_inertials()
         self.aggregation.update_inertials()
-        self._use_weights()
-
-    def _use_weights(self) -> None:
-        """Pass the weights of the aggregation to all that use them."""
         self.virtual.configure(self.params)
         self._weight.body_weight = self.aggregation.body_weight
         self.faults.configure(self.params.balance)

@@ -318,3 +318,23 @@ def test_biases_are_followed_after_the_clock_was_set_back():
             robot.measure(begin + 0.01 * i, posture, [0.0, 0.0])
         for found, count in zip(robot.filters, before):
             assert found.updates > count
+
+
+def test_other_settings_keep_what_a_tare_measured():
+    """Its deviation, the posture, and the temperature at which it was made."""
+    expected, deviation = np.arange(6.0), np.full(6, 0.1)
+    filters = [BiasFilter(BiasSettings()) for _ in range(2)]
+    for found in filters:
+        found.set_temperature(20.0)
+        found.set_bias(np.ones(6), deviation, expected)
+        found.set_temperature(30.0)
+    filters[0].configure(BiasSettings(force=50.0))
+    filters[0].configure(BiasSettings())
+    assert_allclose(filters[0].deviation, filters[1].deviation)
+    for found in filters:
+        assert swing(found, 10.0, lambda t: expected + 1.05 + 0.01 * np.sin(9.0 * t), 60, expected)
+    assert filters[1].updates == 1
+    assert_allclose(filters[0].bias, filters[1].bias)
+    untared = BiasFilter(BiasSettings())
+    untared.configure(BiasSettings(force=50.0))
+    assert_allclose(untared.deviation, BiasFilter(BiasSettings(force=50.0)).deviation)
