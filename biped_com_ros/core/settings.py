@@ -148,11 +148,10 @@ def constant(default: Any, description: str, unit: str = '', minimum: float = _P
         description, unit, minimum, maximum, is_parameter=False)})
 
 
-def gravity_setting(read_only: bool = True) -> Any:
-    """Return the setting `gravity`."""
-    return setting(
-        GRAVITY, 'Gravitational acceleration', 'm/s2', 0.1, 30.0, read_only=read_only,
-        name='gravity')
+def gravity_setting() -> Any:
+    """Return the setting `gravity`: it does not change while a node runs."""
+    return setting(GRAVITY, 'Gravitational acceleration', 'm/s2', 0.1, 30.0, read_only=True,
+                   name='gravity')
 
 
 def wrench_delay_setting() -> Any:

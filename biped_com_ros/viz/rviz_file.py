@@ -125,8 +125,8 @@ def adapted(document: Any, prefix: str, second_namespace: str, second_prefix: st
         raise ConfigurationError(
             f"frame prefixes '{prefix}' and '{second_prefix}': two robots in one tree of frames "
             'need different ones; give frame_prefix and second_frame_prefix')
-    displays = [display for display in (second_document or document)['Visualization Manager']['Displays']
-                if display['Class'] not in _SHARED]
+    manager = (second_document or document)['Visualization Manager']
+    displays = [display for display in manager['Displays'] if display['Class'] not in _SHARED]
     changed['Visualization Manager']['Displays'].append({
         'Class': 'rviz_common/Group', 'Enabled': True, 'Name': second_namespace,
         'Displays': with_prefix(in_namespace(displays, second_namespace), second_prefix)})

@@ -72,7 +72,7 @@ def test_the_node_reports_a_payload_and_that_it_is_gone():
         count = len(rig.payloads)
         rig.node.set_parameters(parameters(rate=0.25 / PERIOD, sensor_timeout=3.0))
         assert {source.timeout for source in inputs_of(rig.node)} == {3.0}
-        rig.play(5, every=round(PERIOD / rig.plant.dt))  # every fourth instant is due
+        rig.play(8, every=round(PERIOD / rig.plant.dt))  # every fourth instant is due
         assert len(rig.payloads) == count + 2
 
 

@@ -38,8 +38,9 @@ from support.settings import setting_values
 #: Numbers and switches that can only be chosen at start, beside names, topics, files and sources.
 AT_START = {
     'com_calibrator': {'autostart', 'move', 'torso_bend'},
-    'com_estimator': {'fused_com', 'publish_base_tf', 'publish_contact_tf', 'publish_link_tf'},
-    'wrench_aggregator': set(), 'zmp_monitor': set()}
+    'com_estimator': {'fused_com', 'gravity', 'publish_base_tf', 'publish_contact_tf',
+                      'publish_link_tf'},
+    'wrench_aggregator': {'gravity'}, 'zmp_monitor': {'gravity'}}
 CLASSES = {'com_calibrator': ComCalibrator, 'com_estimator': ComEstimator,
            'wrench_aggregator': WrenchAggregator, 'zmp_monitor': ZmpMonitor}
 LINKS = {'load_link': 'l_hand'}

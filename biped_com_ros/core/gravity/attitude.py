@@ -88,9 +88,13 @@ class UprightCheck:
     TOLERANCE = 0.02
 
     def __init__(self, max_tilt: float, max_speed: float, settle_time: float) -> None:
+        self.configure(max_tilt, max_speed, settle_time)
+        self.reset()
+
+    def configure(self, max_tilt: float, max_speed: float, settle_time: float) -> None:
+        """Use other limits; the readings are kept."""
         self.max_tilt, self.max_speed, self.settle_time = max_tilt, max_speed, settle_time
         self._least_up = math.cos(min(max_tilt, math.pi))
-        self.reset()
 
     def reset(self) -> None:
         """Discard all readings."""

@@ -37,11 +37,14 @@ from biped_com_ros.core.gravity.model import (
 from biped_com_ros.core.gravity.support_qp import BoundedNorm, SupportLimits
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.settings import constant, gravity_setting, setting, Settings, settings
+from biped_com_ros.core.signals.age import is_recent
 from biped_com_ros.core.wrench.sensor_faults import WeightBalance, WeightBalanceSettings
 import numpy as np
 
 #: How long the contacts' axes of the last posture are used for new forces, ns.
 _AXES_LIFETIME_NS = 50_000_000
+#: How long the shares that a gait plans are used after its last message, ns.
+_PLAN_LIFETIME_NS = 200_000_000
 #: Tolerated negative normal force of a contact, as a fraction of the body weight.
 _PULL = 1e-6
 #: Largest plausible total force of the contacts, as a fraction of the body weight.
@@ -128,12 +131,19 @@ class GravityCompensator:
         self.guard = EffortGuard(self.gravity_model.effort_limits, settings.safety)
         self.imu = MountedImu(model, model.config.imu.frame)
         self.gains: Array | None = None
+        count, weight = len(self.gravity_model.contacts), self.gravity_model.weight
+        self._measured = MeasuredWrenches(count, settings.wrench_cutoff)
+        self.sharing = LoadSharing(count, weight, settings.sharing)
+        self.balance = WeightBalance(
+            [contact.name for contact in self.gravity_model.contacts], weight)
+        self.upright = UprightCheck(*_attitude_limits(settings))
+        self._planned: list[float] = []
         self.configure(settings)
         self.reset()
 
     def configure(self, settings: CompensationSettings) -> None:
         """
-        Use other settings; contacts, gravity and lever stay.
+        Use other settings; contacts, gravity and lever stay, and so does what is measured.
 
         Raises
         ------
@@ -155,19 +165,12 @@ class GravityCompensator:
             raise ConfigurationError(
                 f"distribution '{MEASURED}' needs whole wrenches, but {restriction}: use "
                 f"'{CLOSED_FORM}'")
-        self._measured = MeasuredWrenches(
-            len(self.gravity_model.contacts), settings.wrench_cutoff)
         self._given_shares, self._distribution, self.settings = shares, distribution, settings
-        self._planned: list[float] = []
-        self._planned_until_ns = NEVER_NS
         self.guard.configure(settings.safety)
-        self.sharing = LoadSharing(
-            len(self.gravity_model.contacts), self.gravity_model.weight, settings.sharing)
-        self.balance = WeightBalance(
-            [contact.name for contact in self.gravity_model.contacts], self.gravity_model.weight,
-            replace(settings.balance, unloaded=settings.sharing.lift))
-        self.upright = UprightCheck(
-            math.radians(settings.max_tilt), settings.max_turn_rate, settings.settle_time)
+        self._measured.set_cutoff(settings.wrench_cutoff)
+        self.sharing.settings = settings.sharing
+        self.balance.settings = replace(settings.balance, unloaded=settings.sharing.lift)
+        self.upright.configure(*_attitude_limits(settings))
 
     def use_inertials(self) -> None:
         """
@@ -191,7 +194,7 @@ class GravityCompensator:
         self.balance.reset()
         self.upright.reset()
         self.support: ContactSolution | None = None
-        self._planned_until_ns = NEVER_NS
+        self._planned_ns = NEVER_NS
         count = len(self.gravity_model.contacts)
         self._measured = MeasuredWrenches(count, self.settings.wrench_cutoff)
         self._wrenches: list[Sequence[float]] = [()] * count
@@ -211,7 +214,7 @@ class GravityCompensator:
             enabled[self.model.group_index(group)] = True
         self.guard.enabled = enabled
 
-    def plan_shares(self, shares: Array, until_ns: int) -> None:
+    def plan_shares(self, shares: Array, stamp_ns: int) -> None:
         """
         Use the contacts' shares that a gait plans, with ``auto``, instead of the measured ones.
 
@@ -222,8 +225,8 @@ class GravityCompensator:
         ----------
         shares
             Shape (K,), not negative, sum 1.
-        until_ns
-            When the plan expires, ns.
+        stamp_ns
+            Of the plan, ns; it is used for 0.2 s.
 
         Raises
         ------
@@ -234,7 +237,7 @@ class GravityCompensator:
         if not (shares >= 0.0).all() or not abs(shares.sum() - 1.0) < 1e-6:
             raise InputError(
                 f'planned shares {shares.tolist()} must be zero or more, and their sum 1')
-        self._planned, self._planned_until_ns = (shares / shares.sum()).tolist(), until_ns
+        self._planned, self._planned_ns = (shares / shares.sum()).tolist(), stamp_ns
 
     def update_wrench(self, contact: int, wrench: Sequence[float], stamp_ns: int) -> None:
         """
@@ -260,7 +263,7 @@ class GravityCompensator:
         stamps_ns[contact] = stamp_ns
         self._has_new_forces = True
         if (stamps_ns.count(stamp_ns) == len(stamps_ns) and self._load is not None
-                and abs(stamp_ns - self._load_ns) < _AXES_LIFETIME_NS):
+                and is_recent(self._load_ns, stamp_ns, _AXES_LIFETIME_NS)):
             self._share(self._load, stamp_ns)
 
     def update_deviations(self, deviations: Sequence[float], stamp_ns: int) -> None:
@@ -362,7 +365,7 @@ class GravityCompensator:
                 'its base')
         if self.balance.problem:
             raise InputError(self.balance.problem)
-        if stamp_ns <= self._planned_until_ns:
+        if is_recent(self._planned_ns, stamp_ns, _PLAN_LIFETIME_NS):
             return self.sharing.impose(self._planned)
         shares = self.sharing.values
         if not any(shares):
@@ -393,10 +396,15 @@ class GravityCompensator:
         if self.balance.update(self._forces, self._shared_ns) and any(self.sharing.values):
             self.sharing.hold(self._shared_ns)
         else:
-            is_recent = abs(stamp_ns - self._deviations_ns) < _AXES_LIFETIME_NS
+            are_known = is_recent(self._deviations_ns, stamp_ns, _AXES_LIFETIME_NS)
             self.sharing.update(
-                self._forces, self._shared_ns, self._deviations if is_recent else ())
+                self._forces, self._shared_ns, self._deviations if are_known else ())
         self._has_new_forces = False
+
+
+def _attitude_limits(settings: CompensationSettings) -> tuple[float, float, float]:
+    """Return what `UprightCheck` takes."""
+    return math.radians(settings.max_tilt), settings.max_turn_rate, settings.settle_time
 
 
 def support_problem(support: ContactSolution, tolerance: float) -> str:

@@ -57,11 +57,15 @@ class MeasuredWrenches:
     """
 
     def __init__(self, count: int, cutoff: float) -> None:
-        self._rate = 2e-9 * math.pi * cutoff
+        self.set_cutoff(cutoff)
         self._wrenches: list[list[float]] = [[0.0] * 6 for _ in range(count)]
         self._stamps_ns: list[int | None] = [None] * count
         self._internal = np.zeros((count, 6))
         self._support_ns: int | None = None
+
+    def set_cutoff(self, cutoff: float) -> None:
+        """Use another cutoff, Hz; the wrenches are kept."""
+        self._rate = 2e-9 * math.pi * cutoff
 
     def add(self, contact: int, wrench: Sequence[float], stamp_ns: int) -> None:
         """Filter the wrench of a contact (6,) in its own axes at a time, ns."""

@@ -40,6 +40,7 @@ from biped_com_ros.core.constants import nanoseconds, NEVER_NS, SECOND_NS, SET_B
 from biped_com_ros.core.errors import BipedComError, InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.gravity.compensation import GravityCompensator
+from biped_com_ros.core.signals.age import is_recent
 
 #: Number of periods after which joint states are late, and limits of that time, s.
 _LATE_PERIODS, _LEAST_LATE, _MOST_LATE = 2.5, 0.03, 0.5
@@ -238,9 +239,10 @@ class EffortSupervisor:
     def _check_ages(self, stamp_ns: int) -> None:
         """Raise InputError if a required input is too old, or too far ahead."""
         for name in self.required:
-            age_ns = stamp_ns - self._stamps_ns.get(name, NEVER_NS)
-            if not -self._timeout_ns <= age_ns <= self._timeout_ns:
-                raise InputError(self._describe(name) or self._describe_age(name, age_ns))
+            input_ns = self._stamps_ns.get(name, NEVER_NS)
+            if not is_recent(input_ns, stamp_ns, self._timeout_ns):
+                raise InputError(
+                    self._describe(name) or self._describe_age(name, stamp_ns - input_ns))
 
     def _describe(self, name: str) -> str:
         """Return why an input has no usable messages; nothing may keep a step from being made."""

@@ -264,7 +264,9 @@ class CalibrationSession:
 
     def capture(self) -> str:
         """Capture the posture as it is; as the next planned pose where it is that one."""
-        arrived = bool(self.queue) and not self._distance_problem(self.queue[0])
+        # Otherwise the paths of the queue do not begin where the robot is.
+        is_due = self.state in (SessionState.MOVING, SessionState.WAITING)
+        arrived = bool(self.queue) and is_due and not self._distance_problem(self.queue[0])
         name = self.queue[0].name if arrived else f'by hand {len(self.log.captures) + 1}'
         self._add_capture(name)
         if arrived:
@@ -349,9 +351,16 @@ class CalibrationSession:
 
     def _plan(self) -> None:
         self.state = SessionState.PLANNING
+        self._drop_plan()
         self.options = replace(self.options, design=self._next_design)
         self._report('planning poses')
         self._jobs.start(self._design, self._use_design)
+
+    def _drop_plan(self) -> None:
+        """Forget all poses and paths: the robot must not move by them any more."""
+        self.queue, self._pose, self._way_to_home = [], None, []
+        self._transfer.begin(())
+        self._driver.end_hoist()
 
     def _model_for_job(self) -> RobotModel:
         """Return a model for another thread: Pinocchio's buffers must not be shared."""
@@ -529,7 +538,9 @@ class CalibrationSession:
         skipped = self.queue.pop(0)
         self._skipped.add(skipped.name)
         self._driver.end_hoist()
-        if self.options.move:
+        if self.state in (SessionState.RETREATING, SessionState.LOCATING):
+            pass  # it is on its way out of the last pose; the paths to those left follow
+        elif self.options.move:
             self._retreat()
         else:
             self._go_to_next()

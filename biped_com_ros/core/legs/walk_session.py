@@ -397,6 +397,7 @@ class WalkSession:
     def _check_following(self, ns: int, measured: Array, planned: Array) -> None:
         player = self.player
         errors = np.abs(measured - planned)[player.leg_joints]
+        self._followed_ns = min(self._followed_ns, ns)  # later if the clock was set back
         if errors.max() <= self.follow_tolerance:
             self._followed_ns = ns
         elif ns - self._followed_ns > 1e9 * self.follow_time:

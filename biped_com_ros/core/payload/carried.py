@@ -31,6 +31,7 @@ from biped_com_ros.core.geometry.pose import Array, cross
 from biped_com_ros.core.model.frames import FrameSet
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.settings import constant, setting, Settings
+from biped_com_ros.core.signals.age import age_of
 from biped_com_ros.core.state.stance import Twist
 import numpy as np
 
@@ -196,8 +197,8 @@ class CarriedPayload:
     @property
     def is_stale(self) -> bool:
         """Whether the last message is too old, or of a time to come."""
-        age = 1e-9 * (self._updated_ns - self._received_ns)
-        return not abs(age) <= self.settings.timeout
+        age = 1e-9 * age_of(self._received_ns, self._updated_ns)
+        return age > self.settings.timeout
 
     @property
     def _is_idle(self) -> bool:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from biped_com_ros.core.constants import nanoseconds, NEVER_NS
 from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.signals.age import is_recent
 import numpy as np
 
 #: Largest difference between the stamps of the last sample and of the instant, ns.
@@ -53,7 +54,7 @@ class RecentMean:
 
         None if there is no sample, or the last one is more than 0.05 s from the time `stamp_ns`.
         """
-        is_recent = abs(stamp_ns - self.stamp_ns) <= _SAME_NS
-        mean = self._sum / self._count if self._count and is_recent else None
+        is_known = self._count and is_recent(self.stamp_ns, stamp_ns, _SAME_NS)
+        mean = self._sum / self._count if is_known else None
         self._sum, self._count = np.zeros_like(self._sum), 0
         return mean

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-import math
 from typing import Any, NamedTuple
 
 from biped_com_ros.core.constants import nanoseconds, NEVER_NS
@@ -90,7 +89,7 @@ class Synchronizer:
                  tolerances_ns: Sequence[int] = (), optional: Sequence[bool] = (),
                  timeout_ns: int = 100_000_000) -> None:
         self._by_period, self._periods = not tolerances_ns, [0.0] * sources
-        self._tolerances = [0, *(tolerances_ns or [0] * (sources - 1))]
+        self.set_tolerances(tolerances_ns or [0] * (sources - 1))
         self._optional = [False, *(optional or [False] * (sources - 1))]
         self._timeout_ns = timeout_ns
         #: By how much each source may be behind the leading one without being waited for, ns.
@@ -103,6 +102,10 @@ class Synchronizer:
     def set_max_age(self, seconds: float) -> None:
         """Keep samples for another time, s; 0: :data:`MAX_AGE`; at most :data:`LONGEST_AGE`."""
         self._max_age_ns = nanoseconds(min(seconds or MAX_AGE, LONGEST_AGE))
+
+    def set_tolerances(self, tolerances_ns: Sequence[int]) -> None:
+        """Use other tolerances, ns, where there are some."""
+        self._tolerances = [0, *tolerances_ns]
 
     def reset(self) -> None:
         """Drop all samples, as after the clock was set back; the periods are kept."""
@@ -246,6 +249,10 @@ class StampThrottle:
     """
     Decides by stamps which samples of a stream are used.
 
+    Those are let through that are nearest to the multiples of a period. So the mean rate is the
+    one that is asked for, whatever the rate of the stream, and jitter of stamps changes nothing;
+    a stream that is slower is let through whole.
+
     Parameters
     ----------
     rate
@@ -254,17 +261,23 @@ class StampThrottle:
     """
 
     def __init__(self, rate: float) -> None:
+        self._last_ns = self._due_ns = NEVER_NS
         self.set_rate(rate)
 
     def set_rate(self, rate: float) -> None:
         """Change the rate, Hz; 0 lets nothing through."""
         self._period_ns = nanoseconds(min(1.0 / rate, _LONGEST_PERIOD)) if rate > 0.0 else 0
-        self._last_ns, self._next_ns = (0.0, 0.0) if rate > 0.0 else (-math.inf, math.inf)
 
     def is_due(self, stamp_ns: int) -> bool:
         """Return whether the sample with this stamp is let through."""
-        # A stamp before the last one is let through as well: the clock was set back.
-        if self._last_ns <= stamp_ns < self._next_ns:
+        period, step = self._period_ns, stamp_ns - self._last_ns
+        self._last_ns = stamp_ns
+        if not period:
             return False
-        self._last_ns, self._next_ns = stamp_ns, stamp_ns + self._period_ns
+        next_ns = self._due_ns + period
+        # Of the samples around a multiple of the period the nearest one; any after a step back.
+        if step >= 0 and stamp_ns + min(step, period) // 2 < next_ns:
+            return False
+        is_behind = step < 0 or next_ns + period <= stamp_ns
+        self._due_ns = stamp_ns if is_behind else next_ns
         return True

@@ -27,6 +27,7 @@ from biped_com_ros.core.model.config import HandConfig, RobotConfig
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.payload.carried import CarriedPayload
 from biped_com_ros.core.settings import constant, setting, Settings, settings
+from biped_com_ros.core.signals.age import is_recent
 from biped_com_ros.core.stability.contacts import Contact, grip_contact, surface_contact
 from biped_com_ros.core.wrench.contact import ContactThresholds
 import numpy as np
@@ -141,7 +142,7 @@ class Hands:
         for i, wrench in enumerate(wrenches):
             if wrench is not None:
                 self._last[i] = stamp_ns, wrench
-            elif i in self._last and stamp_ns - self._last[i][0] <= _SILENCE_NS:
+            elif i in self._last and is_recent(self._last[i][0], stamp_ns, _SILENCE_NS):
                 found = found or list(wrenches)
                 found[i] = self._last[i][1]
         return found or wrenches

@@ -41,6 +41,7 @@ from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Array, Pose, rotation_from_quaternion, turned
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.settings import constant, setting, Settings, settings
+from biped_com_ros.core.signals.age import age_of
 from biped_com_ros.core.state.base_filter import BaseFilter, FilteredBase, FilterSettings
 from biped_com_ros.core.state.leg_odometry import LegOdometry, twist_from_stance
 from biped_com_ros.core.state.stance import LowestSoles, Stance, Twist
@@ -237,7 +238,7 @@ class BaseEstimator:
         if sample_ns is None:
             self.problem = f'nothing received yet from {self.sample_name}'
             return False
-        difference_ns = abs(stamp_ns - sample_ns)
+        difference_ns = age_of(sample_ns, stamp_ns)
         if difference_ns <= self._timeout_ns:
             return True
         self.problem = (

@@ -17,9 +17,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+import math
 import time
 
-from biped_com_ros.core.constants import nanoseconds
+from biped_com_ros.core.constants import nanoseconds, NEVER_NS
+from biped_com_ros.core.signals.age import is_recent
 
 #: Number of changes of contact that are kept.
 _CHANGES = 16
@@ -54,13 +56,13 @@ class ContactHistory:
         self._clock = clock
         self.set_timeout(timeout)
         self._changes: deque[tuple[int, tuple[bool, ...]]] = deque(maxlen=_CHANGES)
-        self._valid_until_ns, self._valid_until = 0, 0.0
+        self._newest_ns, self._received_at = NEVER_NS, -math.inf
         self._unstamped: list[tuple[bool, int, float] | None] = [None] * feet
         self.revised_ns: int | None = None
         self.loads: Sequence[float] | None = None
 
     def set_timeout(self, timeout: float) -> None:
-        """Use another timeout, s, from the next contacts on."""
+        """Use another timeout, s."""
         self._timeout, self._timeout_ns = timeout, nanoseconds(timeout)
 
     def add(self, stamp_ns: int, in_contact: tuple[bool, ...],
@@ -72,7 +74,7 @@ class ContactHistory:
         if not changes or in_contact != changes[-1][1]:
             changes.append((stamp_ns, in_contact))
             self.revised_ns = min(stamp_ns, self.revised_ns or stamp_ns)
-        self._keep_until(stamp_ns, self._clock())
+        self._newest_ns, self._received_at = stamp_ns, self._clock()
 
     def add_unstamped(self, foot: int, arrival_ns: int, in_contact: bool) -> None:
         """Take the contact of one foot that has no stamp; holds for any time from its arrival."""
@@ -82,12 +84,13 @@ class ContactHistory:
             contacts, arrivals, times = zip(*known)
             self._changes.clear()
             self._changes.append((0, contacts))
-            self._keep_until(min(arrivals), min(times))
+            self._newest_ns, self._received_at = min(arrivals), min(times)
 
     def at(self, stamp_ns: int) -> tuple[bool, ...] | None:
         """Return the contacts at a time (ns); None if unknown."""
-        if not self._changes or (
-                stamp_ns > self._valid_until_ns and self._clock() > self._valid_until):
+        if not self._changes or not (
+                is_recent(self._newest_ns, stamp_ns, self._timeout_ns)
+                or self._clock() - self._received_at <= self._timeout):
             return None
         for since_ns, in_contact in reversed(self._changes):
             if stamp_ns >= since_ns:
@@ -100,7 +103,4 @@ class ContactHistory:
             latest = self._changes[-1][1]
             self._changes.clear()
             self._changes.append((0, latest))
-        self._valid_until_ns, self.revised_ns = 0, None
-
-    def _keep_until(self, stamp_ns: int, now: float) -> None:
-        self._valid_until_ns, self._valid_until = stamp_ns + self._timeout_ns, now + self._timeout
+        self._newest_ns, self.revised_ns = NEVER_NS, None

@@ -155,8 +155,7 @@ class StateEstimator:
         optional = len(settings.hands) + len(others)
         self._synchronizer = Synchronizer(
             len(self._names), max_age,
-            tolerances_ns=[nanoseconds(base.timeout)] * self._has_base_samples
-            + [SAME_INSTANT_NS] * (len(feet) + optional),
+            tolerances_ns=self._tolerances(base),
             optional=[False] * self._has_base_samples
             + [not settings.wrenches_required] * len(feet) + [True] * optional)
         self._movers = [mover_to_sole(self.model, foot) for foot in range(len(feet))]
@@ -164,6 +163,11 @@ class StateEstimator:
         self._foot_contacts = FootContacts(settings.thresholds, settings.body_weight, len(feet))
         self._by_probability = tuple(settings.probabilities)
         self._probable_contacts = ContactProbabilitySettings().contacts(len(feet))
+
+    def _tolerances(self, base: BaseSettings) -> list[int]:
+        """Return how far the stamp of each source may be from that of the joints, ns."""
+        count = len(self._names) - self._first_foot
+        return [nanoseconds(base.timeout)] * self._has_base_samples + [SAME_INSTANT_NS] * count
 
     def configure(self, settings: BaseSettings, max_age: float = MAX_AGE) -> None:
         """
@@ -178,8 +182,10 @@ class StateEstimator:
 
         """
         self.base.configure(settings)
+        self._longest_wait_ns = nanoseconds(settings.timeout)
         if self._synchronizer is not None:
             self._synchronizer.set_max_age(max_age)
+            self._synchronizer.set_tolerances(self._tolerances(settings))
 
     def set_thresholds(self, thresholds: ContactThresholds, body_weight: float) -> None:
         """Detect contacts in the synchronized mode otherwise (N); contacts stay as they are."""

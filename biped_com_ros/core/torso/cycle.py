@@ -29,6 +29,7 @@ import contextlib
 from biped_com_ros.core.constants import nanoseconds, NEVER_NS, SECOND_NS
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.signals.age import age_of, is_recent
 from biped_com_ros.core.torso.arc import Arc, Vector
 from biped_com_ros.core.torso.body import TorsoBody
 from biped_com_ros.core.torso.constant_curvature import ELONGATION
@@ -256,7 +257,7 @@ class ControlCycle:
         self._tip = self._imus.read_tip(self._upper_values) if is_tip_fresh else None
 
     def _is_fresh(self, ns: int) -> bool:
-        return ns >= self._ns - self._timeout_ns
+        return is_recent(ns, self._ns, self._timeout_ns)
 
     @property
     def _are_tendons_fresh(self) -> bool:
@@ -337,7 +338,7 @@ class TargetInput:
     def check(self, now_ns: int) -> str:
         """Hold the torso if the source has timed out; return a description, '' if it has not."""
         self._last_ns = min(self._last_ns, now_ns)  # later if the clock was set back
-        timeout, age = self.timeouts.get(self.source, 0.0), 1e-9 * (now_ns - self._last_ns)
+        timeout, age = self.timeouts.get(self.source, 0.0), 1e-9 * age_of(self._last_ns, now_ns)
         if not timeout or age <= timeout:
             self._is_holding = False
             return ''

@@ -36,6 +36,7 @@ from biped_com_ros.core.model.config import RobotConfig
 from biped_com_ros.core.model.frames import FrameSet
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.settings import constant, gravity_setting, setting, Settings, settings
+from biped_com_ros.core.signals.age import is_recent
 from biped_com_ros.core.signals.filters import LowPass
 from biped_com_ros.core.signals.schmitt import SchmittTrigger
 from biped_com_ros.core.signals.synchronizer import Synchronizer
@@ -228,8 +229,6 @@ class WrenchAggregation:
         if low_pass != (before.low_pass_cutoff, 6, before.low_pass_order):
             for channel in self.channels:
                 channel.low_pass = LowPass(*low_pass)
-        if settings.gravity != before.gravity:
-            self.update_inertials()
         self._configure_detectors()
 
     def update_inertials(self) -> None:
@@ -361,7 +360,7 @@ class WrenchAggregation:
         """
         bodies = [body for body in self.bodies
                   if body.sensors and (with_feet or not body.is_foot)]
-        is_current = all(abs(stamp_ns - body.stamp_ns) < SAME_INSTANT_NS for body in bodies)
+        is_current = all(is_recent(body.stamp_ns, stamp_ns, SAME_INSTANT_NS) for body in bodies)
         return [body.wrench_values for body in bodies] if bodies and is_current else None
 
     @property

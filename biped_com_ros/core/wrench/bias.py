@@ -90,19 +90,24 @@ class BiasFilter:
     """
 
     def __init__(self, settings: BiasSettings) -> None:
-        self.configure(settings)
+        self._use(settings)
         self.temperature = self._reference = math.nan
         self._state, self._covariance = np.zeros((6, 3)), np.zeros((6, 3, 3))
         self._covariance[:, 2, 2] = np.repeat(
             (settings.force_temperature, settings.torque_temperature), 3) ** 2
         self.set_bias(np.zeros(6))
 
-    def configure(self, settings: BiasSettings) -> None:
-        """Use other settings from now on; the present bias and its uncertainty stay."""
+    def _use(self, settings: BiasSettings) -> None:
         self._settings = settings
         self._drift = np.repeat((settings.force_drift, settings.torque_drift), 3) / 3600.0
         self._initial = np.repeat((settings.force, settings.torque), 3)
         self._least_ns = nanoseconds(settings.least_time)
+
+    def configure(self, settings: BiasSettings) -> None:
+        """Use other settings from now on; the bias stays, and so does what a tare measured."""
+        self._use(settings)
+        if not self.updates and not self._is_tared:
+            self._covariance[:, 0, 0] = self._initial ** 2  # still that of the settings
 
     def set_bias(self, bias: Array, deviation: Array | None = None,
                  expected: Array | None = None) -> None:
@@ -120,6 +125,7 @@ class BiasFilter:
 
         """
         self._reference = self.temperature
+        self._is_tared = deviation is not None
         self._state[:, 0] = bias
         self._reset_covariance(self._initial if deviation is None else deviation)
         self.consecutive_rejected, self._agreeing, self._rejected_mean = 0, 0, np.zeros(6)

@@ -89,6 +89,14 @@ class BiasTracking:
         for found in self.filters.values():
             found.configure(bias)
 
+    def interrupt(self) -> None:
+        """Discard the readings of the present times in the air; the biases stay."""
+        for foot in self._feet:
+            foot.left_ns = None
+            foot.waiting.clear()
+        for found in self.filters.values():
+            found.discard()
+
     def reset(self, sensor: int, deviation: Array | None = None,
               expected: Array | None = None) -> None:
         """Start from the present offset of a sensor, as after a tare; a hand's has no bias."""
@@ -146,7 +154,7 @@ class BiasTracking:
     def _add(self, foot: _Foot, stamp_ns: int, hangs: bool) -> bool:
         """Add the readings of a foot in the air, a little later; those of a second are used."""
         aggregation, margin_ns, corrected = self._aggregation, _MARGIN_NS[hangs], False
-        if foot.left_ns is None or hangs != foot.hung:
+        if foot.left_ns is None or hangs != foot.hung or stamp_ns < foot.left_ns:
             foot.left_ns, foot.hung = stamp_ns, hangs
             foot.waiting.clear()
         if stamp_ns - foot.left_ns > margin_ns:

@@ -84,8 +84,6 @@ class WeightBalance:
                  settings: WeightBalanceSettings | None = None) -> None:
         self._names, self.body_weight = tuple(names), body_weight
         self.settings = settings or WeightBalanceSettings()
-        self._missing_ns = nanoseconds(self.settings.missing_time)
-        self._excess_ns = nanoseconds(self.settings.excess_time)
         self.reset()
 
     def reset(self) -> None:
@@ -124,7 +122,7 @@ class WeightBalance:
         if since is None or missing != self._is_missing or stamp_ns < since:
             self._since_ns = since = stamp_ns
         self._is_missing = missing
-        if stamp_ns - since >= (self._missing_ns if missing else self._excess_ns):
+        if stamp_ns - since >= 1e9 * (settings.missing_time if missing else settings.excess_time):
             self.suspect = forces.index(least) if missing else -1
             self.problem = self._describe(forces, total, missing)
         return True

@@ -43,6 +43,7 @@ from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.config import RobotConfig, WrenchSensorConfig
 from biped_com_ros.core.plain_yaml import load_yaml
 from biped_com_ros.core.settings import constant, setting, Settings
+from biped_com_ros.core.signals.age import age_of
 import numpy as np
 import yaml
 
@@ -201,7 +202,7 @@ class RecentReadings:
         config
             Configuration of the sensor.
         now_ns
-            Stamp of the newest reading of all sensors, ns.
+            Stamp of the last joint states, ns.
 
         Raises
         ------
@@ -225,10 +226,11 @@ class RecentReadings:
         if not collected:
             raise InputError(f"'{self.sensor}' not tared: no usable reading received yet; check "
                              'its driver and topic')
-        if now_ns - self.newest_ns > MAX_AGE_NS:
+        age_ns = age_of(self.newest_ns, now_ns)
+        if age_ns > MAX_AGE_NS:
             raise InputError(
-                f"'{self.sensor}' not tared: its last reading is "
-                f'{1e-9 * (now_ns - self.newest_ns):.1f} s old; check its driver')
+                f"'{self.sensor}' not tared: its last reading is {1e-9 * age_ns:.1f} s old; check "
+                'its driver')
         if collected < count:
             raise InputError(f"'{self.sensor}' not tared: received {collected} of the {count} "
                              'readings to average; try again in a moment')

@@ -58,11 +58,12 @@ class ModelCheck:
     def __init__(self, node: RobotNode[ComEstimatorParameters],
                  latest: Callable[[], ComEstimate | None]) -> None:
         self._node = node
+        self._input: WrenchInput | None = None
+        self.configure()
         config = node.model.config
         if config.feet_with_force_z or not any(
                 foot.used_sensors for foot in config.feet.values()):
             return
-        self.configure()
         self._weight: Report = OK, '', {}
         self._com: Report = OK, '', {}
         self._latest = latest
@@ -78,6 +79,8 @@ class ModelCheck:
         weight = node.model.mass * node.params.gravity
         self._weight_check = WeightCheck(weight, {}, node.params.weight_tolerance, '')
         self._com_check = ComCheck(weight, node.params.com_tolerance)
+        if self._input is not None:
+            self._input.timeout = node.params.sensor_timeout
 
     def _on_rest(self, stamp_ns: int, total: Array) -> None:
         """Compare the mean total of the last second, in ``base_footprint``, with the model."""
@@ -103,6 +106,7 @@ class ModelCheck:
 
     def _current(self, report: Report) -> Report:
         """Return a report if it is recent, else why there is none."""
+        assert self._input is not None
         if report[1] and not self._input.stale(_TIMEOUT):
             return report
         topic = self._input.topic

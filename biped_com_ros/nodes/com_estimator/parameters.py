@@ -45,7 +45,7 @@ class ComEstimatorParameters(FootWrenchParameters, ContactTopicParameters, Weigh
     com_tolerance: float = setting(
         0.005, "Largest distance of the centre of pressure from the model's centre of mass, at "
         'rest', 'm', 0.0, 1.0)
-    gravity: float = gravity_setting(read_only=False)
+    gravity: float = gravity_setting()
     contact: ContactThresholds = settings(ContactThresholds)
     fused_com: bool = read_only(
         True, 'Whether ~/com_fused, ~/com_bias and ~/external_force are estimated; that takes '

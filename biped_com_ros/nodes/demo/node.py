@@ -57,6 +57,7 @@ from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import printable
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.signals.synchronizer import StampThrottle
 from biped_com_ros.demo import ALL
 from biped_com_ros.demo.measurements import Health, Measurements
 from biped_com_ros.demo.screen import make_screen, Screen
@@ -137,7 +138,7 @@ class Demo(Node):
         self.stage = Stage(self, model, measurements)
         self.story = Story(self._chapters, self.stage, self._screen)
         self._commands: Iterator[Array | None] | None = None
-        self._begin_time, self._next_ns = 0.0, 0
+        self._begin_time, self._pace = 0.0, StampThrottle(self.params.command_rate)
         self._joints = JointStateInput(self, model.joint_names, self._on_joints, max_age=0.0,
                                        **model.corrections_of(model.joint_names))
 
@@ -145,9 +146,7 @@ class Demo(Node):
 
     def _on_joints(self, stamp_ns: int, positions: Array, *_: Array) -> None:
         stage = self.stage
-        period_ns = nanoseconds(1.0 / self.params.command_rate)
-        # A next stamp that is further away is of a clock that was set back since.
-        if stage is None or self.finished or 0 < self._next_ns - stamp_ns <= period_ns:
+        if stage is None or self.finished or not self._pace.is_due(stamp_ns):
             return
         stage.measurements.now_ns = stamp_ns
         stage.advance_to(stamp_ns)
@@ -156,7 +155,6 @@ class Demo(Node):
             if self._missing():
                 return
             self._begin(stage, stamp_ns)
-        self._next_ns = stamp_ns + period_ns
         self._step(stage)
         ended = 0.0 < self.params.duration <= stage.time - self._begin_time
         if ended or (self.params.once and self.story.is_over):

@@ -67,13 +67,13 @@ from collections.abc import Sequence
 import sys
 from typing import Any
 
-from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import BipedComError, InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.legs.playback import GaitPlayback, longest_fall
 from biped_com_ros.core.legs.player import WalkPlayer, WalkRequest, WalkState
 from biped_com_ros.core.legs.walk_session import WalkSession
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.signals.synchronizer import StampThrottle
 from biped_com_ros.nodes.gait_player.balancing import StandingBalance
 from biped_com_ros.nodes.gait_player.inputs import WalkInputs
 from biped_com_ros.nodes.gait_player.outputs import ProgressPublisher, TrajectoryPublisher
@@ -137,7 +137,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         # Shifts are planned with the model of walks, never at the same time.
         self._shifts = ComShifts(self, player.model, self._trajectories, self._background, self)
         self.walk_inputs: WalkInputs | None = None
-        self._next_ns = 0
+        self._pace = StampThrottle(params.rate)
         self._session = WalkSession(
             player, self._on_motion, self._on_hold, follow_tolerance=params.follow_tolerance,
             follow_time=FOLLOW_TIME,
@@ -153,6 +153,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
     def apply_parameters(self, params: GaitPlayerParameters) -> None:
         """Use parameters that were set at run time, most of them in the next walk."""
         if self._session is not None:
+            self._pace.set_rate(params.rate)
             self._session.follow_tolerance = params.follow_tolerance
             self._session.balance = params.balance()
             if not params.feedback:
@@ -342,7 +343,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         session.reset_results()
         if self._watch is not None:
             self._watch.tolerate_falling(fall + FALL_TOLERANCE if fall else 0.0)
-        self._next_ns = 0
+        self._pace = StampThrottle(self.params.rate)
         session.begin(playback, self.joints.stamp_ns)
         self.get_logger().info(f'walking for {playback.gait.duration:.1f} s')
 
@@ -383,9 +384,8 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
     # -- while the robot walks
 
     def _on_joints(self, stamp_ns: int, positions: Array, *_: Array) -> None:
-        if self.session.last_ns < stamp_ns < self._next_ns:
+        if not self._pace.is_due(stamp_ns):
             return
-        self._next_ns = stamp_ns + nanoseconds(1.0 / self.params.rate)
         self._advance(stamp_ns, positions)
         self._continue_planning()
         self._shifts.advance(stamp_ns)

@@ -71,8 +71,6 @@ _WATCH_PERIOD = 0.01
 _CLOCK_TIMEOUT = 1.0
 #: Numbers are left out where messages are compared, so that a changing one is not logged anew.
 _NUMBER = re.compile(r'[0-9.]+')
-#: Lifetime of a gait's plan after its last message, ns.
-_PLAN_LIFETIME_NS = nanoseconds(0.2)
 #: The name of the IMU in messages to users.
 IMU = 'the IMU'
 
@@ -163,22 +161,22 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
     def _make_inputs(self, compensator: GravityCompensator) -> None:
         params, model, options = self.params, compensator.model, self.input_options()
         contacts = [contact.name for contact in compensator.gravity_model.contacts]
-        imu, is_auto = model.config.imu, params.compensation.support == AUTO
+        imu = model.config.imu
         self._inputs: dict[str, Any] = {IMU: self.keep(
             ImuInput(self, imu.topic, imu.frame, self._on_imu,
                      tilt=model.config.instruments.tilt(imu.frame), **options))}
-        for i, (contact, topic) in enumerate(zip(contacts, self._wrench_topics(contacts))):
+        for i, (contact, topic) in enumerate(zip(contacts, self._wrench_topics(contacts, params))):
             name, frame = f"the wrench of '{contact}'", contact_frame(model.config, contact)
             # In any frame, as zmp_monitor, so that nodes of a process share the subscription.
             self._inputs[name] = self.keep(WrenchInput(
                 self, topic, '', partial(self._on_wrench, i, name, frame),
                 noisy=contact not in map(model.config.hand_label, model.config.virtual_hands),
                 force_z=contact in model.config.feet_with_force_z,
-                largest=largest_credible_load(model.mass), required=is_auto, **options))
+                largest=largest_credible_load(model.mass), **options))
         #: The shares that a gait plans; no diagnostics of it, since usually no gait is played.
         self._plan: Input | None = None
         self._plans_refused = 0
-        if is_auto and list(model.config.feet) == contacts:
+        if list(model.config.feet) == contacts:
             self._plan = self.keep(ArrayInput(
                 self, names.PLANNED_SHARES, len(contacts), self._on_plan, timeout=0.5,
                 required=False))
@@ -191,22 +189,23 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         """Subscribe to the covariance of the wrenches of virtual feet, if shares follow them."""
         feet = self.model.config.feet
         self._is_virtual = np.array([foot.is_virtual for foot in feet.values()])
-        if (self.params.compensation.support == AUTO and not self.params.wrench_topics
-                and list(feet) == contacts and self._is_virtual.any()):
+        if (not self.params.wrench_topics and list(feet) == contacts
+                and self._is_virtual.any()):
             self.keep(StampedArrayInput(
                 self, names.WRENCH_COVARIANCE, (6 * len(feet)) ** 2, self._on_covariance,
                 largest=largest_credible_load(self.model.mass) ** 2, required=False, **options))
 
-    def _wrench_topics(self, contacts: Sequence[str]) -> list[str]:
+    def _wrench_topics(self, contacts: Sequence[str],
+                       params: GravityCompensationParameters) -> list[str]:
         """Return the topic of each contact; none if there are no sensors and none is needed."""
-        config, topics = self.model.config, self.params.wrench_topics
+        config, topics = self.model.config, params.wrench_topics
         if topics and len(topics) != len(contacts):
             raise ConfigurationError(
                 f"parameter 'wrench_topics': {topics} must be {len(contacts)} topics, one per "
                 f'contact ({", ".join(contacts)}); or empty')
         if topics or config.wrench_sensors or config.has_foot_wrenches:
             return topics or [names.wrench_of(name) for name in contacts]
-        if self.params.compensation.support == AUTO:
+        if params.compensation.support == AUTO:
             raise ConfigurationError(
                 f"robot '{config.name}' has no wrench sensors, so support cannot be 'auto': "
                 "set wrench_topics, 'source: virtual' of the feet, or another support")
@@ -218,15 +217,21 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         if compensator is None:
             return
         new = make_compensator(compensator.model, params)  # raises before anything changes
+        self._wrench_topics([contact.name for contact in new.gravity_model.contacts], params)
         compensator.configure(new.settings)
         compensator.guard.enabled, compensator.gains = new.guard.enabled, new.gains
         self.payload.use(params)
         self._configure_supervisor(params)
+        if params.compensation.support != self.params.compensation.support:
+            self.watch_required_inputs()
 
     def _configure_supervisor(self, params: GravityCompensationParameters) -> None:
-        required = [name for name in self._inputs if name != JOINT_STATES]
+        inputs, is_auto = self._inputs, params.compensation.support == AUTO
+        for name, source in inputs.items():
+            source.required = is_auto or name in (IMU, JOINT_STATES)
         self.supervisor.configure(
-            required if params.compensation.support == AUTO else (IMU,), params.input_timeout)
+            [name for name, source in inputs.items() if source.required and name != JOINT_STATES],
+            params.input_timeout)
 
     def use_inertials(self) -> None:
         """Balance calibrated masses; the guard's rate limit makes the step a ramp."""
@@ -258,7 +263,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
 
     def _on_plan(self, stamp_ns: int, shares: Array) -> None:
         if self.compensator is not None:
-            self.compensator.plan_shares(shares, stamp_ns + _PLAN_LIFETIME_NS)
+            self.compensator.plan_shares(shares, stamp_ns)
 
     def _on_joints(self, stamp_ns: int, positions: Array, velocities: Array, _: Array) -> None:
         if self.compensator is None or self.supervisor.guard.idle:

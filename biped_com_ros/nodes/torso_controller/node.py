@@ -174,7 +174,7 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
         self._joystick = Joystick(self.body.max_bend, _DEAD_ZONE)
         self._joystick_axes = params.joy_forward_axis, params.joy_left_axis
         self._target.timeouts = {'joy': params.joy_timeout, '~/target': params.target_timeout}
-        self.cycle.gravity, self._timeout = params.gravity, params.imu_timeout
+        self._timeout = params.imu_timeout
         self.cycle.set_timeout(params.imu_timeout)
         for source in self._inputs:
             source.timeout = params.imu_timeout

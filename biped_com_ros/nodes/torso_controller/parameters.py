@@ -57,7 +57,7 @@ class TorsoControllerParameters(ManagedNodeParameters):
         'the upper link only if no other node publishes it')
     tf_rate: float = setting(50.0, 'Rate of TF; 0 turns it off', 'Hz', 0.0, 10000.0)
     marker_rate: float = setting(15.0, 'Rate of markers; 0 turns them off', 'Hz', 0.0, 10000.0)
-    gravity: float = gravity_setting(read_only=False)
+    gravity: float = gravity_setting()
 
 
 def make_body(model: RobotModel, params: TorsoControllerParameters) -> TorsoBody:

@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+from biped_com_ros.core.signals.age import is_recent
 from biped_com_ros.core.wrench.aggregation import ContactBody, WrenchAggregation
 from biped_com_ros.core.wrench.sensor_faults import (
     RepeatedReadings, WeightBalance, WeightBalanceSettings)
@@ -80,7 +81,7 @@ class SensorFaults:
             self._frozen.discard(sensor)
         # Simulated sensors of a robot at rest may all repeat exactly.
         elif (self._balance.problem or moved_ns > repeated.since_ns) and any(
-                stamp_ns - other.since_ns < RECENT_NS for other in self._repeated):
+                is_recent(other.since_ns, stamp_ns, RECENT_NS) for other in self._repeated):
             self._frozen.add(sensor)
 
     def _others_carry_all(self) -> bool:

@@ -40,6 +40,7 @@ from biped_com_ros.core.constants import nanoseconds, NEVER_NS
 from biped_com_ros.core.geometry.pose import Array, rotation_from_quaternion
 from biped_com_ros.core.geometry.wrench import largest_credible_load
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.signals.age import is_recent
 from biped_com_ros.core.signals.synchronizer import StampThrottle
 from biped_com_ros.core.signals.tilt import TiltFilter
 from biped_com_ros.core.wrench.aggregation import ContactBody, WrenchAggregation
@@ -159,20 +160,12 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         self.faults.configure(params.balance)
         for source in (self.joints, self.imu, *self.sensors):
             source.timeout = params.sensor_timeout
-        self._tilt.gravity = params.gravity
-        if params.gravity != before.gravity:
-            self._use_weights()
-        else:
-            self.virtual.configure(params, before)
+        self.virtual.configure(params, before)
 
     def use_inertials(self) -> None:
         """Recompute the weight of what sensors carry after the masses changed."""
         self.offsets.expect_inertials()
         self.aggregation.update_inertials()
-        self._use_weights()
-
-    def _use_weights(self) -> None:
-        """Pass the weights of the aggregation to all that use them."""
         self.virtual.configure(self.params)
         self._weight.body_weight = self.aggregation.body_weight
         self.faults.configure(self.params.balance)
@@ -263,10 +256,10 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
     def _update_state(self, stamp_ns: int) -> bool:
         """Pass posture and attitude to the aggregation; return whether they are recent enough."""
         limit = self._state_timeout_ns
-        if not -limit <= stamp_ns - self._joints_ns <= limit:
+        if not is_recent(self._joints_ns, stamp_ns, limit):
             self._unsynchronized = self.joints
             return False
-        if not -limit <= stamp_ns - self._imu_ns <= limit:
+        if not is_recent(self._imu_ns, stamp_ns, limit):
             self._unsynchronized = self.imu
             return False
         if self._state_changed:

@@ -57,7 +57,7 @@ class SensorOffsets:
     Attributes
     ----------
     tracking
-        Tracks the biases of the sensors of feet; None with `bias_tracking` off.
+        Tracks the biases of the sensors of feet; None without sensors.
 
     """
 
@@ -68,6 +68,7 @@ class SensorOffsets:
         self._recent = [RecentReadings(channel.name, params.tare_samples)
                         for channel in self._channels]
         self.tracking: BiasTracking | None = None
+        self._is_tracking = False
         self._expected_before: Array | None = None
         #: Names of sensors tared by this process: which URDF those of a file are of is unknown.
         self._tared: set[str] = set()
@@ -90,18 +91,15 @@ class SensorOffsets:
             self._use_tracking(params)
 
     def _use_tracking(self, params: WrenchAggregatorParameters) -> None:
-        """Start, change or stop the tracking of biases."""
-        if not params.bias_tracking:
-            self.tracking = None
-        elif self.tracking is None:
+        """Start, change or interrupt the tracking of biases; what it has found stays."""
+        self._is_tracking = params.bias_tracking
+        if self.tracking is None:
             self.tracking = BiasTracking(self._aggregation, params.bias)
             for i, channel in enumerate(self._channels):
                 self._restart_tracking(i, channel.name)
-        else:
-            self.tracking.configure(params.bias)
-            for i, bias_filter in self.tracking.filters.items():
-                if not bias_filter.updates:  # its covariance is still that of the parameters
-                    self._restart_tracking(i, self._channels[i].name)
+        self.tracking.configure(params.bias)
+        if not self._is_tracking:
+            self.tracking.interrupt()
 
     def _offer_services(self) -> None:
         all_sensors = range(len(self._channels))
@@ -159,7 +157,7 @@ class SensorOffsets:
         if self._expected_before is not None and self._aggregation.is_state_current:
             before, self._expected_before = self._expected_before, None
             self._use_inertials(before)
-        if self.tracking is not None and self.tracking.update(stamp_ns):
+        if self.tracking is not None and self._is_tracking and self.tracking.update(stamp_ns):
             self._publish()
 
     def _restart_tracking(self, sensor: int, name: str, expected: Array | None = None) -> None:
@@ -213,8 +211,7 @@ class SensorOffsets:
             self._expected(sensor), self._stillness,
             replace(self._node.params.tare,
                     offset_force=_LARGEST_OFFSET * self._aggregation.body_weight),
-            self._channels[sensor].config,
-            max(self._stillness.updated_ns, *(recent.newest_ns for recent in self._recent)))
+            self._channels[sensor].config, self._stillness.updated_ns)
 
     def _untare(self, sensors: Sequence[int]) -> str:
         """Set the offsets of `sensors` to those configured, else zero; the others stay."""
@@ -264,7 +261,7 @@ class SensorOffsets:
     def report(self) -> Report:
         """Return level, message and values for diagnostics."""
         values = {name: _describe(name, offset) for name, offset in self._offsets.items()}
-        if self.tracking is not None:
+        if self.tracking is not None and self._is_tracking:
             for sensor, bias in self.tracking.filters.items():
                 values[f'bias of {self._channels[sensor].name}'] = _describe_bias(bias)
             rejected = [f"'{self._channels[sensor].name}'"

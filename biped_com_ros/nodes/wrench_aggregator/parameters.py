@@ -40,7 +40,7 @@ class WrenchAggregatorParameters(RobotNodeParameters, WeightParameters):
         'and untare; empty: offsets are not saved')
     footprint_frame: str = read_only(
         'base_footprint', 'frame_id of the total wrench and of the line through the CoM')
-    gravity: float = gravity_setting(read_only=False)
+    gravity: float = gravity_setting()
     aggregation: AggregationSettings = settings(AggregationSettings)
     cop_min_share: float = setting(
         0.02, 'Smallest normal force, as a share of body weight, for which the CoP of a foot and '

@@ -31,6 +31,7 @@ from biped_com_ros.core.constants import SAME_INSTANT_NS
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotState
+from biped_com_ros.core.signals.age import is_recent
 from biped_com_ros.core.signals.synchronizer import Synchronizer
 from biped_com_ros.core.wrench.aggregation import ContactBody, WrenchAggregation
 from biped_com_ros.core.wrench.virtual_feet import SensorComparison, VirtualFeet
@@ -195,7 +196,7 @@ class VirtualFootOutputs:
             self._probabilities.publish(stamp_ns)
         for index, body, comparison, output in self._compared:
             output.publish_value(sensors.wrenches[index], stamp_ns)
-            if abs(stamp_ns - body.stamp_ns) < SAME_INSTANT_NS:
+            if is_recent(body.stamp_ns, stamp_ns, SAME_INSTANT_NS):
                 comparison.add(body.wrench, sensors.wrenches[index], deviations[index])
         for index, body in self._virtual:
             body.set_virtual(stamp_ns, sensors.wrenches[index], contacts.in_contact[index],

@@ -36,7 +36,7 @@ class ZmpMonitorParameters(FootWrenchParameters, WeightParameters, PayloadParame
         [], 'Topics (geometry_msgs/WrenchStamped) of the wrench of the environment on each hand '
         'that has wrench_sensors or source: virtual, in any frame fixed to it, in the order of '
         "the robot's hands; empty: wrench_aggregator/<hand>/wrench")
-    gravity: float = gravity_setting(read_only=False)
+    gravity: float = gravity_setting()
     # A landing foot affects the ZMP at once.
     contact: ContactThresholds = settings(ContactThresholds, engage_dwell=0.0)
     monitor: MonitorSettings = settings(MonitorSettings)

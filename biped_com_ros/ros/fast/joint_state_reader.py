@@ -16,10 +16,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 import itertools
 from typing import Any
 
 from biped_com_ros.core.constants import NEVER_NS, SECOND_NS
+from biped_com_ros.core.signals.age import age_of, is_recent
 from biped_com_ros.ros.fast import codec
 from biped_com_ros.ros.fast.credible import limit_of_joints
 from biped_com_ros.ros.fast.message_reader import (
@@ -43,16 +45,21 @@ Corrections = dict[str, tuple[np.ndarray, np.ndarray]]
 
 class JointPart(Structure):
     """
-    The JointState messages of one structure: which joints and fields they have, and their values.
+    The JointState messages with the same joints and fields, in any order, and their values.
+
+    Parameters
+    ----------
+    joints, fields
+        Indices of the joints, ascending, and the fields that are there.
+    number
+        See below.
+    n_required, limits, corrections
+        Of the reader.
 
     Attributes
     ----------
     number
         Identifies the part among those of its reader.
-    joints
-        Indices of the joints, ascending.
-    fields
-        The fields that are there.
     received, values
         Of the newest message and of the newest good one, (fields, joints).
     ns
@@ -71,19 +78,13 @@ class JointPart(Structure):
 
     """
 
-    def __init__(self, message: Any, indices: dict[str, int], n_required: int,
-                 limits: np.ndarray, number: int, corrections: Corrections) -> None:
-        self.number = number
-        super().__init__(_problem(message, indices))
-        columns = {indices[name]: column for column, name in enumerate(message.name)
-                   if name in indices}
-        self.joints = np.array(sorted(columns), np.intp)
+    def __init__(self, joints: Sequence[int], fields: Sequence[str], number: int, *,
+                 n_required: int, limits: np.ndarray, corrections: Corrections) -> None:
+        super().__init__()
+        self.number, self.fields = number, fields
+        self.joints = np.array(joints, np.intp)
         self.key = self.joints.tobytes()
-        self.fields = [] if self.problem else [
-            field for field in _FIELDS if len(getattr(message, field))]
-        self.paths: list[codec.Path] = [
-            (field, columns[joint]) for field in self.fields for joint in self.joints.tolist()]
-        self.flat = np.zeros(len(self.paths))
+        self.flat = np.zeros(len(fields) * len(joints))
         self.received = self.flat.reshape(len(self.fields), len(self.joints))
         self.values = self.received.copy()
         self.rows = {field: self.values[row] for row, field in enumerate(self.fields)}
@@ -176,7 +177,7 @@ class JointStateReader(StampedReader):
         self._measured = {field: np.zeros(n, bool) for field in _OPTIONAL}
         self._ever_measured = {field: np.zeros(n, bool) for field in _OPTIONAL}
         self._all_measured = dict.fromkeys(_OPTIONAL, not n)
-        self._known_parts: dict[Any, JointPart] = {}
+        self._known_parts: dict[tuple[tuple[int, ...], tuple[str, ...]], JointPart] = {}
         self._numbers = itertools.count()
         #: Parts that own joints; those of them with required joints; those that have all of these.
         self._parts: list[JointPart] = []
@@ -210,22 +211,32 @@ class JointStateReader(StampedReader):
     # -- structures
 
     def _select(self, message: Any) -> codec.Selection:
-        key = (tuple(message.name), len(message.position), len(message.velocity),
-               len(message.effort))
-        part = self._known_parts.get(key)
+        problem = _problem(message, self._indices)
+        if problem:
+            is_other = message.name and set(message.name) <= set(self._others)
+            return codec.Selection([], Structure(('other joints', '') if is_other else problem))
+        columns = {self._indices[name]: column for column, name in enumerate(message.name)
+                   if name in self._indices}
+        joints = tuple(sorted(columns))
+        fields = tuple(field for field in _FIELDS if len(getattr(message, field)))
+        paths: list[codec.Path] = [(field, columns[joint]) for field in fields for joint in joints]
+        return codec.Selection(paths, self._part_of(joints, fields))
+
+    def _part_of(self, joints: tuple[int, ...], fields: tuple[str, ...]) -> JointPart:
+        """Return the part with these joints and fields."""
+        part = self._known_parts.get((joints, fields))
         if part is None:
             if len(self._known_parts) >= _MAX_PARTS:
                 self._known_parts = {
                     key: part for key, part in self._known_parts.items() if part in self._parts}
-            part = JointPart(message, self._indices, self._n_required, self._limits,
-                             next(self._numbers), self._corrections)
-            if part.problem and message.name and set(message.name) <= set(self._others):
-                part.problem = 'other joints', ''
-            self._known_parts[key] = part
-            if part.has_required and part.problem is None:
+                self._whole_parts = [part for part in self._whole_parts if part in self._parts]
+            part = self._known_parts[joints, fields] = JointPart(
+                joints, fields, next(self._numbers), n_required=self._n_required,
+                limits=self._limits, corrections=self._corrections)
+            if part.has_required:
                 part.last_ns = self._last_ns
                 self._whole_parts.append(part)
-        return codec.Selection(part.paths, part)
+        return part
 
     def _refuse_structure(self, problem: tuple[str, str]) -> None:
         # Messages of other devices on a shared topic are counted only.
@@ -352,7 +363,7 @@ class JointStateReader(StampedReader):
     def _leads(self, part: JointPart, ns: int) -> bool:
         """Return whether callbacks follow this part: complete, or the largest that is alive."""
         leader = self._leader
-        if (leader is None or part.has_required or ns - leader.ns > self._timeout_ns
+        if (leader is None or part.has_required or not is_recent(leader.ns, ns, self._timeout_ns)
                 or len(part.joints) > len(leader.joints)
                 or (part is not leader and part.key == leader.key)):
             self._leader = leader = part
@@ -360,8 +371,8 @@ class JointStateReader(StampedReader):
 
     def _check_completeness(self, ns: int) -> None:
         """Raise RefusedMessage if required joints are missing."""
-        oldest = ns - self._timeout_ns
-        late = [part for part in self._required_parts if part.ns < oldest]
+        late = [part for part in self._required_parts
+                if not is_recent(part.ns, ns, self._timeout_ns)]
         if self._never_received:
             now = steady_time()
             self._first_arrival = now if self._first_arrival is None else self._first_arrival
@@ -374,7 +385,7 @@ class JointStateReader(StampedReader):
                       if joint < self._n_required]
             raise RefusedMessage('missing joints', (
                 f'joint {quoted(self._names[joint] for joint in sorted(joints))} not received for '
-                f'{(ns - min(part.ns for part in late)) / SECOND_NS:.2f} s'))
+                f'{max(age_of(part.ns, ns) for part in late) / SECOND_NS:.2f} s'))
 
     def _assemble(self, ns: int) -> None:
         """Put the parts together at a stamp."""

@@ -103,7 +103,7 @@ class ManagedNode(RobotNodeMixin[Parameters], LifecycleNode):
         try:
             self._read_changed_urdf()
             self.build(self.model)
-            self._watch_required_inputs()
+            self.watch_required_inputs()
             self.is_built = True
         except BipedComError as error:
             self.get_logger().error(f'cannot be configured: {error}')
@@ -150,7 +150,12 @@ class ManagedNode(RobotNodeMixin[Parameters], LifecycleNode):
         self.prepare(model)
         self.model, self._urdf_in_use = model, urdf
 
-    def _watch_required_inputs(self) -> None:
+    def watch_required_inputs(self) -> None:
+        """Log when one of the inputs that are required now is missing or back."""
+        if self._input_watch is not None:
+            self._kept.remove(self._input_watch)
+            self._input_watch.destroy()
+            self._input_watch = None
         needed = {part.topic: part for part in self._kept
                   if isinstance(part, Input) and part.required}
         if needed:

@@ -21,6 +21,7 @@ from typing import Any
 import weakref
 
 from biped_com_ros.core.constants import nanoseconds, NEVER_NS, SECOND_NS
+from biped_com_ros.core.signals.age import age_of
 from biped_com_ros.ros.fast.message_reader import MessageReader, ReadSpec, receiver_of
 from biped_com_ros.ros.fast.subscription_pool import pool_of
 from biped_com_ros.ros.node.callback_errors import LOG_PERIOD, Throttle
@@ -131,9 +132,10 @@ class Input:
             self._read_differently(max_age_ns=nanoseconds(seconds))
 
     def age(self, now: int | None = None) -> float:
-        """Return the time since the stamp of the last good message or else since the start, s."""
+        """Return the age of the last good message, or else the time since the start, s."""
         at = now_ns(self._clock) if now is None else now
-        return (at - (self._started_ns if self.stamp_ns is None else self.stamp_ns)) / SECOND_NS
+        since_ns = self._started_ns if self.stamp_ns is None else self.stamp_ns
+        return age_of(since_ns, at) / SECOND_NS
 
     def stale(self, timeout: float | None = None, now: int | None = None) -> bool:
         """Return whether there was no good data for `timeout` seconds, or never any."""

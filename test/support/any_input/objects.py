@@ -62,6 +62,7 @@ add(lambda max_age, tolerances, optional, timeout: Synchronizer(
     st.tuples(st.floats(0.0, 1e6), st.sampled_from(((), (0,), (10 ** 7,))), v.flags.map(
         lambda flag: (flag,)), st.integers(0, 10 ** 10)), kind=Synchronizer,
     add=(_sources, _stamps, v.credible), set_max_age=(st.floats(0.0, 1e6),), reset=(),
+    set_tolerances=(st.sampled_from(((0,), (10 ** 7,))),),
     describe_lateness=(st.just(('a', 'b')),))
 add(StampThrottle, st.tuples(st.floats(0.0, 1e6)), is_due=(_stamps,), set_rate=(
     st.floats(0.0, 1e6),))

@@ -231,6 +231,54 @@ def test_reset_keeps_the_old_captures_beside(tmp_path):
         bench.session.calibrated_urdf()
 
 
+@pytest.mark.parametrize('state', (
+    SessionState.MOVING, SessionState.WAITING, SessionState.RETREATING, SessionState.RETURNING))
+def test_after_a_reset_no_pose_of_the_old_plan_is_used(tmp_path, state):
+    """Whatever the user requests while the new one is computed."""
+    bench = started(tmp_path, SessionState.WAITING)
+    session, driver = bench.session, bench.driver
+    if state is SessionState.RETREATING:
+        session.skip()
+    if state is not SessionState.WAITING:
+        bench.run_to(state)
+    bench.run(lambda: not session.window.problem)
+    session._jobs.job = None
+    session.reset()
+    assert not session.queue
+    job, session._jobs.job = session._jobs.job, None  # it takes long
+    sent, session._jobs.poll = len(driver.paths), lambda: False
+    bench.run(lambda: not session.window.problem)
+    assert 'captured by hand 1' in session.capture()
+    with pytest.raises(InputError, match='there is no pose to skip'):
+        session.skip()
+    for _ in range(50):
+        bench.run(lambda: True)
+        session.update(bench.now)
+    assert len(driver.paths) == sent and session.state is SessionState.PLANNING
+    del session._jobs.poll
+    session._jobs.job = job
+    bench.run_to(SessionState.SOLVED)
+    assert bench.captured == ['by hand 1', *THREE]
+
+
+def test_what_is_captured_or_skipped_on_the_way_back_begins_no_other_way(tmp_path):
+    bench = started(tmp_path, SessionState.WAITING)
+    session, driver = bench.session, bench.driver
+    assert session.skip() == 'pose 1 skipped'
+    bench.read()
+    session.queue[0] = replace(session.queue[0], positions=driver.positions.copy())
+    bench.run(lambda: not session.window.problem)
+    assert session.state is SessionState.RETREATING
+    assert 'captured by hand 1' in session.capture()
+    sent = len(driver.paths)
+    assert session.skip() == 'pose 2 skipped' and session.state is SessionState.RETREATING
+    bench.run(lambda: session.state is SessionState.MOVING)
+    assert len(driver.paths) == sent  # only the way back
+    np.testing.assert_allclose(driver.paths[-1][-1], bench.true.model.posture('stand'))
+    bench.run_to(SessionState.SOLVED)
+    assert bench.captured == ['by hand 1', 'pose 3']
+
+
 def test_what_cannot_be_done_yet_is_refused_with_the_reason(tmp_path):
     session = CalibrationBench(tmp_path).session
     for action, problem in ((session.solve, '0 captures are too few'),

@@ -158,7 +158,7 @@ def test_axes_may_point_either_way(wang, knee):
 
 @pytest.mark.parametrize('turns', (-1.0, 1.0))
 @pytest.mark.parametrize('joint', (0, 5))
-def test_limits_may_lie_beyond_half_a_turn(joint, turns):
+def test_limits_may_be_beyond_half_a_turn(joint, turns):
     """As of a joint whose zero is behind."""
     chain = straight_chain(WANG)
     lower, upper = np.full(6, -1.5), np.full(6, 1.5)

@@ -191,6 +191,15 @@ def test_joints_that_do_not_follow_end_it(robot, balances):
     assert f"do not follow: '{name}' is 0.50 rad off" in session.problem
 
 
+def test_joints_that_do_not_follow_end_it_after_the_clock_was_set_back(robot):
+    robot.balance(1.0)
+    robot.ns, robot.error = robot.ns - 50 * 10 ** 9, 0.5
+    robot.advance(0.2)
+    assert robot.session.is_balancing
+    robot.advance(0.2)
+    assert 'do not follow' in robot.session.problem and robot.held
+
+
 def test_the_deviation_of_the_zmp(walker):
     assert ZmpDeviation().rms is None
     walker.walk()

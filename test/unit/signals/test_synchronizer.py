@@ -13,7 +13,7 @@
 # limitations under the License.
 """Sets of samples taken at the same instant, in whatever order they arrive."""
 
-from biped_com_ros.core.signals.synchronizer import Synchronizer
+from biped_com_ros.core.signals.synchronizer import StampThrottle, Synchronizer
 import numpy as np
 import pytest
 
@@ -195,3 +195,27 @@ def test_phases_of_a_simulator_between_sensors_and_joints_lose_nothing(period_ms
     assert len(made) >= 2000 // period_ms - 2
     assert all(abs(joints - sensor) == 1 for joints, sensor in (made_set.samples
                                                                 for made_set in made))
+
+
+@pytest.mark.parametrize('jitter', (0.0, 1e-4))
+@pytest.mark.parametrize(('stream', 'rate'), (
+    (100, 30), (100, 50), (100, 100), (200, 100), (500, 100), (50, 30), (125, 50), (60, 30),
+    (1000, 30), (101, 100), (50, 60), (50, 1000), (500, 0.5)))
+def test_a_throttle_passes_the_requested_rate(stream, rate, jitter):
+    rng, throttle = np.random.default_rng(0), StampThrottle(rate)
+    stamps = [int(1e9 * (10 + i / stream + jitter * rng.normal())) for i in range(40 * stream)]
+    passed = [ns for ns in stamps if throttle.is_due(ns)]
+    expected = min(stream, rate)
+    assert abs(len(passed) - 40 * expected) <= 1 + 0.001 * 40 * expected
+    assert np.diff(passed).max() <= 1e9 / expected + 1e9 / stream + 1e6
+
+
+def test_a_throttle_goes_on_after_gaps_steps_back_and_changes_of_the_rate():
+    throttle = StampThrottle(10.0)
+    assert throttle.is_due(0) and not throttle.is_due(40 * MS) and throttle.is_due(5000 * MS)
+    assert not throttle.is_due(5020 * MS) and throttle.is_due(100 * MS)
+    assert not throttle.is_due(120 * MS)
+    throttle.set_rate(0.0)
+    assert not throttle.is_due(400 * MS) and not throttle.is_due(MS)
+    throttle.set_rate(20.0)
+    assert throttle.is_due(150 * MS) and not throttle.is_due(170 * MS)

@@ -80,6 +80,13 @@ def test_a_foot_without_news_makes_unstamped_contacts_unknown(history, clock):
     assert history.at(501 * MS) is None
 
 
+def test_contacts_of_a_dead_source_are_unknown_after_the_clock_was_set_back(history, clock):
+    history.add(9000 * MS, LEFT)
+    clock.now += 0.6
+    assert history.at(8600 * MS) == LEFT
+    assert history.at(8400 * MS) is None
+
+
 def test_after_the_clock_was_set_back_the_last_contacts_hold(history, clock):
     history.add(9000 * MS, LEFT)
     history.add(9010 * MS, RIGHT)

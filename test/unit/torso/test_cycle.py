@@ -284,6 +284,35 @@ def test_time_goes_on_after_the_clock_was_set_back(first):
     assert elapsed.advance(9 * MS) == pytest.approx(0.002)
 
 
+@pytest.mark.parametrize('dead', (UPPER, TENDONS))
+def test_a_sensor_that_died_is_not_used_after_the_clock_was_set_back(body, dead):
+    commands, controller = [], TendonController(body.statics, body.max_bend)
+    cycle = ControlCycle(
+        body, controller, lambda *_: None, lambda ns, arc, command: commands.append(command),
+        gravity=9.81, imu_timeout=0.1, fallback_period=0.01)
+    upright, lengths = np.array((0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)), body.backbone.lengths(
+        make_shape(0.05)).tolist()
+
+    def run(begin_ns, missing=''):
+        commands.clear()
+        for ns in range(begin_ns, begin_ns + 500 * MS, 10 * MS):
+            cycle.add_lower(ns, upright)
+            if missing != TENDONS:
+                cycle.add_tendons(ns, lengths, [12.0] * 4)
+            if missing != UPPER:
+                cycle.add_upper(ns, upright)
+            cycle.check(ns)
+    cycle.activate(START)
+    run(START)
+    assert commands[-1].is_closed_loop and cycle.tensions is not None
+    run(START - 50_000 * MS, missing=dead)
+    assert len(commands) > 30
+    if dead == UPPER:
+        assert not any(command.is_closed_loop for command in commands[1:])
+    else:
+        assert cycle.tensions is None
+
+
 # ---- targets
 
 FAR, NEAR = make_shape(0.2, 0.5), make_shape(0.05, 0.5)

@@ -307,3 +307,34 @@ def test_what_a_hanging_robot_carries_when_it_is_lowered_is_no_bias():
     for found in hanging.filters:  # a hanging robot's biases are followed
         error = np.abs(found.bias - DRIFT * 15.0)
         assert (error < 2.0 * found.deviation + 0.02).all() and not found.rejected
+
+
+def test_biases_are_followed_after_the_clock_was_set_back():
+    robot = Stepping(bias=lambda _: drifting(5.0))
+    posture = robot.model.state(robot.model.posture())
+    for begin in (100.0, 50.0):
+        before = [found.updates for found in robot.filters]
+        for i in range(1000):
+            robot.measure(begin + 0.01 * i, posture, [0.0, 0.0])
+        for found, count in zip(robot.filters, before):
+            assert found.updates > count
+
+
+def test_other_settings_keep_what_a_tare_measured():
+    """Its deviation, the posture, and the temperature at which it was made."""
+    expected, deviation = np.arange(6.0), np.full(6, 0.1)
+    filters = [BiasFilter(BiasSettings()) for _ in range(2)]
+    for found in filters:
+        found.set_temperature(20.0)
+        found.set_bias(np.ones(6), deviation, expected)
+        found.set_temperature(30.0)
+    filters[0].configure(BiasSettings(force=50.0))
+    filters[0].configure(BiasSettings())
+    assert_allclose(filters[0].deviation, filters[1].deviation)
+    for found in filters:
+        assert swing(found, 10.0, lambda t: expected + 1.05 + 0.01 * np.sin(9.0 * t), 60, expected)
+    assert filters[1].updates == 1
+    assert_allclose(filters[0].bias, filters[1].bias)
+    untared = BiasFilter(BiasSettings())
+    untared.configure(BiasSettings(force=50.0))
+    assert_allclose(untared.deviation, BiasFilter(BiasSettings(force=50.0)).deviation)

@@ -128,6 +128,15 @@ def test_what_was_before_the_clock_was_set_back_is_dropped():
     assert readings.estimate_offset(np.zeros(6), still, LIMITS, SENSOR, 3 * MS).samples == 3
 
 
+def test_a_sensor_that_died_before_the_clock_was_set_back_is_not_tared():
+    readings = RecentReadings('left', 3)
+    for t in (100_001, 100_002, 100_003):
+        readings.add(np.zeros(6), t * MS)
+    with pytest.raises(InputError, match='its last reading is 50.0 s old; check its driver'):
+        readings.estimate_offset(
+            np.zeros(6), JointStillness(('hip',), 0.1), LIMITS, SENSOR, 50_003 * MS)
+
+
 @pytest.fixture
 def config():
     return robot_config_from_mapping({

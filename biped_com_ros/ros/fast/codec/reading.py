@@ -33,6 +33,9 @@ import numpy as np
 from rclpy.serialization import deserialize_message, serialize_message
 
 _MAX_PLANS = 32
+#: How many messages have to be read by plans for a new one: making it takes ten times as long as
+#: a conversion, in vain where no structure comes twice.
+_WORTH = 32
 #: Longest message of a robot, bytes: 1000 joints take 52 kB. Longer ones are not even converted,
 #: which would take seconds of CPU per megabyte.
 LONGEST_MESSAGE = 65536
@@ -158,8 +161,9 @@ class Decoder:
         self._select = select
         self._plans: list[Plan] = []
         self.plain = plain_by_default() if plain is None else plain
-        #: Why rclpy converts messages although bytes were to be used; None while it does not.
-        self.plain_reason: str | None = None
+        self._reason: str | None = None
+        #: Messages that were read by plans since the last new structure, and what is left of them.
+        self._matches, self._credit = 0, _MAX_PLANS * _WORTH
 
     def plan_for(self, raw: bytes) -> AnyPlan:
         """
@@ -173,6 +177,7 @@ class Decoder:
         """
         for plan in self._plans:
             if plan.matches(raw):
+                self._matches += 1
                 return plan
         if len(raw) > LONGEST_MESSAGE:
             raise DecodeError(f'it has {len(raw)} bytes; limit {LONGEST_MESSAGE}')
@@ -189,7 +194,7 @@ class Decoder:
             plain = PlainPlan(message, selection)
         except IndexError:
             raise DecodeError('it has fewer elements than expected') from None
-        if self.plain or not raw.startswith(LITTLE_ENDIAN_CDR):
+        if self.plain or not raw.startswith(LITTLE_ENDIAN_CDR) or not self._is_plan_worth():
             return plain
         plan = self._checked(raw, message, selection, plain)
         if plan is None:
@@ -197,6 +202,16 @@ class Decoder:
         self._plans.insert(0, plan)
         del self._plans[_MAX_PLANS:]
         return plan
+
+    def _is_plan_worth(self) -> bool:
+        """Return whether structures are few enough for a plan of a new one."""
+        self._credit = min(self._credit + self._matches, _MAX_PLANS * _WORTH)
+        self._matches = 0
+        if self._credit < _WORTH:
+            self._credit += 1
+            return False
+        self._credit -= _WORTH
+        return True
 
     def _checked(self, raw: bytes, message: Any, selection: Selection,
                  plain: PlainPlan) -> Plan | None:
@@ -220,7 +235,14 @@ class Decoder:
         return plan
 
     def _use_rclpy(self, reason: str) -> None:
-        self.plain, self.plain_reason = True, reason
+        self.plain, self._reason = True, reason
+
+    @property
+    def plain_reason(self) -> str | None:
+        """Why rclpy converts messages although bytes were to be used; None while it does not."""
+        if self._credit + self._matches < _WORTH:
+            return 'the names in its messages, or their order, change all the time'
+        return self._reason
 
 
 def _unpack_spans(spans: Sequence[tuple[int, int]]) -> Callable[[bytes], tuple[bytes, ...]]:
