@@ -47,16 +47,17 @@ IN_CONFIG = {
 ELEMENTS = {('com_calibrator', 'noise'): SensorNoise, ('simulator', 'errors'): ErrorSettings}
 #: Parameters that a user of a new robot looks at first, and those of what it measures; the others
 #: are for experts. A name is in one group in all files.
-MAIN = """
+MAIN = re.findall(r'\w+', """
     robot urdf frame_prefix autostart directory posture base_source fused_com contacts support
     distribution groups gain_joints gains command_joints controller effort_clamp
-    effort_rate unlimited_joints poses hoisted lift_feet move automatic trajectory_topic joint_speed
+    effort_rate unlimited_joints poses hoisted lift_feet move automatic trajectory_topic
+    joint_speed
     joints steps step_length first_foot pattern lift crouch feedback shift_foot shift_holding
     recording rate host port controls record seed hidden_errors tendons real_time_factor
     tilt_unstable tilt_fallen margin_warning weight_tolerance load_link offsets_file
     max_speed co_contraction min_tension max_tension tendon_stiffness tendon_pretension
-    least_mass largest_mass""".split()
-SENSORS = """
+    least_mass largest_mass""")
+SENSORS = re.findall(r'\w+', """
     lower_imu upper_imu hand_topics wrench_topics hand_wrench_topics contact_topics payload_topic
     filter_odometry_topic filter_odometry_deviation filter_odometry_delay base_timeout imu_timeout
     joy_timeout input_timeout sensor_timeout state_timeout contact_timeout payload_timeout
@@ -66,7 +67,7 @@ SENSORS = """
     virtual_hand_cutoff weight_missing hoist_service motor_joints motor_constants noise
     noise_at_mass still_duration still_force_deviation offsets_topic joy_forward_axis joy_left_axis
     force_deviation effort_deviation check_crc instrument_errors wrench_faults errors
-    errors_at_mass fixed_base world_frame payload_rate""".split()
+    errors_at_mass fixed_base world_frame payload_rate""")
 GROUPS = {'Main': MAIN, 'Sensors and other inputs': SENSORS,
           'Expert: the defaults suit most robots': ()}
 IN_DOCUMENT = {'demo': 'DemoParameters', 'torso_teleop': 'TorsoTeleopParameters',

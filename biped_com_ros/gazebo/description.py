@@ -228,12 +228,15 @@ def _add_rotors(robot: ElementTree.Element, gains: Mapping[str, ServoGains]) -> 
         if gain is None or not gain.rotor_inertia:
             continue
         link = links[str(joint.find('child').get('link'))]  # type: ignore[union-attr]
+        inertial, inertia = link.find('inertial'), _inertia(link)
+        if inertial is None or inertia is None:
+            continue
         where = f"joint '{joint.get('name')}'"
         axis = numbers(joint.find('axis'), 'xyz', where, 3, '1 0 0')
-        rpy, _ = rpy_and_xyz_of(link.find('inertial'), where)
+        rpy, _ = rpy_and_xyz_of(inertial, where)
         axis = Pose.from_rpy(rpy, np.zeros(3)).rotation.T @ (axis / np.linalg.norm(axis))
         disc = 0.5 * gain.rotor_inertia * (np.eye(3) + np.outer(axis, axis))
-        _set_inertia(link, _inertia(link) + disc)
+        _set_inertia(link, inertia + disc)
 
 
 def _inertia(link: ElementTree.Element) -> Array | None:

@@ -183,7 +183,7 @@ class GazeboTwin:
 
     @property
     def contacts(self):
-        """Number of points at which the robot touches the floor."""
+        """Return the number of points at which the robot touches the floor."""
         return self.world.getLastCollisionResult().getNumContacts()
 
     @property

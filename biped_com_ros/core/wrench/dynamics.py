@@ -226,8 +226,7 @@ class ExternalForces:
         """Return whether each row moves each frame, (frames, m)."""
         by_joint = self.moves(frames).reshape(
             self._dynamics.nv, len(frames.names), len(self.rows))
-        found: BoolArray = by_joint.any(axis=0)
-        return found
+        return np.asarray(by_joint.any(axis=0))
 
     @property
     def effort_scales(self) -> Array:

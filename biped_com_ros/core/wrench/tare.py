@@ -31,8 +31,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-import math
 from datetime import datetime, timezone
+import math
 from pathlib import Path
 from typing import Any
 
