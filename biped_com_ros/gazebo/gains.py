@@ -33,7 +33,7 @@ import math
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.model.robot import motor_limits, RobotModel
+from biped_com_ros.core.model.robot import motor_effort_limits, RobotModel
 import numpy as np
 import pinocchio as pin
 
@@ -169,7 +169,7 @@ def _servos(model: RobotModel) -> dict[str, _Servo]:
     pin.centerOfMass(pin_model, data, q, True)
     legs = {int(joint) for sole in model.soles.joints for joint in pin_model.supports[int(sole)]}
     servos = {}
-    for name, effort in zip(model.joint_names, motor_limits(model, 'Effort').tolist()):
+    for name, effort in zip(model.joint_names, motor_effort_limits(model).tolist()):
         i = pin_model.getJointId(name)
         servos[name] = _Servo(
             float(inertia[pin_model.joints[i].idx_v]), GRAVITY * float(data.mass[i]),

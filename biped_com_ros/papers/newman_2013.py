@@ -34,7 +34,7 @@ from __future__ import annotations
 
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import InputError, UnknownNameError
-from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.geometry.pose import Array, BoolArray
 from biped_com_ros.core.geometry.wrench import skew
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 import numpy as np
@@ -73,7 +73,10 @@ class LinkGroup:
         if group:
             if group not in config.groups:
                 raise UnknownNameError('group', group, config.groups, config.name)
-            joints = set(config.groups[group])
+            # Joints that follow another one belong to it, wherever they are.
+            moves: BoolArray = np.any(model.coupling[:, model.group_index(group)], axis=1)
+            joints = {str(name) for name, own in zip(
+                list(model.pin_model.names)[2:], moves) if own}
             moved = {link for children in model.children_of_links.values()
                      for joint, child in children if joint in joints
                      for link in model.subtree(child)}
@@ -154,8 +157,8 @@ def com_jacobian(group: LinkGroup, positions: Array, stance: str = '') -> Array:
         foot = int(model.soles.joints[model.foot_index(stance)])
         of_foot = pin.getJointJacobian(pin_model, data, foot, pin.LOCAL_WORLD_ALIGNED)
         jacobian = jacobian - jacobian[:, :6] @ np.linalg.solve(of_foot[:, :6], of_foot)
-    # Joints that follow another one belong to it.
-    return jacobian @ np.array([model.velocity(unit) for unit in np.eye(len(positions))]).T
+    of_joints: Array = jacobian[:, 6:] @ group.model.coupling
+    return of_joints
 
 
 def fixed_base_efforts(group: LinkGroup, positions: Array, up_in_base: Array,

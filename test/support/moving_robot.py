@@ -41,13 +41,14 @@ class RobotInstant:
 
 
 def moving(model, wrenches_in_soles, seed=0, dt=0.002, speed=0.5, tilt=0.01, spread=0.01,
-           posture=None, hands=()):
+           posture=None, hands=(), motion=None):
     """
     Return what a robot measures that moves at random under wrenches (F, 6) on its soles.
 
     `speed` scales velocities and accelerations; `tilt` and `spread` of the joints are in rad, and
     the latter is about `posture`, by default the usual one. `hands` are forces at the frames of
-    the hands and along their axes, N.
+    the hands and along their axes, N. `motion` are velocities and accelerations of the joints,
+    (2, n), instead of random ones.
     """
     random = np.random.default_rng(seed)
     pin_model = model.pin_model.copy()
@@ -62,6 +63,8 @@ def moving(model, wrenches_in_soles, seed=0, dt=0.002, speed=0.5, tilt=0.01, spr
     q_world[:3], q_world[3:7] = root.position, root.quaternion
     joint_speeds = speed * random.uniform(-1, 1, n)
     rates = 10.0 * speed * random.uniform(-1, 1, n)
+    if motion is not None:
+        joint_speeds, rates = motion
     v = model.velocity(joint_speeds).copy()
     v[:6] = speed * random.uniform(-1, 1, 6)
     rate = model.velocity(rates).copy()

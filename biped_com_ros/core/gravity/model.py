@@ -111,7 +111,10 @@ class GravityModel:
         # Views of Pinocchio's memory; getting them each time takes longer than their products.
         data = self._kinematics.data
         self._columns, self._com_rows = data.J[:, _BASE_DOF:], data.Jcom[:, _BASE_DOF:]
-        self._multipliers = self._mimic_multipliers()
+        joints = model.coupling.shape[0]
+        #: None where every moving joint is measured, and follows no other one.
+        self._coupling = (None if np.array_equal(model.coupling, np.eye(joints))
+                          else model.coupling)
         passive = set(model.config.passive_joints)
         #: 0 for passive joints, else 1; None without any.
         self._actuated = None if passive.isdisjoint(model.joint_names) else np.array(
@@ -190,7 +193,7 @@ class GravityModel:
         The effort of a mimic joint, times its multiplier, is added to the joint that it follows.
         Passive joints are held by their springs: zero.
         """
-        efforts = forces if self._multipliers is None else forces.dot(self._multipliers)
+        efforts = forces if self._coupling is None else forces.dot(self._coupling)
         return efforts if self._actuated is None else efforts * self._actuated
 
     def contact_efforts(self, wrenches: Array, joint_twists: Array) -> Array:
@@ -217,16 +220,6 @@ class GravityModel:
                        if i > 1]
             row[np.array(columns, dtype=np.intp) - _BASE_DOF] = 1.0
         return moves
-
-    def _mimic_multipliers(self) -> Array | None:
-        """Return the motion of each joint (row) per measured joint (column); None: the same."""
-        model = self.model
-        names = tuple(model.pin_model.names)[2:]
-        if model.joint_names == names:
-            return None
-        zero = model.configuration(np.zeros(len(model.joint_names)))
-        return np.array([
-            model.configuration(unit) - zero for unit in np.eye(len(model.joint_names))]).T[7:]
 
 
 class GravityLoad:

@@ -466,11 +466,11 @@ def zmp_of_motion(model: RobotModel, knots: Array) -> Array:
         and second derivatives.
 
     """
-    data, pin_model, columns = pin.Data(model.pin_model), model.pin_model, _columns(model)
+    data, pin_model = pin.Data(model.pin_model), model.pin_model
     root = Pose.from_quaternion(*np.split(model.configuration(knots[0, 0, :-4])[:7], [3])[::-1])
     poses = [pose_of(row) @ root for row in knots[:, 0, -4:]]
     v, a = np.zeros((2, len(knots), pin_model.nv))
-    v[:, columns], a[:, columns] = knots[:, 1, :-4], knots[:, 2, :-4]
+    v[:, 6:], a[:, 6:] = (knots[:, i, :-4].dot(model.coupling.T) for i in (1, 2))
     v[:, :6], a[:, :6] = _root_motions(poses, knots[:, :, -4:])
     zmp = np.empty((len(knots), 2))
     for i, (pose, values) in enumerate(zip(poses, knots[:, 0, :-4])):
@@ -519,13 +519,6 @@ def _quintic(start: Array, end: Array, dt: float, s: float) -> Array:
     joined[1] = (v0 + s * (a0 + s * (3.0 * c3 + s * (4.0 * c4 + s * 5.0 * c5)))) / dt
     joined[2] = (a0 + s * (6.0 * c3 + s * (12.0 * c4 + s * 20.0 * c5))) / (dt * dt)
     return joined
-
-
-def _columns(model: RobotModel) -> Array:
-    """Return the indices of the measured joints in Pinocchio's velocity."""
-    pin_model = model.pin_model
-    return np.array([pin_model.joints[pin_model.getJointId(name)].idx_v
-                     for name in model.joint_names])
 
 
 def _root_motions(poses: Sequence[Pose], base: Array) -> tuple[Array, Array]:

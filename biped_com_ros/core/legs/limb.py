@@ -225,8 +225,7 @@ class NumericLimb(Limb):
         self._model, self._rows = model, slice(0, 6 if turns else 3)
         self._q_rows = [pin_model.joints[i].idx_q for i in chain]
         # Coupled joints turn with their motors.
-        coupling = model.velocity(np.eye(len(model.joint_names)))[
-            [pin_model.joints[i].idx_v for i in chain]]
+        coupling = model.coupling[[i - 2 for i in chain]]
         self._gains = coupling[:, self.index]
         self._is_moved_by_others = bool(np.delete(coupling, self.index, axis=1).any())
         self._pin_model, end = _chain_alone(model, chain), frames.poses_in_joint()[number]

@@ -25,7 +25,7 @@ import math
 
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.model.robot import motor_limits, RobotModel
+from biped_com_ros.core.model.robot import motor_effort_limits, RobotModel
 import numpy as np
 import pinocchio as pin
 
@@ -48,13 +48,12 @@ def needed_efforts(model: RobotModel) -> Array:
     pin_model, weight = model.pin_model, model.mass * GRAVITY
     data, state = pin.Data(pin_model), model.state(model.usual_posture())
     pin.centerOfMass(pin_model, data, state.q)
-    joints = [pin_model.getJointId(name) for name in model.joint_names]
-    index = [pin_model.joints[joint].idx_v for joint in joints]
-    twists = pin.computeJointJacobians(pin_model, data, state.q)[:, index]
+    joints = list(range(2, pin_model.njoints))
+    twists = pin.computeJointJacobians(pin_model, data, state.q)[:, 6:]
     slides = ~twists[3:].any(axis=0)
     levers = np.array([float(np.linalg.norm(data.com[joint])) for joint in joints])
     beyond = GRAVITY * np.array([data.mass[joint] for joint in joints])
-    needed = np.maximum(_LEAST * weight, beyond * np.where(slides, 1.0, levers))
+    needed = beyond * np.where(slides, 1.0, levers)
     for foot, last, pose in zip(
             model.config.feet.values(), model.soles.joints, model.soles.poses_in_joint()):
         carries = np.isin(joints, list(pin_model.supports[int(last)]))
@@ -63,13 +62,14 @@ def needed_efforts(model: RobotModel) -> Array:
             # The power of a vertical force there, by the velocity of each joint.
             power = weight * np.abs(twists[2] + y * twists[3] - x * twists[4])
             needed = np.where(carries, np.maximum(needed, power), needed)
-    return needed
+    # A motor also holds the joints that follow its own.
+    return np.maximum(_LEAST * weight, needed.dot(np.abs(model.coupling)))
 
 
 def urdf_effort_limits(model: RobotModel) -> Array:
     """Return the URDF's effort limits, (n,), N m or N; inf if passive or without a limit."""
     is_passive = np.isin(model.joint_names, model.config.passive_joints)
-    return np.where(is_passive, math.inf, motor_limits(model, 'Effort'))
+    return np.where(is_passive, math.inf, motor_effort_limits(model))
 
 
 def placeholders(model: RobotModel) -> Array:

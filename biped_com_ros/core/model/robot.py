@@ -80,6 +80,11 @@ class RobotModel(RobotFrames):
         mimicking and the locked ones.
     actuated_joint_names
         Those without the passive ones.
+    coupling
+        Velocity of each moving joint, in the order of Pinocchio, per velocity of each measured
+        one, (joints, n): 1 for itself, the multiplier for a joint that mimics it, 0 for locked
+        ones. Transposed, it gives what a motor has to hold: forces on its own joint, and on those
+        that follow it.
     children_of_links
         Joints below each link of the URDF with their child links, by name.
     joint_offsets
@@ -92,9 +97,6 @@ class RobotModel(RobotFrames):
         Least and largest position that each measured joint can have, rad or m: half a radian or
         metre beyond the limits of the URDF, since encoders have offsets and stops give way.
         Infinite where there are no limits.
-    v_from_joints
-        Pinocchio's velocity by the velocities of the measured joints, (nv, n): 1 in the rows of
-        joints, the multiplier in those of joints that move with them (mimic).
     kinematics
         Pinocchio's kinematics as of the last :meth:`state`.
     warnings
@@ -339,7 +341,7 @@ class RobotModel(RobotFrames):
         if joint_velocities is None:
             return self._v_at_rest
         try:
-            return self.v_from_joints.dot(joint_velocities)
+            return self._v_from_joints.dot(joint_velocities)
         except ValueError:
             raise self._wrong_shape('velocities', joint_velocities) from None
 
@@ -372,7 +374,9 @@ class RobotModel(RobotFrames):
                 raise UnknownNameError('joint', relation.leader, moving, f"mimic of '{name}'")
         self._offsets = offsets if offsets.any() else None
         self._q_from_joints = np.concatenate((np.zeros((7, len(column))), gains))
-        self.v_from_joints = np.concatenate((np.zeros((6, len(column))), gains))
+        self._v_from_joints = np.concatenate((np.zeros((6, len(column))), gains))
+        self.coupling: Array = self._v_from_joints[6:]
+        self.coupling.setflags(write=False)
         self._v_at_rest: Array = np.zeros(6 + len(moving))
         self._v_at_rest.setflags(write=False)
 
@@ -467,8 +471,8 @@ def position_limits(model: RobotModel) -> tuple[Array, Array]:
     index = [pin_model.joints[pin_model.getJointId(name)].idx_q for name in model.joint_names]
     lower, upper = (np.array(limits)[index] for limits in (
         pin_model.lowerPositionLimit, pin_model.upperPositionLimit))
-    gains, offsets = model.velocity(np.eye(n))[6:], model.configuration(np.zeros(n))[7:]
-    for name, gain, offset in zip(list(pin_model.names)[2:], gains, offsets.tolist()):
+    offsets = model.configuration(np.zeros(n))[7:]
+    for name, gain, offset in zip(list(pin_model.names)[2:], model.coupling, offsets.tolist()):
         if name not in model.joint_names and gain.any():
             leader = int(np.abs(gain).argmax())
             low, high = sorted((end - offset) / float(gain[leader])
@@ -478,16 +482,28 @@ def position_limits(model: RobotModel) -> tuple[Array, Array]:
 
 
 def velocity_limits(model: RobotModel) -> Array:
-    """Return the URDF's velocity limits of ``model.joint_names``, (n,), rad/s or m/s; or inf."""
-    return motor_limits(model, 'Velocity')
+    """
+    Return the limits of the velocities of ``model.joint_names``, (n,), rad/s or m/s; or inf.
+
+    Those of the URDF, narrowed by what the joints allow that are coupled to one (mimic).
+    """
+    with np.errstate(divide='ignore'):
+        found: Array = (_urdf_limits(model, 'Velocity')[:, np.newaxis]
+                        / np.abs(model.coupling)).min(axis=0, initial=math.inf)
+    return found
 
 
-def motor_limits(model: RobotModel, kind: str) -> Array:
-    """Return the URDF's limits of ``Velocity`` or ``Effort`` by joint, (n,); inf without one."""
+def motor_effort_limits(model: RobotModel) -> Array:
+    """Return the URDF's effort limits of ``model.joint_names``, (n,), N m or N; or inf."""
+    names = list(model.pin_model.names)[2:]
+    return _urdf_limits(model, 'Effort')[[names.index(name) for name in model.joint_names]]
+
+
+def _urdf_limits(model: RobotModel, kind: str) -> Array:
+    """Return limits of ``Velocity`` or ``Effort`` of all moving joints; inf without one."""
     pin_model = model.pin_model
-    index = [pin_model.joints[pin_model.getJointId(name)].idx_v for name in model.joint_names]
     # Older Pinocchio has one limit for both directions.
     name = f'upper{kind}Limit' if hasattr(pin_model, f'upper{kind}Limit') else (
         f'{kind.lower()}Limit')
-    limits = np.array(getattr(pin_model, name))[index]
+    limits = np.array(getattr(pin_model, name))[6:]
     return np.where((limits > 0.0) & (limits < UNLIMITED), limits, math.inf)

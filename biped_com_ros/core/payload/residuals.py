@@ -177,7 +177,7 @@ class PayloadResiduals:
         return True
 
     def _set_columns(self, state: RobotState) -> None:
-        self._forces.update_jacobians(state.q)
+        self._forces.place(state.q)
         for hand, (name, joint) in enumerate(zip(self.hands, self.frames.joints.tolist())):
             wrench, added = self._forces.of_added_body(joint)
             columns = self.columns[hand]

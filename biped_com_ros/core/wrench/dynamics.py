@@ -29,8 +29,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 import math
 
-from biped_com_ros.core.constants import GRAVITY
-from biped_com_ros.core.geometry.pose import Array, BoolArray, cross, IndexArray
+from biped_com_ros.core.geometry.pose import Array, cross, IndexArray
 from biped_com_ros.core.model.config import DrivesConfig
 from biped_com_ros.core.model.efforts import effort_scales
 from biped_com_ros.core.model.frames import FrameSet, ROOT
@@ -63,11 +62,12 @@ class ExternalForces:
     Attributes
     ----------
     rows
-        Indices into Pinocchio's v of the m rows: the six of the root, then the joints that move
-        the limbs. A row has the force on all joints that move with its one (mimic), as the torque
-        of its motor has.
+        Indices into Pinocchio's v of the m rows: the six of the root, then the measured joints
+        that move the limbs. The force of a row is that on its joint and on those that follow it.
     names
         Names of these joints.
+    to_rows
+        Velocities of Pinocchio's v per velocity of each row, transposed, (m, nv).
     measured
         Whether each of them is known from measurements, (m,): not where a joint is passive.
     required
@@ -145,7 +145,7 @@ class ExternalForces:
         rate = (v - before) / dt
         rate[:3] = imu.rotation.dot(acceleration) - imu.additional_acceleration(omega, rate[3:6])
         force = pin.rnea(self._dynamics, self._data, state.q, v, rate)
-        self._to_rows.dot(force, out=self.raw)
+        self.to_rows.dot(force, out=self.raw)
         self.required[:] = self.raw
         self.rate, self._q = rate, state.q
         self._add_drives(v, rate, efforts)
@@ -154,43 +154,34 @@ class ExternalForces:
         self._filter(dt)
         return True
 
-    def update_jacobians(self, q: Array) -> Array:
+    def jacobian(self, q: Array, moves: Array) -> Array:
         """
-        Compute the Jacobian of a point at the origin of the base, (6, nv), base axes.
-
-        Parameters
-        ----------
-        q
-            Pinocchio's configuration, (nq,), with the base frame at the origin.
-
-        """
-        found: Array = pin.computeJointJacobians(self._dynamics, self._data, q)
-        return found
-
-    def jacobians(self, q: Array, moves: Array) -> Array:
-        """
-        Return the Jacobians of points of some frames at the origin of the base, (frames, 6, m).
+        Return the Jacobians of frames, about the origin of the base, (frames, 6, m).
 
         Their columns are the twists, linear first, along the axes of the base, that the rows'
-        velocities give to what these frames are fixed to.
+        velocities give to the frames.
 
         Parameters
         ----------
         q
             Pinocchio's configuration, (nq,), with the base frame at the origin.
         moves
-            What :meth:`moves` returns for these frames.
+            Of the frames, see :meth:`moves`.
 
         """
-        found = self.update_jacobians(q).dot(moves)
-        count = moves.shape[1] // len(self.rows)
-        return found.reshape(6, count, len(self.rows)).transpose(1, 0, 2)
+        self.place(q)
+        found: Array = self._data.J.dot(moves).transpose(1, 0, 2)
+        return found
+
+    def place(self, q: Array) -> None:
+        """Place the joints, as :meth:`jacobian` does."""
+        pin.computeJointJacobians(self._dynamics, self._data, q)
 
     def of_added_body(self, joint: int) -> tuple[Array, Array]:
         """
         Return what a body that is fixed to a joint adds, by its mass and first moment.
 
-        Call :meth:`update_jacobians` for the same instant before.
+        Call :meth:`place` for the same instant before.
 
         Parameters
         ----------
@@ -208,36 +199,34 @@ class ExternalForces:
         data = self._data
         wrench = -pin.bodyRegressor(data.v[joint], data.a_gf[joint])[:, :4]
         J = pin.getJointJacobian(self._dynamics, data, joint, pin.ReferenceFrame.LOCAL)
-        return wrench, self._to_rows.dot(J.T.dot(wrench))
+        return wrench, self.to_rows.dot(J.T).dot(wrench)
 
     def moves(self, frames: FrameSet) -> Array:
-        """Return how the rows move what frames are fixed to, by joint, (nv, frames * m)."""
-        pin_model = self._model.pin_model
-        parts = []
-        for joint in frames.joints:
-            supports = np.zeros((pin_model.nv, 1))
-            for i in pin_model.supports[int(joint)]:
-                first = pin_model.joints[int(i)].idx_v
-                supports[first:first + pin_model.joints[int(i)].nv] = 1.0
-            parts.append(supports * self._to_rows.T)
-        return np.hstack(parts or [np.zeros((pin_model.nv, 0))])
+        """
+        Return the velocities of the joints below frames per velocity of each row.
 
-    def are_moved(self, frames: FrameSet) -> BoolArray:
-        """Return whether each row moves each frame, (frames, m)."""
-        by_joint = self.moves(frames).reshape(
-            self._dynamics.nv, len(frames.names), len(self.rows))
-        return np.asarray(by_joint.any(axis=0))
+        Parameters
+        ----------
+        frames
+            Of links.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (frames, nv, m); zero for joints that do not move the frame.
+
+        """
+        found = np.zeros((len(frames.names), *self.to_rows.T.shape))
+        for moves, joint in zip(found, frames.joints.tolist()):
+            below = [*range(6), *(i + 4 for i in self._model.pin_model.supports[joint]
+                                  if i > ROOT)]
+            moves[below] = self.to_rows.T[below]
+        return found
 
     @property
     def effort_scales(self) -> Array:
-        """
-        Return what shares of the torques of the limbs refer to, (m - 6,), N m or N.
-
-        For what the robot's YAML does not count as a joint, a tenth of the weight, 0.1 m away.
-        """
-        model = self._model
-        scales = dict(zip(model.joint_names, effort_scales(model).tolist()))
-        return np.array([scales.get(name, 0.01 * model.mass * GRAVITY) for name in self.names])
+        """Return what shares of the torques of the limbs refer to, (m - 6,), N m or N."""
+        return effort_scales(self._model)[self._model.joint_index(self.names)]
 
     def of_masses(self) -> Array:
         """
@@ -252,7 +241,7 @@ class ExternalForces:
         """
         all_rows = pin.computeJointTorqueRegressor(
             self._dynamics, self._data, self._q, self._v, self.rate)
-        of_bodies: Array = self._to_rows.dot(all_rows).reshape(len(self.rows), -1, 10)
+        of_bodies: Array = self.to_rows.dot(all_rows).reshape(len(self.rows), -1, 10)
         return of_bodies[:, :, :4]
 
     def _add_drives(self, v: Array, rate: Array, efforts: Array) -> None:
@@ -274,22 +263,19 @@ class ExternalForces:
 
     def _set_rows(self) -> None:
         model, pin_model = self._model, self._model.pin_model
-        limbs = sorted({pin_model.joints[int(i)].idx_v for joint in self._ends.joints
-                        for i in pin_model.supports[int(joint)] if i > ROOT})
-        coupling = model.v_from_joints
-        own = {name: pin_model.joints[pin_model.getJointId(name)].idx_v
-               for name in model.joint_names}
-        moving = [i for i, name in enumerate(model.joint_names) if coupling[limbs, i].any()]
-        moving.sort(key=lambda i: own[model.joint_names[i]])
-        self.names = [model.joint_names[i] for i in moving]
-        self.rows: IndexArray = np.array(
-            [*range(6), *(own[name] for name in self.names)], dtype=np.intp)
-        self._to_rows = np.vstack((np.eye(6, pin_model.nv), coupling[:, moving].T))
-        actuated = set(model.actuated_joint_names)
-        self.measured = np.array([True] * 6 + [name in actuated for name in self.names])
-        self._efforts_to_rows = np.zeros((len(self.names), len(model.joint_names)))
-        for row, i in enumerate(moving):
-            self._efforts_to_rows[row, i] = self.measured[6 + row]
+        supports = {int(i) for joint in self._ends.joints for i in pin_model.supports[int(joint)]}
+        coupling = model.coupling
+        limbs = [i - 2 for i in sorted(supports) if i > ROOT]
+        own = np.flatnonzero(coupling[limbs].any(axis=0))
+        self.names = [model.joint_names[i] for i in own]
+        self.rows: IndexArray = np.array([*range(6), *(
+            pin_model.joints[pin_model.getJointId(name)].idx_v for name in self.names)], np.intp)
+        self.to_rows: Array = np.zeros((len(self.rows), pin_model.nv))
+        self.to_rows[:6, :6], self.to_rows[6:, 6:] = np.eye(6), coupling.T[own]
+        is_actuated = np.isin(self.names, model.actuated_joint_names)
+        self.measured = np.concatenate((np.ones(6, dtype=bool), is_actuated))
+        self._efforts_to_rows = np.zeros((len(own), len(model.joint_names)))
+        self._efforts_to_rows[np.arange(len(own)), own] = is_actuated
 
     def _set_drives(self, drives: DrivesConfig) -> None:
         groups = self._model.config.groups

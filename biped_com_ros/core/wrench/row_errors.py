@@ -84,8 +84,8 @@ class RowErrors:
             [settings.contact_force * weight] * 3, [settings.contact_lever * weight] * 3,
             np.zeros(len(names))))
         # Not all drives have the viscous friction of the URDF.
-        self._damping = np.abs(np.array(model.pin_model.damping)[external.rows[6:]]
-                               - by_joint(drives.damping, groups, names))
+        of_urdf = np.square(external.to_rows).dot(np.array(model.pin_model.damping))[6:]
+        self._damping = np.abs(of_urdf - by_joint(drives.damping, groups, names))
         self._positions, self._lower, self._upper = self._position_limits(names)
         self._mass_factors = _mass_factors(model, settings.link_mass, settings.link_com)
 

@@ -45,7 +45,7 @@ import math
 
 from biped_com_ros.core.constants import LONGEST_STEP_NS, NEVER_NS
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.geometry.pose import Array, IndexArray
+from biped_com_ros.core.geometry.pose import Array, BoolArray, IndexArray
 from biped_com_ros.core.geometry.wrench import set_twist_adjoint
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.settings import constant, setting, settings
@@ -146,7 +146,7 @@ class VirtualHandForces:
         self._frames = model.frames(config.hands[name].frame for name in self.names)
         self.external = ExternalForces(model, settings.cutoff, self._frames)
         self._moves_hands = self.external.moves(self._frames)
-        self._check_arms()
+        self._check_arms(np.any(self._moves_hands, axis=1))
         self._arrange_rows()
         self._row_errors = RowErrors(model, self.external, settings)
         self.drives = drive_errors(
@@ -259,8 +259,8 @@ class VirtualHandForces:
 
     # -- set-up
 
-    def _check_arms(self) -> None:
-        for name, moved in zip(self.names, self.external.are_moved(self._frames)):
+    def _check_arms(self, moves_hands: BoolArray) -> None:
+        for name, moved in zip(self.names, moves_hands):
             if not (self.external.measured & moved)[6:].any():
                 raise ConfigurationError(
                     f"no joint above hand '{name}' of '{self._model.config.name}' has a motor, so "
@@ -277,7 +277,7 @@ class VirtualHandForces:
         self._other_frames = model.soles + frames if self.uses_feet else frames
         self.others = (*config.feet, *hands) if self.uses_feet else tuple(hands)
         self._moves_others = self.external.moves(self._other_frames)
-        is_shared = self.external.are_moved(self._other_frames).any(axis=0)
+        is_shared = self._moves_others.any(axis=(0, 1))
         is_root = np.arange(len(self.external.rows)) < 6
         measured = self.external.measured
         own = np.flatnonzero(measured & ~is_shared & ~is_root)
@@ -289,14 +289,13 @@ class VirtualHandForces:
 
     # -- every instant
 
-    def _of_others(self, state: RobotState,
-                   wrenches: Sequence[Sequence[float]]) -> Array:
+    def _of_others(self, state: RobotState, wrenches: Sequence[Sequence[float]]) -> Array:
         """Return what measured contacts contribute to the rows, (m,)."""
         twists = set_twist_adjoint(
             self._twists_to_others, state.placements_in_base(self._other_frames))
         at_base = np.matmul(np.asarray(wrenches)[:, np.newaxis], twists)[:, 0]
-        jacobians = self.external.jacobians(state.q, self._moves_others)
-        known: Array = at_base.reshape(-1).dot(jacobians.reshape(at_base.size, -1))
+        jacobian = self.external.jacobian(state.q, self._moves_others)
+        known: Array = np.matmul(at_base[:, np.newaxis], jacobian).sum(axis=(0, 1))
         return known
 
     def _choose_rows(self, has_others: bool) -> None:
@@ -341,8 +340,8 @@ class VirtualHandForces:
     def _place_hands(self, state: RobotState) -> None:
         """Compute the Jacobian of the hands' velocities, transposed: (3 H, m)."""
         twists = set_twist_adjoint(self._twists_to_hands, state.placements_in_base(self._frames))
-        jacobians = self.external.jacobians(state.q, self._moves_hands)
-        self.rows = np.matmul(twists[:, :3], jacobians).reshape(-1, len(self.external.rows))
+        jacobian = self.external.jacobian(state.q, self._moves_hands)
+        self.rows = np.matmul(twists[:, :3], jacobian).reshape(-1, jacobian.shape[-1])
 
     def _solve(self) -> tuple[Array, Array]:
         """

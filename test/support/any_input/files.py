@@ -184,7 +184,6 @@ TABLES = {
                                  tuple[float, float], dict[str, float]))},
     'model.strict_yaml.convert': {'calls': 40},
     # -- robots
-    'model.robot.motor_limits': {'kind': st.sampled_from(('Effort', 'Velocity'))},
     'model.config': {
         'calls': 50, 'name_or_path': _paths | _yaml_of_robots.map(written),
         'values': _mappings | _nested.map(lambda value: {'name': value})},

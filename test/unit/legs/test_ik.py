@@ -26,7 +26,7 @@ from biped_com_ros.core.legs.limb import NumericLimb
 from biped_com_ros.core.model.robot import position_limits, RobotModel
 import numpy as np
 import pytest
-from support.coupled_robot import double_knee, MULTIPLIER, OFFSET
+from support.double_knee import double_knee, MULTIPLIER, OFFSET
 
 ROBOTS = ('biped', 'talos', 'g1', 'icub', 'double_knee')
 

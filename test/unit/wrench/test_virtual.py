@@ -25,7 +25,7 @@ from biped_com_ros.core.wrench.virtual_foot_wrenches import (
 import numpy as np
 from numpy.testing import assert_allclose
 import pytest
-from support.coupled_robot import double_knee
+from support.double_knee import double_knee
 from support.moving_robot import moving
 
 MS = 1_000_000

@@ -167,8 +167,7 @@ class StaticsRegressor:
         self._deviations = np.array([s.deviation for s in sensors]).reshape(-1, 1) * np.repeat(
             (1.0, DEVIATION_ARM), 3)
         # Torque at a measured joint is its own and its followers' as they are geared to it.
-        n = len(model.joint_names)
-        self._gearing = np.array([model.velocity(e)[6:] for e in np.eye(n)]).reshape(n, -1)
+        self._gearing = model.coupling.T
         names = self._kinematics.joint_names
         self.is_prismatic = np.array(
             [self._kinematics.is_prismatic[names.index(name)] for name in model.joint_names])
