@@ -27,6 +27,7 @@ from biped_com_ros.ros.fast.credible import limit_of_joints
 from biped_com_ros.ros.fast.message_reader import (
     quoted, read_only, ReadSpec, RefusedMessage, StampedReader, Structure)
 from biped_com_ros.ros.node.clock import steady_time
+from biped_com_ros.ros.topics.silence import publisher_names
 import numpy as np
 
 _OPTIONAL = ('velocity', 'effort')
@@ -38,6 +39,9 @@ _UNLIMITED = (-float('inf'), float('inf'))
 _LONGEST_EXTRAPOLATION = 0.1
 #: Time constant of the filter of velocities that are differences of positions, s.
 _VELOCITY_TIME = 0.01
+#: A position that jumps by more, rad or m, and back in the very next message, so many times within
+#: the timeout, is that of two publishers: no joint moves so at the rate of its driver.
+_JUMP, _RETURNS = 0.02, 3
 
 
 Corrections = dict[str, tuple[np.ndarray, np.ndarray]]
@@ -94,6 +98,7 @@ class JointPart(Structure):
                             if offsets.any() or (factors != 1.0).any()]
         self.has_required = np.count_nonzero(self.joints < n_required) == n_required
         self.least, self.most = limits[:, self.joints]
+        self.members = frozenset(joints)
         self.present = tuple(field in self.fields for field in _OPTIONAL)
         self.clear()
 
@@ -102,6 +107,40 @@ class JointPart(Structure):
         self.ns = self.last_ns = self.missing_since_ns = NEVER_NS
         self.measured: tuple[bool, ...] | None = None
         self.owns_all = False
+        self.received_ns = self._returned_ns = NEVER_NS
+        self._positions = self._step = np.zeros(0)
+        self._returns = 0
+
+    def contradicting(self, ns: int, timeout_ns: int) -> int | None:
+        """
+        Return a joint whose received position goes forth and back as that of two publishers.
+
+        None if there is none. To be called for each message while a topic has several.
+
+        Parameters
+        ----------
+        ns, timeout_ns
+            Its stamp, and the time in which that has to happen several times, ns.
+
+        """
+        before, self._positions = self._positions, self.received[0].copy()
+        last, self._step = self._step, np.zeros(0)
+        if not len(before):
+            return None
+        step = self._positions - before
+        self._step = step = step - 2.0 * np.pi * np.round(step / (2.0 * np.pi))  # may wrap
+        if not len(last):
+            return None
+        back = (np.abs(step) > _JUMP) & (np.abs(step + last) < 0.2 * np.abs(step))
+        if not back.any():
+            return None
+        return int(self.joints[int(back.argmax())]) if self.returns(ns, timeout_ns) else None
+
+    def returns(self, ns: int, timeout_ns: int) -> bool:
+        """Count a return to what was before; return whether there are too many."""
+        is_again = is_recent(self._returned_ns, ns, timeout_ns)
+        self._returns, self._returned_ns = self._returns + 1 if is_again else 1, ns
+        return self._returns >= _RETURNS
 
     def own(self, columns: np.ndarray) -> None:
         """Set the columns of the joints that are this part's."""
@@ -190,12 +229,20 @@ class JointStateReader(StampedReader):
         self._is_rearranged = True
         self._leader: JointPart | None = None
         self._last_ns = NEVER_NS
+        #: Whether the topic has several publishers, and when two of them last had the same joint.
+        self._is_shared = False
+        self._contested_ns, self._contest = NEVER_NS, ''
         self._first_arrival: float | None = None
         super().__init__(spec)
         self._credible = {field: limit_of_joints(field, spec.largest) for field in _FIELDS}
         #: No value is beyond its limit where the sum of all squares is below this.
         self._least_squared = min(limit.largest for limit in self._credible.values()) ** 2
         self.arguments = tuple(map(read_only, self._values))
+
+    @property
+    def conflict(self) -> str:
+        """Which joint several nodes publish at once, and what to do; '' if there is none."""
+        return self._contest if self._contested_ns != NEVER_NS else ''
 
     def measures(self, field: str) -> bool:
         """Return whether 'velocity' or 'effort' of all joints is measured."""
@@ -248,6 +295,7 @@ class JointStateReader(StampedReader):
         for part in (*self._known_parts.values(), *self._parts):
             part.clear()
         self._leader, self._last_ns = None, NEVER_NS
+        self._contested_ns = NEVER_NS
         self._owners[...] = _NO_PART
         self._parts = []
 
@@ -258,6 +306,8 @@ class JointStateReader(StampedReader):
         flat = part.flat
         flat[:] = plan.array_of(raw)
         measured = part.present
+        if self._is_shared or self._contested_ns != NEVER_NS:
+            self._check_publishers(part, ns)
         if not flat.dot(flat) < self._least_squared:  # NaN and infinity fail it, too
             measured = self._check_values(part, ns)
         part.last_ns = ns
@@ -274,6 +324,47 @@ class JointStateReader(StampedReader):
         self._check_completeness(ns)
         self._assemble(ns)
         return True
+
+    def _check_stamp(self, ns: int, structure: Structure) -> None:
+        # Here, since this is called once in 50 ms at least, and not for each message.
+        self._is_shared = self.inputs[0].node.count_publishers(self.topic) > 1
+        super()._check_stamp(ns, structure)
+
+    def _check_publishers(self, part: JointPart, ns: int) -> None:
+        """
+        Raise RefusedMessage while two publishers give the same joint: neither can be believed.
+
+        Those of different parts of the robot complement each other.
+        """
+        part.received_ns = part.last_ns = ns
+        joint = part.contradicting(ns, self._timeout_ns)
+        if joint is None:
+            joint = next((min(part.members & other.members)
+                          for other in self._known_parts.values() if other is not part
+                          and is_recent(other.received_ns, ns, self._timeout_ns)
+                          and not part.members.isdisjoint(other.members)), None)
+        if joint is not None:
+            self._set_contest(joint, ns)
+        if not is_recent(self._contested_ns, ns, self._timeout_ns):
+            self._contested_ns = NEVER_NS
+            return
+        raise RefusedMessage('several publishers', self._contest)
+
+    def _set_contest(self, joint: int, ns: int) -> None:
+        self._contested_ns = ns
+        nodes = publisher_names(self.inputs[0].node, self.topic)
+        self._contest = (f"joint '{self._names[joint]}' is published more than once at a time, by "
+                         f'{" and ".join(nodes)}: end all but one')
+
+    def _check_step_back(self, ns: int, structure: Structure) -> None:
+        try:
+            super()._check_step_back(ns, structure)
+        except RefusedMessage:
+            if (self._is_shared and isinstance(structure, JointPart)
+                    and structure.returns(ns, self._timeout_ns)):
+                self._set_contest(int(structure.joints[0]), ns)
+                raise RefusedMessage('several publishers', self._contest) from None
+            raise
 
     def _check_values(self, part: JointPart, ns: int) -> tuple[bool, ...]:
         """

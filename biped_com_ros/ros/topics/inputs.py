@@ -32,7 +32,7 @@ from biped_com_ros.ros.fast.vector_reader import (
     ArrayReader, BoolReader, ImuReader, OdometryReader, StampedArrayReader, VectorReader,
     WrenchReader)
 from biped_com_ros.ros.node.clock import steady_time
-from biped_com_ros.ros.node.diagnostics import OK, Report, WARN
+from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
 from biped_com_ros.ros.topics.input_base import Input
 from geometry_msgs.msg import PointStamped, Vector3Stamped, WrenchStamped
 from nav_msgs.msg import Odometry
@@ -336,6 +336,8 @@ class JointStateInput(Input):
     def report(self) -> Report:
         """Return (level, message, values) for diagnostics."""
         level, message, values = super().report()
+        if self.reader.conflict and self.is_refusing:
+            return ERROR, f"'{self.topic}': {self.reader.conflict}", values
         lacks = self._uses_velocities and self.count > 0 and not self.velocities_measured
         if lacks and not self._has_lacked:
             self.node.get_logger().warning(

@@ -168,6 +168,11 @@ def _node_states(node: Node) -> NodeStates:
     return _states_of.setdefault(node, NodeStates(node))
 
 
+def publisher_names(node: Node, topic: str) -> list[str]:
+    """Return who publishes a topic, each node once."""
+    return sorted({_name(info) for info in node.get_publishers_info_by_topic(topic)})
+
+
 def _name(info: Any) -> str:  # its class is in another module of rclpy from Lyrical on
     if info.node_name == _NO_NODE:
         return 'a program without a ROS node'

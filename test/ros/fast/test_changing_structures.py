@@ -124,7 +124,7 @@ def test_they_are_read_without_growing_memory_and_without_new_plans(
         assert source.velocities.tolist() == [0.5] * 12
     # As soon as the structure stays the same, it is read quickly again.
     count = len(plans)
-    last = make(1200)
+    last = make(1201)
     for k in range(1200, 1300):
         if hasattr(last, 'header'):
             last.header.stamp = stamp_of((k + 1) * MS)

@@ -22,8 +22,10 @@ from biped_com_ros.ros.topics.qos import LATCHED
 from diagnostic_msgs.msg import DiagnosticStatus
 import numpy as np
 import pytest
+from rclpy.node import Node
+from sensor_msgs.msg import JointState
 from std_msgs.msg import String
-from support.messages import nanoseconds
+from support.messages import joint_state, nanoseconds, stamp_of
 
 TALOS = RobotModel.load('talos').joint_names
 FAULTS = {
@@ -68,6 +70,30 @@ def test_efforts_are_held_then_ramp_to_zero_and_come_back(rig, fault, texts):
     assert (np.abs(late) <= np.abs(last) + 0.05).all()
     rig.reports(*texts)
     rig.stand()
+    rig.until(rig.is_balanced, 'efforts again')
+
+
+@pytest.mark.parametrize('velocities', (True, False))
+def test_efforts_are_held_while_a_second_node_publishes_the_same_joints(rig, velocities):
+    """Zeros, as joint_state_publisher does, in the layout of the driver or another."""
+    other, names = Node('gui', namespace=rig.namespace), list(rig.model.joint_names)
+    publisher = other.create_publisher(JointState, 'joint_states', 10)
+    rig.until(lambda: publisher.get_subscription_count() > 0, 'subscriber')
+    rig.until(rig.is_balanced, 'efforts')
+    alone, count, last = rig.step, len(rig.efforts), rig.last
+
+    def both(period=None):
+        alone(period)
+        zeros = np.zeros(len(names))
+        publisher.publish(joint_state(
+            stamp_of(rig._now()), names, zeros, zeros if velocities else ()))
+    rig.step = both
+    rig.until(rig.is_zero, 'zero')
+    late = np.array([message.effort for message in rig.efforts[count:]])
+    assert len(late) > 5 and (np.abs(late) <= np.abs(last) + 3.0).all()
+    rig.reports('is published more than once at a time', '/gui', 'end all but one')
+    rig.step = alone
+    other.destroy_node()
     rig.until(rig.is_balanced, 'efforts again')
 
 

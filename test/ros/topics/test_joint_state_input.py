@@ -19,15 +19,18 @@ How parts of the robot are put together, velocities are found and NaN is taken i
 """
 
 from biped_com_ros.ros.fast.codec import reading
+from biped_com_ros.ros.node.diagnostics import ERROR, OK
 from biped_com_ros.ros.topics.inputs import JointStateInput, PointInput
 from biped_com_ros.ros.topics.stamp import ns_of_msg, stamp_to_msg
 from geometry_msgs.msg import PointStamped
 import numpy as np
 import pytest
+from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
+from support.driven_time import run_ready
 from support.input_feed import Feed, stamp_of
 from support.ros_rig import NodeRig
 
@@ -217,6 +220,96 @@ def test_two_publishers_of_one_topic_are_hinted_at(joints):
     joints.rig.until(lambda: joints.rig.node.count_publishers('joint_states') == 2)
     joints.send(whole((2, 1, 0)), stamp=ns - 100_000_000)
     assert '2 nodes publish' in joints.source.last_error
+
+
+class Drivers:
+    """Nodes that publish joint states of a robot whose joints are at 1, 2 and 3 rad."""
+
+    def __init__(self, feed, *names):
+        self.feed, self.rig = feed, feed.rig
+        feed.rig.peer.destroy_publisher(feed.publisher)
+        self.nodes = {name: Node(name, namespace='robot') for name in names}
+        self.publishers = {name: node.create_publisher(JointState, '/joint_states', 10)
+                           for name, node in self.nodes.items()}
+        self.wait(len(names))
+
+    def wait(self, count):
+        self.rig.until(lambda: self.rig.node.count_publishers('joint_states') == count and all(
+            publisher.get_subscription_count() for publisher in self.publishers.values()))
+        self.rig.time.advance(0.06)  # after which the graph is looked at again
+
+    def send(self, name, joints=JOINTS, offset=0.0, velocities=True):
+        """Let a node send positions, and velocities or not; return whether it was used."""
+        count = len(self.feed.received)
+        message = JointState(
+            name=list(joints), position=[1.0 + JOINTS.index(joint) + offset for joint in joints],
+            velocity=[0.1] * len(joints) if velocities else [])
+        self.rig.time.advance(1e-3)
+        message.header.stamp = stamp_to_msg(self.feed.now)
+        self.publishers[name].publish(message)
+        run_ready(self.rig.executor)  # within a process, messages arrive at once
+        return len(self.feed.received) > count
+
+    def end(self, name):
+        self.publishers.pop(name)
+        self.nodes.pop(name).destroy_node()
+        self.wait(len(self.nodes))
+
+    def close(self):
+        for node in self.nodes.values():
+            node.destroy_node()
+
+
+@pytest.fixture
+def drivers(joints, closing):
+    """Return a function that lets nodes publish joint states."""
+    return lambda *names: closing(Drivers(joints, *names))
+
+
+@pytest.mark.parametrize('others', (
+    {'offset': -0.3, 'velocities': False}, {'offset': -0.3}, {'joints': JOINTS[:2]},
+    {'joints': JOINTS[::-1], 'offset': 0.1}))
+@pytest.mark.parametrize('every', (1, 5))
+def test_two_nodes_that_give_the_same_joint_are_an_error_that_names_them(
+        drivers, others, every):
+    """As joint_state_publisher or a bag beside the driver, in its layout or another."""
+    both = drivers('broadcaster', 'player')
+    source = both.feed.source
+    used = []
+    for i in range(60):
+        used.append(both.send('broadcaster'))
+        if i % every == 0:
+            used.append(both.send('player', **others))
+    assert not any(used[-40:]) and source.refused['several publishers'] >= 40
+    level, message, _ = source.report()
+    assert level == ERROR
+    assert "joint 'hip' is published more than once at a time" in message
+    assert 'by /robot/broadcaster and /robot/player: end all but one' in message
+    # With one of them gone the other is believed again, after the timeout of a part.
+    both.end('player')
+    both.rig.time.advance(5.1)
+    assert both.send('broadcaster') and both.send('broadcaster')
+    assert source.report()[0] == OK
+    assert source.positions.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_nodes_that_give_different_joints_complement_each_other(drivers):
+    both = drivers('arms', 'legs')
+    for i in range(100):
+        # Fast motion, and a joint that wraps at every message.
+        swing = 0.3 * np.sin(0.4 * i)
+        both.send('arms', ['ankle'], offset=swing)
+        both.send('legs', ['hip', 'knee'], offset=swing + 2.0 * np.pi * (i % 2))
+    source = both.feed.source
+    assert source.count > 98 and 'several publishers' not in source.refused
+    assert source.report()[0] == OK
+
+
+def test_one_node_may_change_its_layout(drivers):
+    alone = drivers('driver')
+    for i in range(20):
+        assert alone.send('driver', velocities=i % 2 == 0, offset=0.1 * (i % 2))
+    assert not alone.feed.source.refused
 
 
 def test_clock_set_anew_starts_over(rig, plain):
