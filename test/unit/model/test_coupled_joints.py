@@ -152,7 +152,7 @@ def test_zero_moment_point_of_a_motion(pair, rng):
     assert_allclose(one, other, atol=1e-9)
 
 
-class Instant:
+class TwinInstant:
     """What motors and IMU of the coupled robot measure, by the motion of its twin."""
 
     def __init__(self, pair, seed, wrenches, speed=0.5, hands=()):
@@ -177,7 +177,7 @@ def on_feet(model):
 @pytest.mark.parametrize('speed', [0.0, 0.5])
 def test_external_forces_are_those_of_the_ground(pair, speed):
     wrenches = on_feet(pair.coupled)
-    instant, forces = Instant(pair, 3, wrenches, speed), ExternalForces(pair.coupled, 1e6)
+    instant, forces = TwinInstant(pair, 3, wrenches, speed), ExternalForces(pair.coupled, 1e6)
     for state, gyro in zip(instant.states, instant.gyros):
         forces.update(0.002, state, instant.efforts, gyro, instant.acceleration)
     model = pair.coupled
@@ -197,7 +197,7 @@ def test_external_forces_are_those_of_the_ground(pair, speed):
 def test_virtual_feet(pair, foot):
     weight, wrenches = 9.81 * pair.coupled.mass, np.zeros((2, 6))
     wrenches[foot] = weight * np.array((0.05, -0.04, 1.1, 0.009, -0.015, 0.005))
-    instant = Instant(pair, 1 + foot, wrenches)
+    instant = TwinInstant(pair, 1 + foot, wrenches)
     sensors = VirtualFootWrenches(pair.coupled, VirtualWrenchSettings())
     for k, (state, gyro) in enumerate(zip(instant.states, instant.gyros)):
         sensors.update(10 ** 9 + 2 * k * MS, state, instant.efforts, gyro, instant.acceleration,
@@ -213,7 +213,7 @@ def test_virtual_hands():
     weight = 9.81 * pair.coupled.mass
     forces = weight * np.array([[0.05, 0.1, -0.08], [-0.06, 0.04, 0.1]])
     wrenches = on_feet(pair.coupled)
-    instant = Instant(pair, 5, wrenches, hands=forces)
+    instant = TwinInstant(pair, 5, wrenches, hands=forces)
     hands = VirtualHandForces(pair.coupled, VirtualHandSettings(cutoff=200.0))
     for k, (state, gyro) in enumerate(zip(instant.states, instant.gyros)):
         hands.update(10 ** 9 + 2 * k * MS, state, instant.efforts, gyro, instant.acceleration,
