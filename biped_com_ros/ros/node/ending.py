@@ -33,9 +33,9 @@ from biped_com_ros.core.constants import nanoseconds, SECOND_NS
 
 #: A process is ended if its own code does not end in this time, with exit code 1, s. On a busy
 #: computer ends take long; ros2 launch and run_launch wait for 5 s before they send SIGTERM.
-LONGEST_END = 3.5
+LONGEST_END = 2.3
 #: The same with its own exit code if rclpy does not, s.
-LONGEST_HANG = 4.5
+LONGEST_HANG = 2.9
 
 _CLOCK_MONOTONIC, _SIGEV_THREAD = 1, 2  # of Linux
 

@@ -30,7 +30,7 @@ from biped_com_ros.core.torso.constant_curvature import make_shape
 from biped_com_ros.core.torso.controller import MAX_UPDATE_STEP, Measurement, TendonController
 from biped_com_ros.core.torso.cycle import ControlCycle, StepTimer, TargetInput
 from biped_com_ros.core.torso.options import ControllerOptions, TendonDrive
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
@@ -252,6 +252,7 @@ def test_tensions_that_fall_count_by_the_time_between_them(robot):
 
 # ---- time between updates
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 30), st.lists(st.integers(0, 40), max_size=4)),
                 min_size=1, max_size=50))
 def test_looking_at_a_clock_that_is_behind_lets_no_time_pass(steps):

@@ -25,7 +25,6 @@ from biped_com_ros.core.wrench.virtual_foot_wrenches import (
 import numpy as np
 from numpy.testing import assert_allclose
 import pytest
-from support.double_knee import double_knee
 from support.moving_robot import moving
 
 MS = 1_000_000
@@ -56,19 +55,6 @@ def both(weight):
     """Return wrenches on both soles that differ in everything, N and N m."""
     return weight * np.array([[0.06, 0.03, 0.6, 0.008, -0.012, 0.004],
                               [-0.05, 0.04, 0.45, -0.006, 0.010, -0.003]])
-
-
-@pytest.mark.parametrize('seed', range(3))
-def test_a_motors_torque_contains_the_joints_that_move_with_its_one(seed):
-    """Knees of two coupled joints: motors do the work of both, and forces are found as exactly."""
-    model = double_knee()
-    weight = 9.81 * model.mass
-    wrenches = both(weight)
-    instant = moving(model, wrenches, seed=seed, speed=1.0)
-    sensors = estimate(model, instant)
-    rows, _ = sensors._place_soles(instant.state, instant.R_world_imu)
-    assert sensors.forces.measured.all() and 'l_second_knee' not in sensors.forces.names
-    assert_allclose(sensors.forces.value, wrenches.reshape(-1) @ rows, atol=2e-5 * weight)
 
 
 @pytest.mark.parametrize(('speed', 'frame', 'accuracy'), [
