@@ -28,8 +28,8 @@ from typing import Any
 
 from biped_com_ros.ros.fast.joint_state_reader import JointStateReader
 from biped_com_ros.ros.fast.vector_reader import (
-    ArrayReader, BoolReader, has_orientation, ImuReader, OdometryReader, StampedArrayReader, VectorReader,
-    WrenchReader)
+    ArrayReader, BoolReader, has_orientation, ImuReader, OdometryReader, StampedArrayReader,
+    VectorReader, WrenchReader)
 from biped_com_ros.ros.node.clock import steady_time
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
 from biped_com_ros.ros.topics.input_base import Input
