@@ -242,11 +242,11 @@ def test_after_a_reset_no_pose_of_the_old_plan_is_used(tmp_path, state):
     if state is not SessionState.WAITING:
         bench.run_to(state)
     bench.run(lambda: not session.window.problem)
-    session._jobs.job = None
+    bench.jobs.job = None
     session.reset()
     assert not session.queue
-    job, session._jobs.job = session._jobs.job, None  # it takes long
-    sent, session._jobs.poll = len(driver.paths), lambda: False
+    job, bench.jobs.job = bench.jobs.job, None  # it takes long
+    sent, bench.jobs.poll = len(driver.paths), lambda: False
     bench.run(lambda: not session.window.problem)
     assert 'captured by hand 1' in session.capture()
     with pytest.raises(InputError, match='there is no pose to skip'):
@@ -255,8 +255,8 @@ def test_after_a_reset_no_pose_of_the_old_plan_is_used(tmp_path, state):
         bench.run(lambda: True)
         session.update(bench.now)
     assert len(driver.paths) == sent and session.state is SessionState.PLANNING
-    del session._jobs.poll
-    session._jobs.job = job
+    del bench.jobs.poll
+    bench.jobs.job = job
     bench.run_to(SessionState.SOLVED)
     assert bench.captured == ['by hand 1', *THREE]
 

@@ -187,7 +187,7 @@ def test_an_optional_source_delays_nothing_by_more_than_its_timeout(delay, is_us
 @pytest.mark.parametrize(('stream', 'rate'), (
     (100, 30), (100, 50), (100, 100), (200, 100), (500, 100), (50, 30), (125, 50), (60, 30),
     (1000, 30), (101, 100), (50, 60), (50, 1000), (500, 0.5)))
-def test_a_throttle_lets_the_rate_through_that_is_asked_for(stream, rate, jitter):
+def test_a_throttle_lets_its_rate_through(stream, rate, jitter):
     rng, throttle = np.random.default_rng(0), StampThrottle(rate)
     stamps = [int(1e9 * (10 + i / stream + jitter * rng.normal())) for i in range(40 * stream)]
     passed = [ns for ns in stamps if throttle.is_due(ns)]
