@@ -91,7 +91,8 @@ class Measurements:
             'com (com_estimator)': PointInput(
                 node, names.COM, '', self.on_com, max_age=0.0)}
         self._odometry = OdometryInput(
-            node, 'odom', self.on_true_base, child_frame_id=model.config.base_link, max_age=0.0)
+            node, 'odom', self.on_true_base, child_frame_id=model.config.base_link,
+            need_twist=False, max_age=0.0)
         # com_estimator broadcasts the root link; odometry is that of the base link, fixed to it.
         root, state = model.frame_names[0], model.state(model.positions({}))
         self._root = frame_prefix(node) + root

@@ -151,6 +151,15 @@ def test_a_robot_without_wrenches_needs_no_aggregator():
     polled.destroy()
 
 
+def test_the_weight_is_by_the_gravity_that_is_given():
+    polled = PolledNode('viewer_inputs')
+    view = PageInputs(polled, MODEL, 1.62).view
+    feet = [MODEL.link_names.index(name) for name in ('l_foot', 'r_foot')]
+    assert view.weight == pytest.approx(1.62 * MODEL.mass)
+    assert view.weight_below_sensors == pytest.approx(1.62 * MODEL.link_masses[feet].sum())
+    polled.destroy()
+
+
 def test_the_weight_is_that_of_the_urdf_that_the_nodes_use(polling):
     view = polling.inputs.update(0.0)
     assert view.weight == pytest.approx(GRAVITY * MODEL.mass) and not view.is_calibrated

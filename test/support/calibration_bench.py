@@ -102,6 +102,7 @@ class CalibrationBench:
         self.true = true or true_robot('sabian', ('seed', 2))
         design = options.pop('design', {})
         self.driver = BenchDriver(self.true.model.posture('stand'), has_hoist)
+        self.jobs = BenchJobs()
         self.texts, self.errors, self.targets, self.infos = [], [], [], []
         self.session = BenchSession(
             self.true.model, SessionOptions(
@@ -110,7 +111,7 @@ class CalibrationBench:
                     'hoisted': 0, 'approach': 'shortest', 'margin': 0.015,
                     **design}),
                 stillness=StillnessOptions(duration=0.3, force_deviation=50.0),
-                **{'move': True, **options}), SensorNoise(**PERFECT), self.driver, BenchJobs(),
+                **{'move': True, **options}), SensorNoise(**PERFECT), self.driver, self.jobs,
             self)
         self.now, self.disturb = 0.0, lambda capture, i: capture
 

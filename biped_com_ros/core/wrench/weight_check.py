@@ -40,7 +40,7 @@ UPRIGHT = 0.7
 """Least vertical part of the z axes of base and soles of a robot that has not fallen."""
 
 
-def weight_below_sensors(model: RobotModel) -> float:
+def weight_below_sensors(model: RobotModel, gravity: float = GRAVITY) -> float:
     """
     Return the weight that the foot sensors do not carry while the robot stands, N.
 
@@ -51,7 +51,7 @@ def weight_below_sensors(model: RobotModel) -> float:
                for name in foot.wrench_sensors]
     below = {int(link) for sensor in sensors
              for link in model.subtree_links(sensor.link or sensor.frame)}
-    return GRAVITY * float(model.link_masses[sorted(below)].sum())
+    return gravity * float(model.link_masses[sorted(below)].sum())
 
 
 class WeightCheck:

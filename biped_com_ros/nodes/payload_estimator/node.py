@@ -109,7 +109,7 @@ class PayloadEstimation(RobotNode[PayloadEstimatorParameters]):
         self.joints = JointStateInput(
             self, model.joint_names, self._on_joints, limits=model.credible_positions,
             **model.corrections_of(model.joint_names), **options)
-        self.imu = ImuInput(self, imu.topic, imu.frame, self._on_imu,
+        self.imu = ImuInput(self, imu.topic, imu.frame, self._on_imu, need_acceleration=True,
                             tilt=config.instruments.tilt(imu.frame), **options)
         # Wrenches of virtual feet come from the model, and do not know the payload.
         feet = {name: config.sole_frame(name) for name, foot in config.feet.items()}

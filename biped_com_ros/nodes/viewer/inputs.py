@@ -78,6 +78,8 @@ class PageInputs:
         Node for the subscriptions.
     model
         The robot.
+    gravity
+        m/s^2.
 
     Attributes
     ----------
@@ -89,10 +91,10 @@ class PageInputs:
 
     """
 
-    def __init__(self, polled: PolledNode, model: RobotModel) -> None:
+    def __init__(self, polled: PolledNode, model: RobotModel, gravity: float = GRAVITY) -> None:
         self.view = View(feet={foot: ContactView() for foot in model.config.feet},
                          hands={hand: ContactView() for hand in Hands.measured(model.config)})
-        self._polled, self._model = polled, model
+        self._polled, self._model, self._gravity = polled, model, gravity
         self._links, self._frame_prefix = frozenset(model.frame_names), frame_prefix(polled.node)
         self._truths: OrderedDict[int, Array] = OrderedDict()
         self._com_stamp = 0
@@ -169,7 +171,7 @@ class PageInputs:
             node, measured, self.add_joints, optional_joints=optional, max_age=0.0,
             **model.corrections_of((*measured, *optional)))
         OdometryInput(node, 'odom', self._on_odometry, child_frame_id=model.config.base_link,
-                      max_age=0.0, qos=latest())
+                      need_twist=False, max_age=0.0, qos=latest())
         try:
             from tf2_msgs.msg import TFMessage
         except ImportError:
@@ -180,7 +182,8 @@ class PageInputs:
         node = self._polled.node
         PointInput(node, names.COM, '', self._on_com, max_age=0.0)
         PointInput(node, names.TRUE_COM, '', self._on_truth, max_age=0.0)
-        OdometryInput(node, names.COM_FUSED, partial(self._keep, POINT, 'fused'), max_age=0.0)
+        OdometryInput(node, names.COM_FUSED, partial(self._keep, POINT, 'fused'),
+                      need_twist=False, max_age=0.0)
         for kind, topic in _POINTS.items():
             self._show(PointInput, topic, POINT, kind)
         count = len(self._model.link_names)
@@ -300,8 +303,8 @@ class PageInputs:
 
     def _weigh(self, model: RobotModel) -> None:
         """Compare the weight on the feet with this model from now on."""
-        self.view.weight = GRAVITY * model.mass
-        self.view.weight_below_sensors = weight_below_sensors(model)
+        self.view.weight = self._gravity * model.mass
+        self.view.weight_below_sensors = weight_below_sensors(model, self._gravity)
 
     def _update_calibrated_com(self) -> None:
         """Compute where the CoM would be by the drawn URDF, if the nodes use a calibrated one."""

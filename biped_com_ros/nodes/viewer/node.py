@@ -36,6 +36,7 @@ from typing import Any
 from biped_com_ros.core.errors import BipedComError, ConfigurationError
 from biped_com_ros.core.geometry.pose import yaw_of
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.settings import gravity_setting
 from biped_com_ros.nodes.viewer.actions import PageActions
 from biped_com_ros.nodes.viewer.inputs import PageInputs
 from biped_com_ros.nodes.viewer.polled_node import PolledNode
@@ -82,6 +83,7 @@ class ViewerParameters(RobotChoice):
         'recordings only the end is kept', 'MB', 1, 2000)
     recording_directory: str = read_only(
         '', 'Where recordings are written; empty: a temporary directory')
+    gravity: float = gravity_setting()
     optional: bool = read_only(False, 'Whether to exit without an error if viser is not installed')
 
 
@@ -132,7 +134,7 @@ class Viewer(Node):
                 self.params.recording_memory * 1_000_000)
         # Pinocchio's data must not be shared between threads: the renderer has its own model.
         own = RobotModel(model.config, model.urdf)
-        self._renderer = RenderThread(self, self.page, own, self.params.rate)
+        self._renderer = RenderThread(self, self.page, own, self.params)
         self.page.on_browsers(self._renderer.resume)
         self.create_timer(_COMMAND_PERIOD, self._execute_commands, clock=steady_clock())
         self.create_timer(_CHECK_PERIOD, self._check, clock=steady_clock())
@@ -240,10 +242,11 @@ class RenderThread(threading.Thread):
 
     """
 
-    def __init__(self, node: Node, page: Page, model: RobotModel, rate: float) -> None:
+    def __init__(self, node: Node, page: Page, model: RobotModel,
+                 params: ViewerParameters) -> None:
         super().__init__(name='renderer', daemon=True)
         self._node, self._page, self._model = node, page, model
-        self._period = 1.0 / rate
+        self._period, self._gravity = 1.0 / params.rate, params.gravity
         self._browsers_changed, self._ending = threading.Event(), False
         self.yaw = self.rate = 0.0
 
@@ -267,7 +270,7 @@ class RenderThread(threading.Thread):
                 self._browsers_changed.wait()
                 self._browsers_changed.clear()
                 continue
-            inputs = PageInputs(polled, self._model)
+            inputs = PageInputs(polled, self._model, self._gravity)
             try:
                 self._draw(inputs)
             except Exception as error:  # noqa: B902 - drawing continues after any error

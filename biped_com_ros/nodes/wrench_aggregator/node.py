@@ -130,6 +130,7 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
                                       limits=model.credible_positions,
                                       **model.corrections_of(model.joint_names), **options)
         self.imu = ImuInput(self, imu.topic, imu.frame, self._on_imu, need_orientation=False,
+                            need_acceleration=bool(self.virtual.feet or self.virtual.hands),
                             tilt=model.config.instruments.tilt(imu.frame), **options)
         self.sensors = [
             WrenchInput(self, channel.config.topic, channel.config.frame,

@@ -42,6 +42,7 @@ _VELOCITY_TIME = 0.01
 #: A position that jumps by more, rad or m, and back in the very next message, so many times within
 #: the timeout, is that of two publishers: no joint moves so at the rate of its driver.
 _JUMP, _RETURNS = 0.02, 3
+_TURN = 2.0 * np.pi
 
 
 Corrections = dict[str, tuple[np.ndarray, np.ndarray]]
@@ -75,6 +76,8 @@ class JointPart(Structure):
         Whether velocities and efforts are; None before the first good message.
     missing_since_ns
         Stamp of the first message since the newest good one that lacked what was measured before.
+    rates
+        Filtered differences of the positions, where velocities are not measured.
     owned, n_owned
         The columns of joints that no other part has reported since, and their number.
     target
@@ -98,6 +101,8 @@ class JointPart(Structure):
                             if offsets.any() or (factors != 1.0).any()]
         self.has_required = np.count_nonzero(self.joints < n_required) == n_required
         self.least, self.most = limits[:, self.joints]
+        self._may_turn = self.most - self.least >= _TURN
+        self.rates = np.zeros(len(joints))
         self.members = frozenset(joints)
         self.present = tuple(field in self.fields for field in _OPTIONAL)
         self.clear()
@@ -128,7 +133,7 @@ class JointPart(Structure):
         if not len(before):
             return None
         step = self._positions - before
-        self._step = step = step - 2.0 * np.pi * np.round(step / (2.0 * np.pi))  # may wrap
+        self._step = step = step - _TURN * np.round(step / _TURN)  # may wrap
         if not len(last):
             return None
         back = (np.abs(step) > _JUMP) & (np.abs(step + last) < 0.2 * np.abs(step))
@@ -148,16 +153,41 @@ class JointPart(Structure):
         self.owns_all = self.n_owned == len(self.joints)
         self.owned, self.target = _as_slice(columns), _as_slice(self.joints[columns])
 
+    @property
+    def velocities(self) -> np.ndarray:
+        """Return the velocities, or else the differences."""
+        return self.rows['velocity'] if self.measured and self.measured[0] else self.rates
+
+    def difference(self, positions: np.ndarray, velocities: np.ndarray,
+                   stamps: np.ndarray) -> None:
+        """
+        Filter the differences of the positions.
+
+        Parameters
+        ----------
+        positions, velocities, stamps
+            What was known of the joints before, from whichever part; stamps in ns.
+
+        """
+        elapsed = (self.ns - stamps) / SECOND_NS
+        is_later = (stamps != NEVER_NS) & (elapsed > 0.0)
+        elapsed[~is_later] = 1.0
+        step = self.rows['position'] - positions
+        # A joint without limits may be reported within one turn.
+        step -= _TURN * np.round(step / _TURN) * self._may_turn
+        rates = velocities + (step / elapsed - velocities) * (
+            elapsed / (elapsed + _VELOCITY_TIME))
+        self.rates = np.where(is_later, rates, velocities)
+
     def write(self, out: np.ndarray, ns: int) -> None:
         """Write the values at a stamp to `out` (3, n): positions, velocities, efforts."""
         positions = self.rows['position'][self.owned]
         has_velocities, has_efforts = self.measured or (False, False)
-        if has_velocities:
-            out[1, self.target] = velocities = self.rows['velocity'][self.owned]
-            if ns != self.ns:
-                lag = (ns - self.ns) / SECOND_NS
-                positions = positions + velocities * min(
-                    max(lag, -_LONGEST_EXTRAPOLATION), _LONGEST_EXTRAPOLATION)
+        out[1, self.target] = velocities = self.velocities[self.owned]
+        if has_velocities and ns != self.ns:
+            lag = (ns - self.ns) / SECOND_NS
+            positions = positions + velocities * min(
+                max(lag, -_LONGEST_EXTRAPOLATION), _LONGEST_EXTRAPOLATION)
         out[0, self.target] = positions
         if has_efforts:
             out[2, self.target] = self.rows['effort'][self.owned]
@@ -222,9 +252,8 @@ class JointStateReader(StampedReader):
         self._parts: list[JointPart] = []
         self._required_parts: list[JointPart] = []
         self._whole_parts: list[JointPart] = []
-        #: Number of the part that owns each joint, and the joints without measured velocity.
+        #: Number of the part that owns each joint.
         self._owners = np.full(n, _NO_PART)
-        self._differenced: np.ndarray | None = None
         self._never_received: list[str] = []
         self._is_rearranged = True
         self._leader: JointPart | None = None
@@ -249,8 +278,14 @@ class JointStateReader(StampedReader):
         return self._all_measured[field]
 
     def continue_from(self, other: Any) -> None:
-        """Take over the last values, for differences, too, and which of them are measured."""
+        """Take over the parts, their values, and which of them are measured."""
         self._values[...], self._last_ns = other._values, other._last_ns
+        for before in other._parts:
+            key = tuple(before.joints.tolist()), before.fields
+            part = self._part_of(*key)
+            part.values[...], part.rates = before.values, before.rates
+            part.last_ns, part.ns = before.last_ns, before.ns
+            self._assign(part, before.measured)
         for field in _OPTIONAL:
             self._all_measured[field] = other.measures(field)
             self._ever_measured[field] |= other._ever_measured[field]
@@ -312,6 +347,7 @@ class JointStateReader(StampedReader):
             measured = self._check_values(part, ns)
         part.last_ns = ns
         self._check_positions(part)
+        before = None if measured[0] else self._known_of(part)
         part.values[...] = part.received
         for row, offsets, factors in part.corrections:
             row -= offsets
@@ -319,6 +355,8 @@ class JointStateReader(StampedReader):
         part.ns = ns
         if not part.owns_all or measured != part.measured:
             self._assign(part, measured)
+        if before is not None:
+            part.difference(*before)
         if not self._leads(part, ns):
             return False
         self._check_completeness(ns)
@@ -442,14 +480,21 @@ class JointStateReader(StampedReader):
                     self._measured[field][other.target] = True
             self._ever_measured[field][part.joints] |= measured[row]
             self._all_measured[field] = bool(self._measured[field].all())
-        unmeasured = np.flatnonzero(~self._measured['velocity'])
-        self._differenced = unmeasured if len(unmeasured) else None
         self._required_parts = [
             other for other in self._parts
             if (other.joints[other.owned] < self._n_required).any()]
         self._never_received = [name for name, owner in zip(
             self._names[:self._n_required], self._owners) if owner == _NO_PART]
         self._is_rearranged = True
+
+    def _known_of(self, part: JointPart) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return position, velocity and stamp, ns, that the joints of a part had last."""
+        values, stamps = np.zeros((2, len(self._names))), np.full(len(self._names), NEVER_NS)
+        for other in self._parts:
+            values[0, other.target] = other.rows['position'][other.owned]
+            values[1, other.target] = other.velocities[other.owned]
+            stamps[other.target] = other.ns
+        return values[0, part.joints], values[1, part.joints], stamps[part.joints]
 
     def _leads(self, part: JointPart, ns: int) -> bool:
         """Return whether callbacks follow this part: complete, or the largest that is alive."""
@@ -480,19 +525,13 @@ class JointStateReader(StampedReader):
 
     def _assemble(self, ns: int) -> None:
         """Put the parts together at a stamp."""
-        values, unknown = self._values, self._differenced
-        before = None if unknown is None else values[:2, unknown].copy()
+        values = self._values
         if self._is_rearranged:
             values[1:] = 0.0
             values[0, self._owners == _NO_PART] = 0.0
             self._is_rearranged = False
         for part in self._parts:
             part.write(values, ns)
-        if before is not None and self._last_ns != NEVER_NS:
-            dt = (ns - self._last_ns) / SECOND_NS
-            difference = (values[0, unknown] - before[0]) / dt
-            values[1, unknown] = before[1] + (difference - before[1]) * (
-                dt / (dt + _VELOCITY_TIME))
         self._last_ns = ns
         if len(self._whole_parts) > 1:
             # Two publishers of the whole robot must not make time go back and forth.

@@ -20,7 +20,7 @@ than one operation of NumPy on them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import cos, hypot, isfinite, sin
 import struct
 from typing import Any
@@ -34,6 +34,10 @@ from biped_com_ros.ros.fast.message_reader import (
 import numpy as np
 
 _MAX_STRUCTURES = 32
+#: Of the values of an Imu, the first number of the covariance of its orientation.
+_COVARIANCE = 10
+#: How far the length of a unit quaternion may be from 1.
+_UNIT = 0.01
 #: How many numbers of an array are its stamp: seconds and nanoseconds.
 STAMP_NUMBERS = 2
 #: Seconds above which a stamp is none: those of a message have 31 bits.
@@ -88,24 +92,31 @@ class VectorReader(StampedReader):
         values = plan.values_of(raw)
         structure: Structure = plan.data
         if not hypot(*values) < self._least_limit:  # NaN and infinity fail it, too
-            self._check_values(values)
+            values = self._checked(values)
         structure.last_ns = ns
         self._check_quaternion(values)
         self._pack(self._values, 0, *values)
         self.frame = structure.data[0]
         return True
 
-    def _check_values(self, values: Sequence[float]) -> None:
-        """Raise RefusedMessage if values are not finite, or too large."""
-        bad = [f'{field} = {value}' for field, value in zip(self._fields, values)
-               if not isfinite(value)]
+    def _unused(self, values: Sequence[float]) -> Collection[int]:
+        """Return the indices of values that nobody uses; not finite ones become zero."""
+        return ()
+
+    def _checked(self, values: Sequence[float]) -> tuple[float, ...]:
+        """Return values that can be used; RefusedMessage if some are not finite, or too large."""
+        unused = self._unused(values)
+        bad = [f'{field} = {value}' for i, (field, value) in enumerate(zip(self._fields, values))
+               if not isfinite(value) and i not in unused]
         if bad:
             raise RefusedMessage('not finite', ', '.join(bad))
-        for field, value, limit in zip(self._fields, values, self._limits):
+        known = tuple([value if isfinite(value) else 0.0 for value in values])
+        for field, value, limit in zip(self._fields, known, self._limits):
             if abs(value) > limit.largest:
                 raise RefusedMessage('too large', (
                     f'{field} = {value:g} is implausible (limit {limit}): check its unit, and '
                     'the sensor'))
+        return known
 
     def _check_quaternion(self, values: Sequence[float]) -> None:
         """Raise RefusedMessage if there is a quaternion that is no rotation."""
@@ -135,7 +146,8 @@ class ImuReader(VectorReader):
     """
     Reads Imu.
 
-    The third option is whether an orientation has to be there, the fourth the tilt to undo.
+    The third option is whether an orientation has to be there, the fourth the tilt to undo, the
+    fifth whether the acceleration is used even if there is an orientation.
     """
 
     def __init__(self, spec: ReadSpec) -> None:
@@ -156,14 +168,26 @@ class ImuReader(VectorReader):
     def _parts(self, values: np.ndarray) -> tuple[np.ndarray, ...]:
         return values[:4], values[4:7], values[7:10]
 
+    def _unused(self, values: Sequence[float]) -> Collection[int]:
+        need_orientation, _, need_acceleration = self.spec.options[2:]
+        oriented = has_orientation(values)
+        return {_COVARIANCE, *(() if oriented or need_orientation else range(4)),
+                *(() if need_acceleration or not (oriented or need_orientation)
+                  else range(7, 10))}
+
     def _check_quaternion(self, values: Sequence[float]) -> None:
         if not self.spec.options[2]:
             return
-        if values[10] == -1.0 or not any(values[:4]):
+        if values[_COVARIANCE] == -1.0 or not any(values[:4]):
             raise RefusedMessage('no orientation', (
                 'it has no orientation (orientation_covariance[0] is -1, or the quaternion zero): '
                 'run a filter such as imu_filter_madgwick'))
         _check_unit(values[:4])
+
+
+def has_orientation(values: Sequence[float]) -> bool:
+    """Return whether the values of an Imu have an orientation (REP-145)."""
+    return values[_COVARIANCE] != -1.0 and abs(hypot(*values[:4]) - 1.0) < _UNIT
 
 
 def _turned_back(quaternion: Sequence[float], vector: Sequence[float]) -> tuple[float, ...]:
@@ -182,7 +206,15 @@ def _product(p: Sequence[float], q: Sequence[float]) -> tuple[float, ...]:
 
 
 class OdometryReader(VectorReader):
-    """Reads Odometry; the third option is the child_frame_id that it has to have, if any."""
+    """
+    Reads Odometry.
+
+    The third option is the child_frame_id that it has to have, if any, the fourth whether the
+    twist is used.
+    """
+
+    def _unused(self, values: Sequence[float]) -> Collection[int]:
+        return () if self.spec.options[3] else range(7, 13)
 
     def _parts(self, values: np.ndarray) -> tuple[np.ndarray, ...]:
         return values[:3], values[3:7], values[7:13]
@@ -209,7 +241,7 @@ def _frame_problem(field: str, frame: str, valid: str) -> tuple[str, str] | None
 
 def _check_unit(quaternion: Sequence[float]) -> None:
     length = hypot(*quaternion)
-    if not 0.99 < length < 1.01:
+    if not abs(length - 1.0) < _UNIT:
         raise RefusedMessage('not a unit quaternion', (
             f'orientation {list(quaternion)} (x, y, z, w) has length {length:.4g}; valid: 1'))
 

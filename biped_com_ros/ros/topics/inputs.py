@@ -24,13 +24,12 @@ written to; copy what has to last.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import hypot
 from typing import Any
 
 from biped_com_ros.ros.fast.joint_state_reader import JointStateReader
 from biped_com_ros.ros.fast.vector_reader import (
-    ArrayReader, BoolReader, ImuReader, OdometryReader, StampedArrayReader, VectorReader,
-    WrenchReader)
+    ArrayReader, BoolReader, has_orientation, ImuReader, OdometryReader, StampedArrayReader,
+    VectorReader, WrenchReader)
 from biped_com_ros.ros.node.clock import steady_time
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
 from biped_com_ros.ros.topics.input_base import Input
@@ -191,36 +190,42 @@ class ImuInput(SensorInput):
     These are the quaternion xyzw (4,), angular velocity (3,) and acceleration (3,). Unless
     `need_orientation` is False, messages without an orientation (first covariance -1, REP-145, or
     a quaternion of zeros) are refused, and so are quaternions whose length is not 1 within 1 %.
+    What is not used may be NaN: an orientation that is not needed, and unless `need_acceleration`,
+    the acceleration beside an orientation.
     With a `tilt`, a rotation vector, the sensor is turned by it about the axes of its link; all
     values are turned back.
     """
 
     def __init__(self, node: Node, topic: str, frame_id: str, callback: ThreeArrays,
                  need_orientation: bool = True, tilt: tuple[float, float, float] | None = None,
-                 **options: Any) -> None:
+                 need_acceleration: bool = False, **options: Any) -> None:
         super().__init__(
             node, Imu, topic,
             _fields('orientation', 'xyzw') + _fields('angular_velocity')
             + _fields('linear_acceleration') + ('orientation_covariance.0',), callback,
-            frame_id, ImuReader, (need_orientation, tilt), **options)
+            frame_id, ImuReader, (need_orientation, tilt, need_acceleration), **options)
 
     @property
     def has_orientation(self) -> bool:
         """Whether the last message has an orientation."""
-        values = self.values.tolist()
-        return values[10] != -1.0 and 0.99 < hypot(*values[:4]) < 1.01
+        return has_orientation(self.values.tolist())
 
 
 class OdometryInput(VectorInput):
-    """Odometry; calls back with (stamp in ns, position (3,), quaternion xyzw (4,), twist (6,))."""
+    """
+    Odometry; calls back with (stamp in ns, position (3,), quaternion xyzw (4,), twist (6,)).
+
+    Without `need_twist` the twist may be anything, NaN included.
+    """
 
     def __init__(self, node: Node, topic: str, callback: ThreeArrays,
-                 frame_id: str = '', child_frame_id: str = '', **options: Any) -> None:
+                 frame_id: str = '', child_frame_id: str = '', need_twist: bool = True,
+                 **options: Any) -> None:
         super().__init__(
             node, Odometry, topic,
             _fields('pose.pose.position') + _fields('pose.pose.orientation', 'xyzw')
             + _fields('twist.twist.linear') + _fields('twist.twist.angular'), callback,
-            frame_id, OdometryReader, (child_frame_id,), **options)
+            frame_id, OdometryReader, (child_frame_id, need_twist), **options)
 
 
 class BoolInput(Input):

@@ -200,7 +200,8 @@ class StateInputs:
         if params.base.source == 'filter':
             return {**self._external_odometry(), 'IMU': ImuInput(
                 node, config.imu.topic, config.imu.frame, self._on_base, need_orientation=False,
-                tilt=config.instruments.tilt(config.imu.frame), **self._options)}
+                need_acceleration=True, tilt=config.instruments.tilt(config.imu.frame),
+                **self._options)}
         if params.base.source == 'odometry':
             return {'odometry': OdometryInput(
                 node, 'odom', self._on_base, params.world_frame, config.base_link,
@@ -211,7 +212,7 @@ class StateInputs:
         topic = self._params.filter_odometry_topic
         return {} if not topic else {'odometry': OdometryInput(
             self._node, topic, self._on_external_odometry, '', self._model.config.base_link,
-            **{**self._options, 'required': False})}
+            need_twist=False, **{**self._options, 'required': False})}
 
     def use(self, params: EstimatorParameters, **contacts: Any) -> None:
         """

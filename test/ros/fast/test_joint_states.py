@@ -112,6 +112,7 @@ class Reference:
 
     def _report(self, joint, name, message, mine, ns):
         i = message.name.index(name)
+        before_ns, before, speed = joint.reported_ns, joint.position, joint.velocity
         joint.reported_ns, joint.position = ns, message.position[i]
         for kind in ('velocity', 'effort'):
             values = getattr(message, kind)
@@ -122,6 +123,14 @@ class Reference:
                 joint.measured.add(kind)
                 joint.ever.add(kind)
             setattr(joint, kind, values[i] if finite else 0.0)
+        if 'velocity' not in joint.measured:
+            joint.velocity = speed
+            if before_ns is not None and ns > before_ns:
+                dt = (ns - before_ns) / SECOND
+                step = joint.position - before
+                step -= 2.0 * math.pi * round(step / (2.0 * math.pi))  # it may turn on and on
+                # A first-order filter with a time constant of 10 ms.
+                joint.velocity = speed + (step / dt - speed) * (dt / (dt + 0.01))
 
     def _deliver(self, ns):
         positions, velocities = [], []
@@ -131,13 +140,6 @@ class Reference:
                 lag = (ns - joint.reported_ns) / SECOND
                 position += joint.velocity * max(-FARTHEST, min(FARTHEST, lag))
             positions.append(position)
-        for i, joint in enumerate(self.joints.values()):
-            if 'velocity' not in joint.measured and self._last is not None:
-                last_ns, before, speeds = self._last
-                dt = (ns - last_ns) / SECOND
-                difference = (positions[i] - before[i]) / dt
-                # A first-order filter with a time constant of 10 ms.
-                joint.velocity = speeds[i] + (difference - speeds[i]) * (dt / (dt + 0.01))
             velocities.append(joint.velocity)
         self._last = ns, positions, velocities
         self.delivered.append(
@@ -308,6 +310,32 @@ def test_drivers_change():
         play(reader, reference, (1 + number) * SECOND, in_turns(parts, rng, 400))
         same(receiver, reference)
     assert reference.refused['not finite'] == 250  # for the timeout
+
+
+@pytest.mark.parametrize(('speed', 'limits', 'wraps'), [
+    (1.0, (), False), (-2.0, (), False), (1.0, (), True),
+    (-3.0, ((-math.inf, math.inf),) * 3, True), (1.0, ((-3.0, 3.0),) * 3, False)])
+def test_differences_are_those_of_each_part_and_of_joints_that_turn_on(speed, limits, wraps):
+    """An arm at 100 Hz without velocities beside a leg at 500 Hz."""
+    reader = JointStateReader(ReadSpec(
+        reader=JointStateReader, message_type=JointState, options=(
+            ('hip', 'knee', 'arm'), 3, TIMEOUT, limits)))
+    reader.add(receiver := Receiver())
+    for i in range(2500 if wraps else 1000):
+        ns = SECOND + i * 2 * MS
+        messages = [JointState(
+            name=['hip', 'knee'], position=[0.3, 0.0], velocity=[0.7, 0.0])]
+        if i % 5 == 0:
+            position = speed * (i * 0.002 - 1.0)
+            messages.insert(0, JointState(name=['arm'], position=[
+                math.remainder(position, 2.0 * math.pi) if wraps else position]))
+        for message in messages:
+            message.header.stamp = stamp_to_msg(ns)
+            reader.receive(bytes(serialize_message(message)))
+    velocities = np.array([velocities for _, _, velocities, _ in receiver.delivered])[200:]
+    np.testing.assert_allclose(velocities, np.tile(
+        (0.7, 0.0, speed), (len(velocities), 1)), rtol=1e-6)
+    assert len(velocities) > 700 and receiver.refused == {'missing joints': 1}
 
 
 def test_a_clock_that_is_set_back_starts_over():

@@ -25,7 +25,7 @@ import pytest
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
-from support.messages import joint_state, nanoseconds, stamp_of
+from support.messages import joint_state, nanoseconds
 
 TALOS = RobotModel.load('talos').joint_names
 FAULTS = {
@@ -86,7 +86,7 @@ def test_efforts_are_held_while_a_second_node_publishes_the_same_joints(rig, vel
         alone(period)
         zeros = np.zeros(len(names))
         publisher.publish(joint_state(
-            stamp_of(rig._now()), names, zeros, zeros if velocities else ()))
+            rig.peer.get_clock().now().to_msg(), names, zeros, zeros if velocities else ()))
     rig.step = both
     rig.until(rig.is_zero, 'zero')
     late = np.array([message.effort for message in rig.efforts[count:]])

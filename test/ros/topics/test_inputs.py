@@ -182,6 +182,47 @@ def test_imu(rig, plain):
     assert feed.source.refused['no orientation'] == before + 1
 
 
+QUATERNION, GYRO, ACCELERATION = 'orientation', 'angular_velocity', 'linear_acceleration'
+
+
+@pytest.mark.parametrize('value', (NAN, INF))
+@pytest.mark.parametrize(('options', 'is_oriented', 'bad', 'is_used'), [
+    ({}, True, ACCELERATION, True), ({}, True, GYRO, False), ({}, True, QUATERNION, False),
+    ({'need_acceleration': True}, True, ACCELERATION, False),
+    ({'need_orientation': False}, True, ACCELERATION, True),
+    ({'need_orientation': False}, False, ACCELERATION, False),
+    ({'need_orientation': False}, False, QUATERNION, True),
+    ({'need_orientation': False, 'need_acceleration': True}, True, ACCELERATION, False),
+    ({'need_orientation': False, 'need_acceleration': True}, False, QUATERNION, True),
+    ({'need_orientation': False, 'tilt': (0.1, 0.0, 0.0)}, False, QUATERNION, True)])
+def test_of_an_imu_what_is_not_used_may_be_nan(
+        rig, plain, options, is_oriented, bad, is_used, value):
+    """REP-145: it is to be ignored, and drivers write what they like."""
+    feed = Feed(rig, ImuInput, 'imu', '', **options)
+    message = imu(Time(), '', (0.0, 0.0, 0.0, 1.0 if is_oriented else 0.0), (1.0, 2.0, 3.0),
+                  (0.0, 0.0, 9.81))
+    message.orientation_covariance[0] = 0.0 if is_oriented else -1.0
+    vector = getattr(message, bad)
+    for axis in ('xyzw' if bad == QUATERNION else 'xyz'):
+        setattr(vector, axis, value)
+    feed.send(message)
+    assert len(feed.received) == is_used
+    if is_used:
+        assert all(np.isfinite(values).all() for values in feed.received[0][1:])
+        assert feed.source.has_orientation is is_oriented
+    else:
+        assert f'{bad}.x = {value}' in feed.source.last_error
+
+
+@pytest.mark.parametrize('needs', (True, False))
+def test_of_odometry_a_twist_that_is_not_used_may_be_nan(rig, plain, needs):
+    feed = Feed(rig, OdometryInput, 'odom', need_twist=needs)
+    feed.send(odometry(Time(), 'odom', '', (1.0, 2.0, 3.0), (0.0, 0.0, 0.0, 1.0), (NAN,) * 6))
+    assert len(feed.received) == (not needs)
+    feed.send(odometry(Time(), 'odom', '', (NAN, 2.0, 3.0), (0.0, 0.0, 0.0, 1.0)))
+    assert 'pose.pose.position.x = nan' in feed.source.last_error
+
+
 def test_odometry(rig, plain):
     feed = Feed(rig, OdometryInput, 'odom', frame_id='odom', child_frame_id='base_link')
     good = odometry(Time(), 'odom', 'base_link', (1.0, 2.0, 3.0), (0.0, 0.6, 0.0, 0.8),
