@@ -37,10 +37,10 @@ from biped_com_ros.core.geometry.pose import Array, footprint_position, Pose
 from biped_com_ros.core.identification.output.urdf_inertials import NewInertial, with_inertials
 from biped_com_ros.core.model.config import RobotConfig, WrenchSensorConfig
 from biped_com_ros.core.model.frames import sole_in_link
-from biped_com_ros.core.model.inertias import consistent_inertia
+from biped_com_ros.core.model.inertias import consistent_inertia, inertia_of
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.urdf import (
-    numbers, parse_urdf, resolve_meshes, rpy_and_xyz_of)
+    MOMENTS, numbers, parse_urdf, resolve_meshes, rpy_and_xyz_of)
 from biped_com_ros.gazebo.gains import ServoGains
 import numpy as np
 import pinocchio as pin
@@ -63,7 +63,6 @@ CLEARANCE = 0.006
 SENSOR_RATE = 250
 """Readings per second of each sensor; each passes Gazebo, bridge and DDS."""
 
-_MOMENTS = ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
 _FOREIGN = ('gazebo', 'ros2_control', 'transmission')
 
 
@@ -122,10 +121,11 @@ def gazebo_robot(model: RobotModel, gains: Mapping[str, ServoGains], *, command:
             _damp(joint, gains[name].damping)
     for link in robot.findall('link'):
         _make_inertia_valid(link)
+    groups = _rigid_groups(robot, {*model.joint_names})
     if command == 'effort':
-        _add_rotors(robot, gains)
+        _add_rotors(robot, model, gains, groups)
     problems = resolve_meshes(robot)
-    _replace_soles(robot, model.config, _rigid_groups(robot, {*model.joint_names}))
+    _replace_soles(robot, model.config, groups)
     _add_sensors(robot, model.config, cuts)
     _add_plugins(robot, model, controllers)
     return GazeboRobot(description, _text(robot), _put_down(model), problems)
@@ -212,48 +212,44 @@ def _give_mass(link: ElementTree.Element, mass: float) -> None:
 
 def _make_inertia_valid(link: ElementTree.Element) -> None:
     """Replace an inertia that no body has (in place): Gazebo refuses the whole robot for it."""
-    given = _inertia(link)
-    if given is None:
+    inertial = link.find('inertial')
+    if inertial is None or inertial.find('inertia') is None:
         return
+    given = inertia_of(inertial, f"link '{link.get('name')}'")
     least = _mass(link) * LEAST_RADIUS ** 2
     if np.linalg.eigvalsh(given)[0] < least or _breaks_triangle(given):
-        _set_inertia(link, consistent_inertia(given + least * np.eye(3)))
+        _set_inertia(inertial, consistent_inertia(given + least * np.eye(3)))
 
 
-def _add_rotors(robot: ElementTree.Element, gains: Mapping[str, ServoGains]) -> None:
+def _add_rotors(robot: ElementTree.Element, model: RobotModel, gains: Mapping[str, ServoGains],
+                groups: Iterable[list[str]]) -> None:
     """Add to links the inertias of discs about the axes of the joints above them (in place)."""
     links = {str(link.get('name')): link for link in robot.findall('link')}
+    group_of = {name: group for group in groups for name in group}
+    state = model.state(model.usual_posture())
     for joint in robot.findall('joint'):
         gain = gains.get(str(joint.get('name')))
         if gain is None or not gain.rotor_inertia:
             continue
-        link = links[str(joint.find('child').get('link'))]  # type: ignore[union-attr]
-        inertial, inertia = link.find('inertial'), _inertia(link)
-        if inertial is None or inertia is None:
-            continue
-        where = f"joint '{joint.get('name')}'"
+        child = str(joint.find('child').get('link'))  # type: ignore[union-attr]
+        # That which has mass of those that move as one.
+        carrier = next(name for name in group_of[child] if _mass(links[name]) > 0.0)
+        inertial, where = links[carrier].find('inertial'), f"joint '{joint.get('name')}'"
+        assert inertial is not None  # it has mass
         axis = numbers(joint.find('axis'), 'xyz', where, 3, '1 0 0')
         rpy, _ = rpy_and_xyz_of(inertial, where)
-        axis = Pose.from_rpy(rpy, np.zeros(3)).rotation.T @ (axis / np.linalg.norm(axis))
+        axes = state.pose_in_base(carrier) @ Pose.from_rpy(rpy, np.zeros(3))
+        axis = axes.rotation.T @ state.pose_in_base(child).rotation @ axis / np.linalg.norm(axis)
         disc = 0.5 * gain.rotor_inertia * (np.eye(3) + np.outer(axis, axis))
-        _set_inertia(link, inertia + disc)
+        _set_inertia(inertial, inertia_of(inertial, where) + disc)
 
 
-def _inertia(link: ElementTree.Element) -> Array | None:
-    """Return the inertia of a link in the axes of its inertial, kg m^2, (3, 3)."""
-    inertia = link.find('inertial/inertia')
-    if inertia is None:
-        return None
-    where = f"link '{link.get('name')}'"
-    xx, xy, xz, yy, yz, zz = (
-        numbers(inertia, key, where, 1, '0').item() for key in _MOMENTS)
-    return np.array(((xx, xy, xz), (xy, yy, yz), (xz, yz, zz)))
-
-
-def _set_inertia(link: ElementTree.Element, inertia: Array) -> None:
-    element = link.find('inertial/inertia')
-    for key, value in zip(_MOMENTS, inertia[np.triu_indices(3)].tolist()):
-        element.set(key, _number(value))  # type: ignore[union-attr]
+def _set_inertia(inertial: ElementTree.Element, inertia: Array) -> None:
+    element = inertial.find('inertia')
+    if element is None:
+        element = SubElement(inertial, 'inertia')
+    for key, value in zip(MOMENTS, inertia[np.triu_indices(3)].tolist()):
+        element.set(key, _number(value))
 
 
 def _breaks_triangle(inertia: Array) -> bool:

@@ -22,6 +22,7 @@ from biped_com_ros.gazebo.gains import PHYSICS_STEP
 from biped_com_ros.sim.description import parse
 from biped_com_ros.sim.plant import Plant, PlantOptions
 import numpy as np
+import pinocchio as pin
 import pytest
 from support.gazebo_files import damping_in, gazebo_files, start_posture
 from support.gazebo_twin import GazeboTwin, TwinTrajectory
@@ -120,13 +121,40 @@ def test_damping_leaves_leg_joints_most_of_their_efforts(files, robot):
 @pytest.mark.parametrize('robot', thorough_but(*ROBOTS))
 def test_rotors_are_inertia_only_and_of_legs_only(files, robot):
     """Masses and centres of mass stay, and nodes know nothing of it."""
-    simulated, described = parse(files(robot).simulated), parse(files(robot).description)
-    changed = 0
+    written, model = files(robot), RobotModel.load(robot)
+    simulated, described = parse(written.simulated), parse(written.description)
     for name, link in described.links.items():
         assert simulated.links[name].mass == pytest.approx(link.mass)
         np.testing.assert_allclose(simulated.links[name].com, link.com, atol=1e-9)
-        changed += not np.allclose(simulated.links[name].inertia, link.inertia, rtol=1e-3)
-    assert changed >= 12
+    # A disc adds half of its moment about each axis, and the rest along its own.
+    twin = GazeboTwin(written)
+    rotors = {name: 4.0 * damping * PHYSICS_STEP for name, damping, is_leg in zip(
+        twin.joints, twin.damping(), of_legs(twin, model)) if is_leg}
+    pin_model, data, before = inertias_about_joints(written.description)
+    _, _, after = inertias_about_joints(written.simulated)
+    for name in model.joint_names:
+        i = pin_model.getJointId(name)
+        gained = sum(
+            0.5 * rotor * (1.0 + (axis_of(pin_model, data, i) @ axis_of(pin_model, data, j)) ** 2)
+            for j, rotor in ((pin_model.getJointId(other), rotor)
+                             for other, rotor in rotors.items()) if i in pin_model.supports[j])
+        assert after[name] - before[name] == pytest.approx(gained, rel=2e-3, abs=2e-5), name
+    assert len(rotors) >= 12 and min(rotors.values()) > 1e-4
+
+
+def inertias_about_joints(text):
+    """Return Pinocchio's model and data, and the inertia about each joint of a URDF at zeros."""
+    pin_model = pin.buildModelFromXML(text, pin.JointModelFreeFlyer())
+    data, q = pin_model.createData(), pin.neutral(pin_model)
+    matrix = pin.crba(pin_model, data, q)
+    pin.computeJointJacobians(pin_model, data, q)
+    return pin_model, data, {name: matrix[i.idx_v, i.idx_v] for name, i in zip(
+        pin_model.names, pin_model.joints)}
+
+
+def axis_of(pin_model, data, joint):
+    """Return the axis of a joint that turns in the world, (3,); zeros of one that slides."""
+    return data.J[3:, pin_model.joints[joint].idx_v]
 
 
 def test_the_damping_is_for_gazebo_only(files):

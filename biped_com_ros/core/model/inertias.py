@@ -60,7 +60,7 @@ def unphysical_inertias(robot: ElementTree.Element) -> dict[str, str]:
 def _problem(inertial: ElementTree.Element) -> str:
     inertia = inertial.find('inertia')
     missing = [key for key in MOMENTS if inertia is None or key not in inertia.attrib]
-    I = _inertia_of(inertial, '<inertial>')  # noqa: E741
+    I = inertia_of(inertial, '<inertial>')  # noqa: E741
     if numbers(inertial.find('mass'), 'value', '<mass>', 1).item() == 0.0:
         return 'inertia but no mass' if I.any() else ''
     if missing:
@@ -78,8 +78,18 @@ def _problem(inertial: ElementTree.Element) -> str:
 _ROUNDING = 0.02
 
 
-def _inertia_of(inertial: ElementTree.Element, where: str) -> Array:
-    """Return the inertia (3, 3) along the axes of the <origin>; zero what is missing."""
+def inertia_of(inertial: ElementTree.Element, where: str) -> Array:
+    """
+    Return the inertia (3, 3) in an <inertial>, kg m^2; zero what is missing.
+
+    Parameters
+    ----------
+    inertial
+        The element; the inertia is along the axes of its <origin>.
+    where
+        Description of it, for messages.
+
+    """
     I = np.zeros((3, 3))  # noqa: E741
     I[np.triu_indices(3)] = [numbers(inertial.find('inertia'), key, where, 1, '0').item()
                              for key in MOMENTS]
@@ -99,6 +109,6 @@ def link_inertias(robot: ElementTree.Element) -> dict[str, pin.Inertia]:
             continue
         rpy, com = rpy_and_xyz_of(inertial, where)
         R = Pose.from_rpy(rpy, com).rotation
-        I = R @ _inertia_of(inertial, where) @ R.T  # noqa: E741
+        I = R @ inertia_of(inertial, where) @ R.T  # noqa: E741
         found[str(link.get('name'))] = pin.Inertia(mass, com, consistent_inertia(I))
     return found

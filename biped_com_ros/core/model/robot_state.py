@@ -15,7 +15,6 @@
 
 from __future__ import annotations
 
-
 from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.model.frames import FrameSet, RobotFrames
 import numpy as np

@@ -19,8 +19,8 @@ from biped_com_ros.core.geometry.pose import Array
 import numpy as np
 
 
-def limited_step(target: Array, previous: Array, largest: Array, low: Array, high: Array
-                 ) -> Array:
+def limited_step(target: Array, previous: Array, largest: Array | float, low: Array | float,
+                 high: Array | float) -> Array:
     """
     Return a command: first the rate limit, then, always, the clamp.
 
@@ -29,9 +29,9 @@ def limited_step(target: Array, previous: Array, largest: Array, low: Array, hig
     target, previous
         What is wanted, and the last command, (n,).
     largest
-        Largest change, (n,), not negative.
+        Largest change, not negative; (n,), or one for all.
     low, high
-        Range, (n,). It holds also where `previous` is beyond it.
+        Range; (n,), or one for all. It holds also where `previous` is beyond it.
 
     """
     # As numpy.clip, in a third of its time.

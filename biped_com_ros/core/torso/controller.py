@@ -44,6 +44,7 @@ from typing import NamedTuple
 
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.signals.limiter import limited_step
 from biped_com_ros.core.torso.arc import Arc
 from biped_com_ros.core.torso.constant_curvature import Backbone, ELONGATION, TORSION, Workspace
 from biped_com_ros.core.torso.options import ControllerOptions
@@ -203,7 +204,7 @@ class TendonController:
     largest_rate
         Of a commanded length, m/s; whatever changes, settings among it, no command steps.
     limited_updates, since_limited
-        Number of commands that the largest rate changed, and time since the last one, s.
+        Number of commands that these limits changed, and time since the last one, s.
 
     """
 
@@ -549,35 +550,32 @@ class TendonController:
         self._pull, self._load = moment / self.backbone.lever(arc), load
 
     def _lengths(self, correction: complex) -> list[float]:
-        """Return the lengths for reference and correction, clamped to all limits."""
+        """Return the lengths for reference and correction, within the limits of the bend."""
         position, velocity, _ = self.reference.motion
         required = position + self.options.drive.lead * velocity + correction
         bend = clamped(required, self._widest_bend)
         lengths = list(map(sub, self.backbone.lengths_at(
             bend, self.reference_arc.torsion, self.backbone.length + self._stretch),
             self._shortened))
-        low, high = self.length_limits
-        is_within = low <= min(lengths) and max(lengths) <= high
-        lengths = [min(max(length, low), high) for length in lengths]
         if not math.isfinite(sum(lengths)):
             raise InputError(
                 f'the tendon lengths for a bend of {bend} rad and tensions {self._tensions} N are '
                 'not finite: check the torso and its stiffness in the YAML of the robot')
+        low, high = self.length_limits
+        is_within = low <= min(lengths) and max(lengths) <= high
         self._is_saturated = not (self._is_feasible and bend == required and is_within)
         return lengths
 
     def _limited(self, lengths: list[float], dt: float) -> list[float]:
-        """Return the lengths at most as far from the last ones as the largest rate permits."""
-        if self._commanded is not None:
-            step = self.largest_rate * dt
-            limited = [min(max(length, last - step), last + step)
-                       for length, last in zip(lengths, self._commanded)]
-            self.since_limited += dt
-            if limited != lengths:
-                self.limited_updates, self.since_limited = self.limited_updates + 1, 0.0
-            lengths = limited
-        self._commanded = lengths
-        return lengths
+        """Return what may be commanded: at most so far from the last ones, and in the range."""
+        last = lengths if self._commanded is None else self._commanded
+        low, high = self.length_limits
+        self._commanded = limited_step(
+            np.array(lengths), np.array(last), self.largest_rate * dt, low, high).tolist()
+        self.since_limited += dt
+        if self._commanded != lengths:
+            self.limited_updates, self.since_limited = self.limited_updates + 1, 0.0
+        return self._commanded
 
     def _predict_passive_parts(self) -> None:
         """Predict elongation and torsion in open loop."""

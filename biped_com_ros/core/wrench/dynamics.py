@@ -78,8 +78,8 @@ class ExternalForces:
     efforts
         Torques of the motors of the limbs' joints at the last step, (m - 6,), N m or N.
     rate
-        Pinocchio's acceleration, whose first six numbers are the
-        proper acceleration of its origin and its angular acceleration, all along its axes.
+        Pinocchio's acceleration, whose first six numbers are the proper acceleration of the root's
+        origin and its angular acceleration, all along its axes.
 
     Raises
     ------
@@ -154,7 +154,19 @@ class ExternalForces:
         self._filter(dt)
         return True
 
-    def jacobian(self, q: Array, moves: Array) -> Array:
+    def place(self, q: Array) -> None:
+        """
+        Place the joints, for :meth:`jacobians` and :meth:`of_added_body` of this instant.
+
+        Parameters
+        ----------
+        q
+            Pinocchio's configuration, (nq,), with the base frame at the origin.
+
+        """
+        pin.computeJointJacobians(self._dynamics, self._data, q)
+
+    def jacobians(self, moves: Array) -> Array:
         """
         Return the Jacobians of frames, about the origin of the base, (frames, 6, m).
 
@@ -163,25 +175,18 @@ class ExternalForces:
 
         Parameters
         ----------
-        q
-            Pinocchio's configuration, (nq,), with the base frame at the origin.
         moves
             Of the frames, see :meth:`moves`.
 
         """
-        self.place(q)
         found: Array = self._data.J.dot(moves).transpose(1, 0, 2)
         return found
-
-    def place(self, q: Array) -> None:
-        """Place the joints, as :meth:`jacobian` does."""
-        pin.computeJointJacobians(self._dynamics, self._data, q)
 
     def of_added_body(self, joint: int) -> tuple[Array, Array]:
         """
         Return what a body that is fixed to a joint adds, by its mass and first moment.
 
-        Call :meth:`place` for the same instant before.
+        Call :meth:`place` before.
 
         Parameters
         ----------

@@ -245,10 +245,11 @@ class VirtualFootWrenches:
         """Return the Jacobian of the soles' twists, transposed, and the soles in the world."""
         placements = state.placements_in_base(self._model.stance_frames)
         count = self._feet
-        jacobian = self.forces.jacobian(state.q, self._moves)
+        self.forces.place(state.q)
+        jacobians = self.forces.jacobians(self._moves)
         axes = placements[:count, :3]
         set_twist_adjoint(self._twists_to_soles, placements[:count])
-        rows = np.matmul(self._twists_to_soles, jacobian).reshape(6 * count, -1)
+        rows = np.matmul(self._twists_to_soles, jacobians).reshape(6 * count, -1)
         R_world_base = R_world_imu.dot(placements[-1, :3])
         return rows, axes.dot(R_world_base[2])
 

@@ -211,6 +211,7 @@ class VirtualHandForces:
         if not is_measured:
             return False
         dt, external = 1e-9 * step_ns, self.external
+        external.place(state.q)
         has_others, known = others is not None and bool(self.others), None
         if others is not None and has_others:
             known = self._of_others(state, others)
@@ -294,8 +295,8 @@ class VirtualHandForces:
         twists = set_twist_adjoint(
             self._twists_to_others, state.placements_in_base(self._other_frames))
         at_base = np.matmul(np.asarray(wrenches)[:, np.newaxis], twists)[:, 0]
-        jacobian = self.external.jacobian(state.q, self._moves_others)
-        known: Array = np.matmul(at_base[:, np.newaxis], jacobian).sum(axis=(0, 1))
+        jacobians = self.external.jacobians(self._moves_others)
+        known: Array = np.matmul(at_base[:, np.newaxis], jacobians).sum(axis=(0, 1))
         return known
 
     def _choose_rows(self, has_others: bool) -> None:
@@ -340,8 +341,8 @@ class VirtualHandForces:
     def _place_hands(self, state: RobotState) -> None:
         """Compute the Jacobian of the hands' velocities, transposed: (3 H, m)."""
         twists = set_twist_adjoint(self._twists_to_hands, state.placements_in_base(self._frames))
-        jacobian = self.external.jacobian(state.q, self._moves_hands)
-        self.rows = np.matmul(twists[:, :3], jacobian).reshape(-1, jacobian.shape[-1])
+        jacobians = self.external.jacobians(self._moves_hands)
+        self.rows = np.matmul(twists[:, :3], jacobians).reshape(-1, jacobians.shape[-1])
 
     def _solve(self) -> tuple[Array, Array]:
         """

@@ -385,6 +385,8 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         state = supervisor.guard.state
         values = {'state': state, 'support': mode, 'controller': self._controller.state,
                   'largest effort [N m or N]': float(np.abs(guard.efforts).max())}
+        if self._commands.restriction:
+            values['limits'] = self._commands.restriction
         if not supervisor.guard.active:
             return OK, f'inactive, {state}', values
         # All of them: one that comes and goes must not hide one that stays.

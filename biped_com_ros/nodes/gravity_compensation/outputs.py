@@ -82,11 +82,14 @@ class ControllerOutput:
         As above.
     remedy
         What other publishers of the topic do, and what to do about it.
+    restriction
+        What limits motions although the URDF does not; '' if nothing.
 
     """
 
     publisher: TemplatePublisher
     remedy: str
+    restriction = ''
 
     def __init__(self, model: RobotModel, joints: Sequence[str]) -> None:
         self.joints, self._index = tuple(joints), model.joint_index(joints)

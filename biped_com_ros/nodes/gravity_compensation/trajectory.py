@@ -28,7 +28,8 @@ from biped_com_ros.core.constants import nanoseconds, SECOND_NS, SET_BACK_NS
 from biped_com_ros.core.errors import BipedComError, InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.gravity.joint_trajectory import joint_trajectory, JointTrajectory
-from biped_com_ros.core.gravity.reference import Motion, PositionReference, prevent_overshoot
+from biped_com_ros.core.gravity.reference import (
+    Motion, PositionReference, prevent_overshoot, UNKNOWN_SPEED)
 from biped_com_ros.core.model.robot import position_limits, RobotModel, velocity_limits
 from biped_com_ros.core.signals.synchronizer import StampThrottle
 from biped_com_ros.nodes.gravity_compensation.outputs import ControllerOutput
@@ -89,8 +90,13 @@ class TrajectoryOutput(ControllerOutput):
         self._pace, self._ahead = StampThrottle(rate), _times_ahead(rate)
         self._offsets = model.joint_offsets[self._index]
         lower, upper = (limits[self._index] + self._offsets for limits in position_limits(model))
-        self._reference = PositionReference(
-            joints, lower, upper, velocity_limits(model)[self._index])
+        speeds = velocity_limits(model)[self._index]
+        self._reference = PositionReference(joints, lower, upper, speeds)
+        if unlimited := [name for name, speed in zip(joints, speeds) if not np.isfinite(speed)]:
+            self.restriction = (
+                f'{", ".join(unlimited)}: no velocity limit in the URDF; positions are commanded '
+                f'at most at {UNKNOWN_SPEED:g} rad/s or m/s: give <limit velocity="..."/>')
+            node.get_logger().warning(self.restriction)
         self._now_ns, self._refusal = 0, _INACTIVE
         self._throttle, self._last_error = Throttle(), ''
         self._has_efforts = False

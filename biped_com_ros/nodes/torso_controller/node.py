@@ -332,8 +332,9 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
             'closed loop': command.is_closed_loop,
             'relative yaw of the IMUs [deg]': math.degrees(self.controller.yaw_offset.value),
             'least expected tension [N]': min(command.expected),
-            'commands at the largest rate': self.controller.limited_updates,
-            'the last one [s ago]': self.controller.since_limited})
+            'limited commands': self.controller.limited_updates})
+        if self.controller.limited_updates:
+            values['last limited command [s ago]'] = self.controller.since_limited
         if self.controller.slack.broken:
             return ERROR, self.problem, values
         text = '; '.join(filter(None, (

@@ -13,6 +13,10 @@
 # limitations under the License.
 """Motion through the node, to a stand-in of joint_trajectory_controller that follows it."""
 
+from xml.etree import ElementTree
+
+from biped_com_ros.core.model.robot import RobotModel
+from diagnostic_msgs.msg import DiagnosticArray
 from lifecycle_msgs.msg import Transition
 import numpy as np
 import pytest
@@ -68,6 +72,19 @@ def test_positions_move_joints_no_faster_than_they_may(robot, talos):
     limit = pin.velocityLimit[pin.joints[pin.getJointId(ELBOW)].idx_v]
     moving = np.abs(np.diff(positions)) > 1e-6
     assert np.ptp(times[:-1][moving]) > 0.8 * 0.5 / limit
+
+
+def test_joints_without_a_velocity_limit_are_named(talos, tmp_path, closing):
+    """Something limits them nevertheless, and that is no secret."""
+    description = ElementTree.fromstring(talos.urdf)
+    description.find(f"joint[@name='{ELBOW}']/limit").set('velocity', '0')
+    path = tmp_path / 'robot.urdf'
+    path.write_text(ElementTree.tostring(description, encoding='unicode'))
+    robot = closing(TrajectoryRig(RobotModel(talos.config, path.read_text()), urdf=str(path)))
+    arrays = robot.collect(DiagnosticArray, '/diagnostics')
+    robot.begin().until(lambda: any(
+        value.key == 'limits' and value.value.startswith(f'{ELBOW}: no velocity limit')
+        for array in arrays for status in array.status for value in status.values), 'the limit')
 
 
 def test_an_invalid_trajectory_is_refused_with_its_reason(robot):

@@ -269,10 +269,15 @@ def test_activated_again_under_an_unknown_load_it_stays_where_it_is():
         after = run(controller, pendulum, 0.01)
         assert np.abs(pendulum.bend - bend).max() < math.radians(0.3)
     # Elsewhere than the drives were left, commands begin where the tendons are.
-    moved = (np.array(pendulum.lengths) + 0.05 * np.array((1.0, 0.0, -1.0, 0.0))).tolist()
-    controller.resume(np.zeros(4), moved)
-    after = controller.update(0.01, pendulum.measure())
-    assert np.abs(after.lengths - moved).max() <= 0.01 * controller.largest_rate + 1e-12
+    low, high = controller.length_limits
+    for distance in (0.012, 0.05):
+        moved = np.array(pendulum.lengths) + distance * np.array((1.0, 0.0, -1.0, 0.0))
+        controller.resume(np.zeros(4), moved.tolist())
+        after = controller.update(0.01, pendulum.measure())
+        # That may be beyond the limits, in which every command is.
+        assert (low <= after.lengths).all() and (after.lengths <= high).all()
+        assert np.abs(after.lengths - np.clip(moved, low, high)).max() <= (
+            0.01 * controller.largest_rate + 1e-12)
 
 
 # -- bad input
