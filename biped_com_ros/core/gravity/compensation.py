@@ -423,19 +423,20 @@ def support_problem(support: ContactSolution, tolerance: float) -> str:
     load, weight = support.load, support.load.gravity_model.weight
     pull, least = _PULL * weight, -tolerance * weight
     # With Python floats: at every message, for two contacts, arrays take three times as long.
-    for contact, (x, y, z, _), (fx, fy, fz, mx, my, mz) in zip(
+    for contact, placement, (fx, fy, fz, mx, my, mz) in zip(
             load.gravity_model.contacts, load.placement_values, support.wrench_values):
         if contact.normal is None:
             continue
+        (x_x, x_y, x_z), (y_x, y_y, y_z), (z_x, z_y, z_z), _ = placement
         nx, ny, nz = contact.normal
-        normal = ((nx * x[0] + ny * y[0] + nz * z[0]) * fx + (nx * x[1] + ny * y[1] + nz * z[1])
-                  * fy + (nx * x[2] + ny * y[2] + nz * z[2]) * fz)
+        normal = (nx * (x_x * fx + x_y * fy + x_z * fz) + ny * (y_x * fx + y_y * fy + y_z * fz)
+                  + nz * (z_x * fx + z_y * fy + z_z * fz))
         if not normal >= -pull:
             return (f"balance requires contact '{contact.name}' to pull with {-normal:.1f} N, "
                     'but contacts only push: the centre of mass is not over the contacts; check '
                     'posture and wrenches')
-        about_x = x[0] * mx + x[1] * my + x[2] * mz
-        about_y = y[0] * mx + y[1] * my + y[2] * mz
+        about_x = x_x * mx + x_y * my + x_z * mz
+        about_y = y_x * mx + y_y * my + y_z * mz
         for offset, along_x, along_y in contact.edges:
             inside = offset * normal + along_x * about_x + along_y * about_y
             if not inside >= least:

@@ -76,8 +76,8 @@ class JointPart(Structure):
         Whether velocities and efforts are; None before the first good message.
     missing_since_ns
         Stamp of the first message since the newest good one that lacked what was measured before.
-    rates
-        Filtered differences of the positions, where velocities are not measured.
+    rates, velocities
+        Filtered differences of the positions, and what is measured or else these.
     owned, n_owned
         The columns of joints that no other part has reported since, and their number.
     target
@@ -111,6 +111,7 @@ class JointPart(Structure):
         """Drop all values, as at the beginning."""
         self.ns = self.last_ns = self.missing_since_ns = NEVER_NS
         self.measured: tuple[bool, ...] | None = None
+        self.velocities = self.rates
         self.owns_all = False
         self.received_ns = self._returned_ns = NEVER_NS
         self._positions = self._step = np.zeros(0)
@@ -147,16 +148,16 @@ class JointPart(Structure):
         self._returns, self._returned_ns = self._returns + 1 if is_again else 1, ns
         return self._returns >= _RETURNS
 
+    def measure(self, measured: tuple[bool, ...]) -> None:
+        """Set whether velocities and efforts are measured."""
+        self.measured = measured
+        self.velocities = self.rows['velocity'] if measured[0] else self.rates
+
     def own(self, columns: np.ndarray) -> None:
         """Set the columns of the joints that are this part's."""
         self.n_owned = len(columns)
         self.owns_all = self.n_owned == len(self.joints)
         self.owned, self.target = _as_slice(columns), _as_slice(self.joints[columns])
-
-    @property
-    def velocities(self) -> np.ndarray:
-        """Return the velocities, or else the differences."""
-        return self.rows['velocity'] if self.measured and self.measured[0] else self.rates
 
     def difference(self, positions: np.ndarray, velocities: np.ndarray,
                    stamps: np.ndarray) -> None:
@@ -177,7 +178,7 @@ class JointPart(Structure):
         step -= _TURN * np.round(step / _TURN) * self._may_turn
         rates = velocities + (step / elapsed - velocities) * (
             elapsed / (elapsed + _VELOCITY_TIME))
-        self.rates = np.where(is_later, rates, velocities)
+        self.rates[...] = np.where(is_later, rates, velocities)
 
     def write(self, out: np.ndarray, ns: int) -> None:
         """Write the values at a stamp to `out` (3, n): positions, velocities, efforts."""
@@ -258,7 +259,8 @@ class JointStateReader(StampedReader):
         self._is_rearranged = True
         self._leader: JointPart | None = None
         self._last_ns = NEVER_NS
-        #: Whether the topic has several publishers, and when two of them last had the same joint.
+        #: Whether the topic has several publishers, or had just now two with the same joint; and
+        #: when.
         self._is_shared = False
         self._contested_ns, self._contest = NEVER_NS, ''
         self._first_arrival: float | None = None
@@ -283,7 +285,7 @@ class JointStateReader(StampedReader):
         for before in other._parts:
             key = tuple(before.joints.tolist()), before.fields
             part = self._part_of(*key)
-            part.values[...], part.rates = before.values, before.rates
+            part.values[...], part.rates[...] = before.values, before.rates
             part.last_ns, part.ns = before.last_ns, before.ns
             self._assign(part, before.measured)
         for field in _OPTIONAL:
@@ -341,7 +343,7 @@ class JointStateReader(StampedReader):
         flat = part.flat
         flat[:] = plan.array_of(raw)
         measured = part.present
-        if self._is_shared or self._contested_ns != NEVER_NS:
+        if self._is_shared:
             self._check_publishers(part, ns)
         if not flat.dot(flat) < self._least_squared:  # NaN and infinity fail it, too
             measured = self._check_values(part, ns)
@@ -365,7 +367,8 @@ class JointStateReader(StampedReader):
 
     def _check_stamp(self, ns: int, structure: Structure) -> None:
         # Here, since this is called once in 50 ms at least, and not for each message.
-        self._is_shared = self.inputs[0].node.count_publishers(self.topic) > 1
+        self._is_shared = (self.inputs[0].node.count_publishers(self.topic) > 1
+                           or self._contested_ns != NEVER_NS)
         super()._check_stamp(ns, structure)
 
     def _check_publishers(self, part: JointPart, ns: int) -> None:
@@ -466,7 +469,7 @@ class JointStateReader(StampedReader):
 
     def _assign(self, part: JointPart, measured: tuple[bool, ...]) -> None:
         """Give a part all joints that it reports; `measured`: its velocities, its efforts."""
-        part.measured = measured
+        part.measure(measured)
         if part not in self._parts:
             self._parts.append(part)
         self._owners[part.joints] = part.number
