@@ -251,6 +251,16 @@ def test_responses_of_services_are_shown(acting):
     acting.rig.until(lambda: ('torso', 'done', True) in acting.notes, what='an answer')
 
 
+def test_pushes_are_shares_of_the_weight_where_the_robot_is(acting):
+    pushes = acting.rig.collect(WrenchStamped, 'simulator/push')
+    on_the_moon = PageActions(
+        acting.rig.node, MODEL, lambda *note: acting.notes.append(note), gravity=1.62)
+    acting.rig.until(lambda: on_the_moon.is_discovered, what='subscribers')
+    on_the_moon.execute('push', ('forward', 0.2), 0.0)
+    acting.rig.until(lambda: pushes, what='a push')
+    assert pushes[0].wrench.force.x == pytest.approx(0.2 * 1.62 * MODEL.mass)
+
+
 def test_pushes_and_targets_go_where_the_robot_faces(acting):
     pushes = acting.rig.collect(WrenchStamped, 'simulator/push')
     targets = acting.rig.collect(Vector3Stamped, 'torso_controller/target')

@@ -123,7 +123,7 @@ def at_rest(stamps, coms):
 @pytest.mark.parametrize('robot', thorough_but('biped', 'talos'))
 def test_an_exact_robot_is_measured_right_at_rest_and_in_motion(launch, observer, real, robot):
     measured = Measured(observer)
-    launch(*foreground('measure', robot), *real, 'hidden:=none', 'duration:=24.0')
+    launch(*foreground('measure', robot), *real, 'hidden:=none', 'duration:=30.0')
     output = observer.until_over()
     estimates, truth, stamps = measured.coms()
     errors = np.linalg.norm(estimates - truth, axis=1)
@@ -134,9 +134,7 @@ def test_an_exact_robot_is_measured_right_at_rest_and_in_motion(launch, observer
     assert errors[[s in rest for s in stamps.tolist()]].max() < 0.5e-3
     forces = np.array([force for s, force in measured.forces().items() if s in rest])
     cop_errors = np.array([error for s, error in measured.cop_errors().items() if s in rest])
-    # Of 2,400 instants, where none is lost on a busy machine.
-    share = len(stamps) / 2400
-    assert len(rest) > 100 * share and len(forces) > 100 * share and len(cop_errors) > 30 * share
+    assert len(rest) > 100 and len(forces) > 100 and len(cop_errors) > 30
     weight = GRAVITY * RobotModel.load(robot).mass
     assert forces.mean() == pytest.approx(weight, rel=1e-3)
     assert np.median(measured.weights()) == pytest.approx(weight, rel=1e-3)

@@ -53,6 +53,8 @@ class PageActions:
         Called with (group of controls, text, success or None) for each result.
     controls
         Groups of controls that may be used; see `permitted`.
+    gravity
+        By which pushes are shares of the weight, m/s^2.
 
     Attributes
     ----------
@@ -62,7 +64,8 @@ class PageActions:
     """
 
     def __init__(self, node: Node, model: RobotModel, show_note: ShowNote,
-                 controls: str = 'all') -> None:
+                 controls: str = 'all', gravity: float = GRAVITY) -> None:
+        self._weight = model.mass * gravity
         self._permitted = permitted(controls)
         self._node, self._model, self._show_note = node, model, show_note
         self.feedforward_is_on: bool | None = None
@@ -203,7 +206,7 @@ class PageActions:
     def _send_push(self, direction: str, share: float, yaw: float) -> None:
         """Push the heaviest link in a direction relative to the robot."""
         forward, left = PUSH_DIRECTIONS[direction]
-        force = share * self._model.mass * GRAVITY
+        force = share * self._weight
         in_world = np.array((forward * math.cos(yaw) - left * math.sin(yaw),
                              forward * math.sin(yaw) + left * math.cos(yaw), 0.0))
         self._publish_push(self._heaviest_link, force * in_world, np.zeros(3))
@@ -212,7 +215,7 @@ class PageActions:
 
     def _send_point_push(self, link: str, arm: Any, direction: Any, share: float) -> None:
         """Push a point of a link; `arm` from its centre of mass, m, both along world axes."""
-        force = share * self._model.mass * GRAVITY * np.array(direction)
+        force = share * self._weight * np.array(direction)
         self._publish_push(link, force, np.cross(arm, force))
         self._show_note('push', f'{link} pushed where it was clicked with '
                         f'{np.linalg.norm(force):.1f} N', True)

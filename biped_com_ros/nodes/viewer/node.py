@@ -127,7 +127,7 @@ class Viewer(Node):
         for problem in self.page.set_robot(model):
             self.get_logger().warning(f'not drawn: {problem}')
         self._actions = PageActions(
-            self, model, self.page.controls.show_note, self.params.controls)
+            self, model, self.page.controls.show_note, self.params.controls, self.params.gravity)
         if self.params.recording:
             self._rolling = RollingRecording(
                 self, recorded_topics(model.config), self.params.recording,
