@@ -226,7 +226,9 @@ TABLES = {
         'text': _texts.map(str.encode), 'what': 'URDF'},
     'identification.output.urdf_inertials.edited': {
         'text': b'abc', 'edits': st.sampled_from(([], [(1, 2, 'x')], [(0, 1, ''), (3, 3, 'y')]))},
-    'model.inertias': {'robot': _urdf_trees},
+    'model.inertias': {
+        'robot': _urdf_trees,
+        'inertial': _urdf_trees.map(lambda tree: next(iter(tree.iter('inertial')), tree))},
     'model.inertias.consistent_inertia': {
         'calls': 50, 'inertia': v.vectors((3, 3), st.floats(-10.0, 10.0)).map(
             lambda half: half + half.T)},

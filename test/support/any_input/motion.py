@@ -85,6 +85,8 @@ TABLES = {
         'model': lambda robot: robot.pin_model.copy(), 'continuous': lambda model: st.frozensets(
             st.sampled_from(list(model.names)[2:]), max_size=2)},
     'model.efforts': {'may_be_infinite': True},
+    'signals.limiter': {'largest': st.floats(0.0, 1e6), 'low': st.floats(-1e6, 0.0),
+                        'high': st.floats(0.0, 1e6)},
     'wrench.drive_errors': {
         'calls': 10, 'model': r.robots.filter(lambda model: model.config.imus),
         'forces': lambda model: ExternalForces(model), 'shares': st.tuples(
