@@ -60,6 +60,7 @@ def with_mesh(uri, urdf=URDF):
 
 def what_needs_meshes(path):
     """Return everything that depends on a mesh of the robot in a file."""
+    pytest.importorskip('trimesh', reason='what is shown is read with it')
     model = RobotModel(CONFIG, load_urdf(CONFIG, str(path)))
     collision = SelfCollision(model)
     parsed = parse_urdf(model.urdf)
