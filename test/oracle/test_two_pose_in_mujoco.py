@@ -110,8 +110,7 @@ def test_noise_is_as_predicted():
     for posture in 'ab':
         stage.go(posture)
         captured.append([stage.captured(readings=readings) for _ in range(draws)])
-    noise = SensorNoise(force=FORCE / np.sqrt(readings), moment=MOMENT / np.sqrt(readings),
-                        tilt=0.0, encoder=0.0)
+    noise = SensorNoise.exact(force=FORCE / np.sqrt(readings), moment=MOMENT / np.sqrt(readings))
     found = [com_from_captures(stage.regressor, a, b, noise)
              for (a, _), (b, _) in zip(*captured)]
     truth = np.array((captured[0][0][1], captured[1][0][1]))

@@ -27,7 +27,7 @@ import numpy as np
 NOISE = SensorNoise()
 
 PERFECT = dict.fromkeys((
-    'encoder_offset', 'force_bias', 'moment_bias', 'torque_bias', 'tilt_bias',
+    'encoder_offset', 'slide_offset', 'force_bias', 'moment_bias', 'torque_bias', 'tilt_bias',
     'recording_gain', 'wrench_gain', 'cross_talk', 'force_drift', 'moment_drift',
     'sensor_shift', 'sensor_turn', 'torque_gain', 'friction', 'floor_tilt', 'sole_turn',
     'sole_height', 'sole_contact'), 0.0)

@@ -281,8 +281,8 @@ def test_the_posture_that_helps_most_is_named_and_helps():
     variance = [next(e.sd ** 2 for e in each.instruments.estimates
                      if e.describe() == what) for each in (found, again)]
     assert float(share) > 20.0
-    # Scales and the linearisation change a little with one more capture.
-    assert 1.0 - variance[1] / variance[0] == pytest.approx(0.01 * float(share), abs=0.15)
+    # Scales, which one more capture narrows, are held in what is stated: it is a lower bound.
+    assert 0.01 * float(share) - 0.05 < 1.0 - variance[1] / variance[0] < 1.0
 
 
 def test_reduction_of_variance_is_that_of_more_equations():

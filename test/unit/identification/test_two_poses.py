@@ -13,15 +13,18 @@
 # limitations under the License.
 """Muscolo's procedures for captures of any robot: two poses, and the rank of n + 1."""
 
+from dataclasses import replace
 import math
 
 from biped_com_ros.core.errors import InputError
+from biped_com_ros.core.identification.captures.capture import SensorNoise
 from biped_com_ros.core.identification.equations.first_moments import StaticsRegressor
+from biped_com_ros.core.identification.equations.instrument_parameters import InstrumentParameters
 from biped_com_ros.core.identification.estimation.moments_from_com import rank_of
 from biped_com_ros.core.identification.estimation.two_poses import best_pair, com_from_captures
 import numpy as np
 import pytest
-from support.statics_data import NOISE, total_com, TrueRobot
+from support.statics_data import measure, NOISE, rodrigues, total_com, TrueRobot
 
 THETA = math.radians(10.0)
 FEET = ('left', 'right')
@@ -84,3 +87,57 @@ def test_what_cannot_be_solved_is_named(three_link):
         best_pair(regressor, [a, near], NOISE)
     first, second, found = best_pair(regressor, [a, near, b], NOISE)
     assert (first, second) in ((a, b), (near, b)) and 'r_w = ' in found.describe()
+
+
+@pytest.mark.parametrize(('name', 'draws', 'low', 'high'), [
+    ('three_link', 25, 0.75, 1.3),
+    pytest.param('sabian', 60, 0.8, 1.2, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize('instruments', ('exact', 'with errors'))
+def test_deviations_are_those_of_drawn_errors(name, draws, low, high, instruments):
+    """
+    Noise of all sensors, encoders and variances measured among them, and errors of instruments.
+
+    Bounds: the sampling of the root mean square of 3 draws values, 5 standard deviations.
+    """
+    true = TrueRobot(name, seed=3)
+    model, regressor = true.model, StaticsRegressor(true.model)
+    noise = NOISE.scaled(model.mass / 64.0)
+    if instruments == 'exact':
+        noise = SensorNoise.exact(**{
+            name: getattr(noise, name) for name in ('force', 'moment', 'encoder', 'tilt')})
+    bent = model.posture('stand')
+    bent[[i for i, joint in enumerate(model.joint_names) if 'ankle_pitch' in joint]] += THETA
+    n = len(model.joint_names)
+    exact = [replace(
+        true.capture(FEET, positions=positions), torques=np.full(n, np.nan), approach=np.ones(n),
+        position_variance=np.full(n, 1e-6), wrench_variance=np.full((2, 6), 1e-4))
+        for positions in (model.posture('stand'), bent)]
+    unknown = InstrumentParameters(regressor, noise, exact, np.zeros(n))
+    expected, rng = com_from_captures(regressor, *exact, noise), np.random.default_rng(5)
+    scores = []
+    for _ in range(draws):
+        errors = unknown.errors(unknown.sigma * rng.normal(size=len(unknown.sigma)))
+        found = com_from_captures(regressor, *[
+            _noisy(regressor, measure(capture, errors, when), noise, rng)
+            for capture, when in zip(exact, (-0.5, 0.5))], noise)
+        scores.append([(getattr(found, of) - getattr(expected, of)) / deviation
+                       for of, deviation in zip(('r_w', 'q_w', 'l_w'), found.deviations)])
+    assert low < np.sqrt(np.mean(np.square(scores))) < high
+    assert found.com_in_base == pytest.approx(expected.com_in_base, abs=0.15)  # no other links
+
+
+def _noisy(regressor, capture, noise, rng):
+    """Return a capture with noise on each reading."""
+    sd, inputs = np.sqrt(regressor.variances(capture, noise)), regressor.inputs
+    drawn = sd * rng.normal(size=len(sd))
+    return replace(
+        capture, positions=capture.positions + drawn[inputs.positions],
+        up=rodrigues(drawn[inputs.up]) @ capture.up,
+        wrenches=capture.wrenches + drawn[inputs.readings].reshape(-1, 6))
+
+
+def test_a_lean_that_encoders_cannot_show_is_refused(three_link):
+    true, regressor = three_link
+    captures = [true.capture(FEET, positions=lean(true.model, angle)) for angle in (0.0, 0.1)]
+    with pytest.raises(InputError, match='the noise of the encoders hides what moved'):
+        com_from_captures(regressor, *captures, replace(NOISE, encoder=0.05))

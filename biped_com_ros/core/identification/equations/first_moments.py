@@ -260,7 +260,7 @@ class StaticsRegressor:
         return Equations(
             A=A[keep], b=b[keep], rows=keep, J=J[keep], inputs=inputs,
             J_ground=np.zeros((len(keep), 2 + 3 * len(self.model.config.feet))),
-            variances=self._variances(capture, noise))
+            variances=self.variances(capture, noise))
 
     def residual(self, capture: Capture, theta: Array) -> tuple[IndexArray, Array]:
         """Return the rows that a capture gives and ``A theta + b``, without the derivatives."""
@@ -425,7 +425,8 @@ class StaticsRegressor:
         jacobian = (predictions[1:] - predictions[0]).T / STEP
         return jacobian[:, :n], jacobian[:, n:]
 
-    def _variances(self, capture: Capture, noise: SensorNoise) -> Array:
+    def variances(self, capture: Capture, noise: SensorNoise) -> Array:
+        """Return those of the noise of what was measured, (inputs,): stated and measured."""
         n, inputs = len(self.is_prismatic), self.inputs
         sole = noise.sole_contact * np.array((1.0, 1.0, CONTACT_ARM))
         wrench = np.repeat((noise.force, noise.moment), 3) ** 2 + self._deviations ** 2

@@ -31,7 +31,7 @@ import numpy as np
 import pinocchio as pin
 
 _ARM = np.array([1.0] * 3 + [MOMENT_ARM] * 3)
-_UNITS = {K.JOINT_OFFSET: 'rad', K.TORQUE_GAIN: '', K.TILT: 'rad', K.WRENCH_MATRIX: '',
+_UNITS = {K.TORQUE_GAIN: '', K.TILT: 'rad', K.WRENCH_MATRIX: '',
           K.SENSOR_SHIFT: 'm', K.SENSOR_TURN: 'rad', K.FLOOR_TILT: 'rad', K.SOLE_TURN: 'rad',
           K.SOLE_HEIGHT: 'm'}
 """Of the others, forces and moments or torques, it depends on axis and joint."""
@@ -95,6 +95,8 @@ class InstrumentParameters:
 
     def _unit(self, kind: InstrumentKind, name: str, axis: str) -> str:
         is_force = self._slides[name] if kind in OF_JOINTS else axis.startswith('f')
+        if kind is K.JOINT_OFFSET:
+            return 'm' if is_force else 'rad'
         return _UNITS.get(kind, 'N' if is_force else 'N m')
 
     def columns(self, capture: Capture, e: Equations, theta: Array, errors: InstrumentErrors,
@@ -186,7 +188,8 @@ class InstrumentParameters:
         # Only differences of heights count: the first sole is where the URDF has it.
         height = math.sqrt(2.0) * noise.sole_height * (np.arange(len(soles)) > 0)[:, np.newaxis]
         return {
-            K.JOINT_OFFSET: noise.encoder_offset * ~regressor.is_prismatic[:, np.newaxis],
+            K.JOINT_OFFSET: np.where(regressor.is_prismatic, noise.slide_offset,
+                                     noise.encoder_offset)[:, np.newaxis],
             K.TORQUE_GAIN: noise.torque_gain * torques,
             K.TORQUE_OFFSET: noise.torque_bias * torques,
             K.FRICTION: noise.friction * strength[:, np.newaxis] * torques * sided,
@@ -198,8 +201,10 @@ class InstrumentParameters:
             K.SOLE_HEIGHT: height * ground[:, :1]}
 
     def _groups(self, number: int, kind: InstrumentKind) -> Array:
-        """Return the group of each error of a kind; gains and cross-talk are two."""
+        """Return the group of each error of a kind; gains and cross-talk are two, as what slides."""
         is_moment = np.arange(6) > 2
+        if kind is K.JOINT_OFFSET:
+            return 2 * number + np.array([*self._slides.values()], dtype=int)
         second = {K.WRENCH_MATRIX: np.eye(6).ravel() == 0.0, K.WRENCH_BIAS: is_moment,
                   K.WRENCH_DRIFT: is_moment}.get(kind, np.zeros(len(kind.axes)))
         return np.asarray(np.tile(2 * number + second, len(self._names[kind])))

@@ -34,14 +34,18 @@ from biped_com_ros.core.geometry.pose import Array, BoolArray
 from biped_com_ros.core.geometry.wrench import centre_of_pressure
 from biped_com_ros.core.identification.captures.capture import Capture, SensorNoise
 from biped_com_ros.core.identification.equations.first_moments import StaticsRegressor
+from biped_com_ros.core.identification.equations.instrument_parameters import InstrumentParameters
+from biped_com_ros.core.identification.equations.instruments import times_of
 from biped_com_ros.core.identification.estimation.estimates import level_rotation
 import numpy as np
+import pinocchio as pin
 
 SMALLEST_TILT = math.radians(1.0)
 """Below this tilt an error of 0.1 deg in it, or 1 mm in a line, moves the height by 0.1 m."""
 
 _RIGID = 0.002  # m; by how much the leaning links may move relative to each other
 _LEAST_SHARE = 0.2  # of the mass that leans
+_SIGNIFICANT = 5.0  # standard deviations by which a joint moved
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +61,8 @@ class MeasuredCom:
         Centre of mass of the leaning part in the first pose from the middle of the ankles:
         forward, left, up, m.
     deviations
-        Standard deviations of these three, m.
+        Standard deviations of these three, m: by noise of each pose, and by errors of encoders,
+        IMU and force sensors that are the same in both.
     mass
         Everything that the sensors carry, by its weight, kg.
     com_in_base
@@ -121,11 +126,11 @@ def com_from_captures(regressor: StaticsRegressor, first: Capture, second: Captu
         raise InputError(
             f'the poses differ by a lean of {math.degrees(tilt):.2f} deg: lean further about the '
             'ankles, 5 to 10 deg')
-    leans = _leaning_links(regressor, first, second)
-    found = _solve(regressor, poses, lines, leans)
+    leans = _leaning_links(regressor, first, second, noise)
+    found = _solve(regressor, poses, leans)
     r, q, h = found.from_ankles.tolist()
-    changes = [_solve(regressor, poses, varied, leans).from_ankles - found.from_ankles
-               for varied in _variations(regressor, poses, lines, noise)]
+    changes = [_solve(regressor, varied, leans).from_ankles - found.from_ankles
+               for varied in _variations(regressor, poses, noise)]
     return MeasuredCom(
         tilt=tilt, r_w=r, q_w=q, l_w=h, mass=found.mass, com_in_base=found.totals,
         heights=np.array([
@@ -203,16 +208,24 @@ def _standing_soles(regressor: StaticsRegressor, capture: Capture) -> Array:
     return soles[capture.in_contact]
 
 
-def _leaning_links(regressor: StaticsRegressor, first: Capture, second: Capture) -> BoolArray:
+def _leaning_links(regressor: StaticsRegressor, first: Capture, second: Capture,
+                   noise: SensorNoise) -> BoolArray:
     """
     Return which links have the same place in the base in both poses: they lean with it.
 
     Of the others, the feet and what moved with them, the URDF's values are used.
     """
-    model = regressor.model
-    coms = [model.state(pose.positions).link_coms_in_base for pose in (first, second)]
+    model, positions = regressor.model, regressor.inputs.positions
+    variances = [regressor.variances(pose, noise)[positions] for pose in (first, second)]
+    change = second.positions - first.positions
+    change[np.abs(change) <= _SIGNIFICANT * np.sqrt(sum(variances))] = 0.0  # noise moves no link
+    coms = [model.state(first.positions + moved).link_coms_in_base
+            for moved in (np.zeros_like(change), change)]
     moved = np.linalg.norm(coms[0] - coms[1], axis=1)
     leans: BoolArray = moved <= _RIGID
+    if not change.any():
+        raise InputError('the noise of the encoders hides what moved: lean further about the '
+                         'ankles')
     if model.link_masses[leans].sum() < _LEAST_SHARE * model.mass:
         heaviest = int(np.argmax(np.where(leans, 0.0, model.link_masses)))
         raise InputError(
@@ -232,10 +245,10 @@ class _Solution(NamedTuple):
     from_ankles: Array
 
 
-def _solve(regressor: StaticsRegressor, poses: Sequence[Capture], lines: Sequence[_Line],
-           leans: BoolArray) -> _Solution:
+def _solve(regressor: StaticsRegressor, poses: Sequence[Capture], leans: BoolArray) -> _Solution:
     """Return the total centres of mass in the base, and that above the ankles from these."""
-    model, mass = regressor.model, float(np.mean([line.mass for line in lines]))
+    model, lines = regressor.model, [_line(regressor, pose) for pose in poses]
+    mass = float(np.mean([line.mass for line in lines]))
     fixed = regressor.carried_links(poses[0]) & ~leans
     masses = np.where(fixed, model.link_masses, 0.0)
     body = mass - float(masses.sum())
@@ -268,16 +281,26 @@ def _shifts(regressor: StaticsRegressor, poses: Sequence[Capture],
             for pose in poses]
 
 
-def _variations(regressor: StaticsRegressor, poses: Sequence[Capture], lines: Sequence[_Line],
-                noise: SensorNoise) -> Iterator[list[_Line]]:
-    """Go through the lines with one reading off by one standard deviation."""
-    sigma = np.repeat((noise.force, noise.moment), 3)
-    for i, (pose, line) in enumerate(zip(poses, lines)):
-        varied = [line._replace(up=line.up + noise.tilt * axis)
-                  for axis in level_rotation(line.up)[:2]]
-        for entry in np.argwhere(np.isfinite(pose.wrenches)).tolist():
-            wrenches = pose.wrenches.copy()
-            wrenches[tuple(entry)] += sigma[entry[1]]
-            varied.append(_line(regressor, replace(pose, wrenches=wrenches)))
-        for one in varied:
-            yield [one if k == i else other for k, other in enumerate(lines)]
+def _variations(regressor: StaticsRegressor, poses: Sequence[Capture],
+                noise: SensorNoise) -> Iterator[list[Capture]]:
+    """Go through the poses with one reading, or an instrument in both, off by its deviation."""
+    for i, pose in enumerate(poses):
+        for varied in _noisy(regressor, pose, noise):
+            yield [varied if k == i else other for k, other in enumerate(poses)]
+    without = [replace(pose, torques=np.full_like(pose.torques, np.nan)) for pose in poses]
+    unknown = InstrumentParameters(
+        regressor, noise, without, np.zeros(len(regressor.model.joint_names)))
+    for values in np.diag(unknown.sigma):
+        errors = unknown.errors(values)
+        yield [errors.corrected(pose, when) for pose, when in zip(without, times_of(without))]
+
+
+def _noisy(regressor: StaticsRegressor, pose: Capture, noise: SensorNoise) -> Iterator[Capture]:
+    """Go through a pose with one reading off by one standard deviation of its noise."""
+    inputs, deviations = regressor.inputs, np.sqrt(regressor.variances(pose, noise))
+    for change in np.diag(deviations[inputs.positions]):
+        yield replace(pose, positions=pose.positions + change)
+    for turn in np.diag(deviations[inputs.up]):
+        yield replace(pose, up=pin.exp3(turn) @ pose.up)
+    for change in np.diag(deviations[inputs.readings])[np.isfinite(pose.wrenches).ravel()]:
+        yield replace(pose, wrenches=pose.wrenches + change.reshape(-1, 6))
