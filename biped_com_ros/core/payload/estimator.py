@@ -47,8 +47,9 @@ from biped_com_ros.core.settings import constant, setting
 from biped_com_ros.core.signals.schmitt import SchmittTrigger
 import numpy as np
 
-#: Standard deviations of the prior: mass, kg, and distance from the frame of the hand, m.
-_MASS, _DISTANCE = 5.0, 0.1
+#: Standard deviations of the prior: mass, as a share of the largest, and distance from the frame of
+#: the hand, m.
+_MASS, _DISTANCE = 0.5, 0.1
 #: Least mass at which the deviation of the distance counts, kg.
 _LEAST_MOMENT = 0.3
 #: Time constants, s: of the baseline, of learned variances, and of a payload that changes or
@@ -323,11 +324,11 @@ class PayloadEstimator:
         columns = self._smooth[2][hand][rows] * weights[:, np.newaxis]
         scaled = change[rows] * weights
         information, found = columns.T.dot(columns), columns.T.dot(scaled)
-        mass = 1.0
+        mass, prior = 1.0, (_MASS * self._settings.largest_mass) ** -2
         for _ in range(2):  # how far away its centre can be depends on its mass
             moment = _DISTANCE * max(mass, _LEAST_MOMENT)
             covariance = np.linalg.inv(information + np.diag((
-                _MASS ** -2, moment ** -2, moment ** -2, moment ** -2)))
+                prior, moment ** -2, moment ** -2, moment ** -2)))
             parameters = covariance.dot(found)
             mass = float(parameters[0])
         gain = float(found.dot(parameters))

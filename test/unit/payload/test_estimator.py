@@ -1,0 +1,72 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The payload that is added to a model: its laws, against a URDF in which it is a part."""
+
+from biped_com_ros.core.constants import GRAVITY
+from biped_com_ros.core.gravity.model import GravityModel
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.payload.carried import CarriedPayload, CarriedSettings
+from biped_com_ros.core.payload.estimator import PayloadEstimator, PayloadSettings
+from biped_com_ros.core.payload.residuals import PayloadMeasurement
+import numpy as np
+import pytest
+
+UP = np.array((0.0, 0.0, 1.0))
+STEP_NS = 20_000_000
+
+
+class Standing:
+    """A robot at rest whose joint torques alone are measured."""
+
+    def __init__(self, name, seed, settings):
+        self.model, rng = RobotModel.load(name), np.random.default_rng(seed)
+        self.positions = self.model.posture('stand') + rng.uniform(
+            -0.3, 0.3, len(self.model.joint_names))
+        self.carried = CarriedPayload(self.model, CarriedSettings(
+            largest=settings.largest_mass, rate=50.0))
+        self.gravity_model = GravityModel(self.model)
+        self.estimator, self.stamp_ns = PayloadEstimator(self.model, settings), 0
+
+    def hold(self, mass, com=(0.05, 0.02, 0.1)):
+        """Carry a mass in the left hand."""
+        for k in range(1000):  # until the ramp has ended
+            self.carried.receive(self.model.config.hands['left'].frame, mass, com, k * STEP_NS)
+            self.carried.update(k * STEP_NS)
+        self.gravity_model.payload = self.carried
+        self.gravity_model.use_inertials()
+
+    def wait(self, duration):
+        """Estimate at each instant."""
+        model = self.model
+        state = model.state(self.positions, np.zeros(len(self.positions)))
+        load = self.gravity_model.load(model.state(self.positions), UP).on_contacts((0.4, 0.6))
+        R_base_imu = state.pose_in_base(model.config.imu.frame).rotation
+        measured = PayloadMeasurement(
+            state, load.efforts, np.zeros(3), R_base_imu.T @ (GRAVITY * UP), None, None)
+        for _ in range(round(1e9 * duration / STEP_NS)):
+            self.stamp_ns += STEP_NS
+            self.estimator.update(self.stamp_ns, measured)
+        return self.estimator.payload
+
+
+@pytest.mark.parametrize('seed', range(3))
+@pytest.mark.parametrize('mass', (10.0, 20.0, 35.0))
+def test_a_large_payload_is_not_drawn_to_a_small_one(mass, seed):
+    """What is likely before the data goes by the largest payload that the user expects."""
+    robot = Standing('talos', seed, PayloadSettings(least_mass=1.0, largest_mass=45.0))
+    assert robot.wait(3.0) is None
+    robot.hold(mass)
+    payload = robot.wait(5.0)
+    assert payload.hand == 'left'
+    assert payload.mass == pytest.approx(mass, rel=0.05, abs=0.7 * payload.mass_deviation)
