@@ -88,7 +88,7 @@ class Row(NamedTuple):
 
 
 class Axis(NamedTuple):
-    """Axis of a joint: a point on it, m, and its direction, in the base at zero positions."""
+    """Axis of a joint: a point on it, m, and its direction, in the root at zero positions."""
 
     point: Array
     direction: Array
@@ -127,12 +127,10 @@ class DenavitHartenberg:
     """
 
     def __init__(self, model: RobotModel, start: str, end: str) -> None:
-        names, axes = _axes_between(model, start, end)
+        names, axes, start_pose, end_pose = _between(model, start, end)
         if not names:
             raise ConfigurationError(f"no joint is between links '{start}' and '{end}'")
         self.joint_names = names
-        straight = model.state(np.zeros(len(model.joint_names)))
-        start_pose, end_pose = (straight.pose_in_base(link) for link in (start, end))
         self.rows, first, last = _table(axes)
         self.first_in_start = start_pose.inverse() @ first
         self.end_in_last = last.inverse() @ end_pose
@@ -157,18 +155,26 @@ class DenavitHartenberg:
         return self.first_in_start @ Pose(product[:3, :3], product[:3, 3]) @ self.end_in_last
 
 
-def _axes_between(model: RobotModel, start: str, end: str) -> tuple[tuple[str, ...], list[Axis]]:
-    """Return the joints from one link to another and their axes, in the order of the way."""
-    pin_model = model.pin_model
-    up, down = (pin_model.supports[int(joint)].tolist()
-                for joint in model.frames((start, end)).joints)
+def _between(model: RobotModel, start: str, end: str
+             ) -> tuple[tuple[str, ...], list[Axis], Pose, Pose]:
+    """
+    Return the joints from one link to another and their axes, in the order of the way.
+
+    Axes and the poses of both links are in the root, where the base need not be.
+    """
+    pin_model, links = model.pin_model, model.frames((start, end))
+    up, down = (pin_model.supports[int(joint)].tolist() for joint in links.joints)
     common = sum(a == b for a, b in zip(up, down))
     data = pin_model.createData()
     pin.computeJointJacobians(pin_model, data, pin.neutral(pin_model))
     way = [(joint, -1.0) for joint in reversed(up[common:])] + [
         (joint, 1.0) for joint in down[common:]]
     names = tuple(str(pin_model.names[joint]) for joint, _ in way)
-    return names, [_axis(pin_model, data, joint, sign) for joint, sign in way]
+    placements = [data.oMi[int(joint)] for joint in links.joints]
+    start_pose, end_pose = (Pose(placement.rotation, placement.translation) @ pose
+                            for placement, pose in zip(placements, links.poses_in_joint()))
+    return (names, [_axis(pin_model, data, joint, sign) for joint, sign in way],
+            start_pose, end_pose)
 
 
 def _axis(pin_model: pin.Model, data: pin.Data, joint: int, sign: float) -> Axis:

@@ -17,6 +17,8 @@ Wang et al. 2013: the chain is the one of the URDF, the ZMP that of inverse dyna
 The closed form of the angles and (7): ``test/unit/legs/test_kinematics.py``.
 """
 
+from dataclasses import replace
+
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
 from biped_com_ros.core.geometry.wrench import centre_of_pressure
@@ -45,8 +47,12 @@ def known(motion):
 @pytest.mark.parametrize('robot, start, end, count', [
     ('bioloid_legs', 'l_sole', 'r_sole', 12), ('bioloid_legs', 'base_link', 'l_sole', 6),
     ('sabian', 'l_sole', 'r_sole', 12)])
-def test_the_chain_is_the_urdfs(robot, start, end, count):
+@pytest.mark.parametrize('base', [
+    {}, {'base_link': 'imu_link', 'base_rpy': (0.3, -0.2, 1.0)}],
+    ids=['at the root', 'off the root'])
+def test_the_chain_is_the_urdfs(robot, start, end, count, base):
     model = RobotModel.load(robot)
+    model = RobotModel(replace(model.config, **base), model.urdf)
     chain, random = DenavitHartenberg(model, start, end), np.random.default_rng(5)
     index = model.joint_index(chain.joint_names)
     assert len(chain.joint_names) == count
