@@ -615,8 +615,10 @@ class FusedComEstimator:
 
     @property
     def is_credible(self) -> bool:
-        """Whether the estimate is finite, and its mass that of the robot with a load."""
+        """Whether its mass is that of the robot with a load, and its place within the robot."""
+        bias = self.bias
         return (abs(self.mass - self._model.mass) < _LARGEST_LOAD * self._model.mass
+                and float(bias.dot(bias)) < self._size_squared
                 and math.isfinite(float(self._x.sum())))
 
     def _update_output(self) -> None:
@@ -625,7 +627,8 @@ class FusedComEstimator:
         com, n = state.com_in_base, self._first_sensor
         placements = state.placements_in_base(self._bodies)
         C = np.zeros((3, n))
-        C.reshape(3, -1, 4)[:, :, 0] = (placements[:, 3] - com).T
+        levers = C.reshape(3, -1, 4)[:, :, 0] = (placements[:, 3] - com).T
+        self._size_squared = float((levers * levers).sum(axis=0).max())
         C.reshape(3, -1, 4)[:, :, 1:] = placements[:, :3].transpose(2, 0, 1)
         p, errors, covariances = self.load_probability, [], []
         for x, P in zip(self._x, self._P):

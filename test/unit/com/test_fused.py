@@ -164,6 +164,29 @@ def test_without_wrenches_or_contacts_it_goes_on_by_kinematics_and_keeps_its_con
     np.testing.assert_allclose(estimator.now()[0], before, atol=1e-6)
 
 
+@pytest.mark.parametrize('wrench', [
+    (0, 0, 0, 0, 0, 0), (1e3,) * 6, (0, 0, 500, 0, 0, 0), (2e4, 0, 0, 0, 0, 0),
+    (0, 0, 0, 50, 50, 0)])
+def test_whatever_the_feet_read_the_com_stays_within_the_robot_or_is_not_credible(wrench):
+    model = small_robot()
+    estimator = follow(FusedComEstimator(model), still(model, 2.0))
+    before = estimator.bias
+    for located in still(model, 5.0, since=2.0):
+        located.wrenches = [list(map(float, wrench))] * 2
+        estimator.update(0.01, located)
+        if estimator.is_credible:
+            assert math.dist(estimator.bias, before) < 0.4  # it is 1.1 m high
+
+
+def test_a_com_beyond_the_robot_is_not_credible(monkeypatch):
+    model = small_robot()
+    estimator = follow(FusedComEstimator(model), still(model, 1.0))
+    for fall, credible in ((0.05, True), (315.0, False), (math.nan, False)):
+        monkeypatch.setattr(
+            FusedComEstimator, 'bias', property(lambda _, fall=fall: np.array((0.0, 0.0, fall))))
+        assert estimator.is_credible is credible
+
+
 def test_where_nothing_may_be_wrong_it_is_the_urdf():
     zero = {name: 0.0 for name in vars(FusedComSettings()) if name not in (
         'gravity', 'wrench_delay')}
