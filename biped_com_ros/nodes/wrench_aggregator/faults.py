@@ -15,8 +15,11 @@
 
 from __future__ import annotations
 
+import math
+
 from biped_com_ros.core.signals.age import is_recent
-from biped_com_ros.core.wrench.aggregation import ContactBody, WrenchAggregation
+from biped_com_ros.core.wrench.aggregation import (
+    ContactBody, SensorChannel, WrenchAggregation)
 from biped_com_ros.core.wrench.sensor_faults import (
     RepeatedReadings, WeightBalance, WeightBalanceSettings)
 from biped_com_ros.nodes.wrench_aggregator.turned import TurnedSensorWatch
@@ -75,17 +78,25 @@ class SensorFaults:
             Its time, and when a joint moved last, ns.
 
         """
-        repeated, reading = self._repeated[sensor], self._aggregation.channels[sensor].scaled
-        if not repeated.update(reading, stamp_ns) or (
-                not reading.any() and self._others_carry_all()):
+        repeated, channel = self._repeated[sensor], self._aggregation.channels[sensor]
+        if not repeated.update(channel.scaled, stamp_ns) or (
+                self._is_unloaded(sensor, channel) and self._others_carry_all()):
             self._frozen.discard(sensor)
         # Simulated sensors of a robot at rest may all repeat exactly.
         elif (self._balance.problem or moved_ns > repeated.since_ns) and any(
                 is_recent(other.since_ns, stamp_ns, RECENT_NS) for other in self._repeated):
             self._frozen.add(sensor)
 
+    def _is_unloaded(self, sensor: int, channel: SensorChannel) -> bool:
+        """Return whether a foot is in the air by its sensor: a digital one may repeat a digit."""
+        if not any(sensor in foot.sensors for foot in self._feet):
+            return not channel.scaled.any()
+        balance = self._balance
+        return math.hypot(*channel.filtered[:3].tolist()) < (
+            balance.settings.unloaded * balance.body_weight)
+
     def _others_carry_all(self) -> bool:
-        """Return whether zeros may be true: soles that measure pressure repeat them in the air."""
+        """Return whether what an unloaded foot repeats may be true."""
         balance = self._balance
         return self._weighs_all and sum(self._aggregation.foot_forces) >= balance.body_weight * (
             1.0 - balance.settings.missing)

@@ -33,8 +33,9 @@ class Watched:
         self.model, self.body_weight, self.sole_heights = model, weight, heights
         self.bodies = [SimpleNamespace(name=name, index=i, sensors=(i,), detector=True)
                        for i, name in enumerate(model.config.feet)]
-        self.channels = [SimpleNamespace(name=name, config=config, scaled=np.zeros(6))
-                         for name, config in sensors.items()]
+        self.channels = [
+            SimpleNamespace(name=name, config=config, scaled=np.zeros(6), filtered=np.zeros(6))
+            for name, config in sensors.items()]
         self.foot_forces, self.stamp_ns, self.moved_ns = [0.0, 0.0], 0, 0
         self.rng, self.faults = np.random.default_rng(1), SensorFaults(
             self, WrenchAggregatorParameters().balance)
@@ -90,12 +91,16 @@ def test_by_its_height_a_dead_sensor_is_distinguished_from_a_lifted_foot(lift, i
 
 
 @pytest.mark.parametrize(('carried', 'is_frozen'), [(WEIGHT, False), (0.5 * WEIGHT, True)])
-def test_zeros_that_repeat_are_true_while_the_other_foot_carries_all(carried, is_frozen):
-    """Soles that measure pressure have nothing to measure in the air."""
+@pytest.mark.parametrize('digit', (0.0, 0.02 * WEIGHT))
+def test_what_an_unloaded_foot_repeats_is_true_while_the_other_carries_all(
+        carried, is_frozen, digit):
+    """Soles that measure pressure have nothing to measure in the air, or less than a digit."""
     feet = Watched.standing(0.05)
+    feet.channels[1].scaled = np.full(6, 7.0)  # not tared
+    feet.channels[1].filtered[2] = digit
     feet.carry(60, carried, 0.0)
     assert feet.faulty()[1] == is_frozen
-    feet.channels[1].scaled = np.full(6, 7.0)  # what froze is no zero
+    feet.channels[1].filtered[2] = 0.2 * WEIGHT  # what froze is a load
     feet.carry(30, carried, 0.0)
     assert feet.faulty()[1]
 
