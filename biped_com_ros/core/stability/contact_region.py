@@ -40,6 +40,8 @@ import numpy as np
 #: Limit of the sum of the contacts' coefficients, over the weight: without it, contacts that face
 #: each other could be pressed together with any force, and hold everything.
 LARGEST_LOAD = 4.0
+#: By how much contacts and centre of mass may move until the region is computed anew, m and rad.
+_SAME = 5e-4
 
 
 def com_region(contacts: Sequence[Contact], weight: float,
@@ -118,6 +120,28 @@ def zmp_region(contacts: Sequence[Contact], weight: float, com_in_world: Array,
     corners = _corners(contacts, weight, np.vstack((along_plane[2], generators[3:])), normal_force,
                        -height / normal_force * along_plane[:2], (x, y))
     return None if corners is None else SupportPolygon(plane, corners)
+
+
+class LastZmpRegion:
+    """The region of :func:`zmp_region`, computed anew only when something has moved."""
+
+    def __init__(self) -> None:
+        self._inputs: Array = np.zeros(0)
+        self._region: SupportPolygon | None = None
+
+    def update(self, contacts: Sequence[Contact], weight: float, com_in_world: Array,
+               plane: Plane) -> SupportPolygon | None:
+        """Return the region; the last one if contacts, weight and CoM are those of it."""
+        parts = [contact.generators_in_world.ravel() for contact in contacts]
+        loads = [weight / contact.largest_force for contact in contacts]  # 0 without a limit
+        inputs = np.concatenate((
+            *parts, loads, [len(part) for part in parts], com_in_world, plane.normal,
+            [plane.height]))
+        if inputs.shape != self._inputs.shape or not (
+                np.abs(inputs - self._inputs).max() < _SAME):  # NaN neither
+            self._region = zmp_region(contacts, weight, com_in_world, plane)
+            self._inputs = inputs
+        return self._region
 
 
 def _generators_about(point: Array, contacts: Sequence[Contact]) -> Array:

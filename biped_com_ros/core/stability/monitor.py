@@ -38,7 +38,7 @@ from biped_com_ros.core.geometry.wrench import (
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.payload.carried import CarriedPayload, LoadMotion
 from biped_com_ros.core.settings import constant, gravity_setting, setting, Settings, settings
-from biped_com_ros.core.stability.contact_region import com_region, zmp_region
+from biped_com_ros.core.stability.contact_region import com_region, LastZmpRegion
 from biped_com_ros.core.stability.contacts import Contact
 from biped_com_ros.core.stability.hands import Hands, hands_covariance, HandSettings, HandTouch
 from biped_com_ros.core.stability.levels import (
@@ -291,6 +291,7 @@ class StabilityMonitor:
         self.rolling = RollingSoles(
             outlines, settings.edge_height, self._least_force, self._weight)
         self.hands = Hands(model, settings.hands, self._weight)
+        self._region = LastZmpRegion()
         self._model_wrench = ModelWrench(model, *settings.model_wrench_args)
         self._last_ns = NEVER_NS
         self._restart()
@@ -420,7 +421,7 @@ class StabilityMonitor:
                 return self._soles.polygon(plane, soles, in_contact, parts), []
             contacts = self._soles.contacts(
                 soles, in_contact, settings.foot_friction, parts, self.rolling.normal) + hands
-            region = zmp_region(
+            region = self._region.update(
                 contacts, self._weight, _com_in_world(located.state, self._load), plane)
         except InputError as error:
             self.problem = str(error)

@@ -18,7 +18,8 @@ import math
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.plane import Plane
 from biped_com_ros.core.geometry.pose import Pose
-from biped_com_ros.core.stability.contact_region import com_region, zmp_region
+from biped_com_ros.core.stability.contact_region import (
+    com_region, LastZmpRegion, zmp_region)
 from biped_com_ros.core.stability.contacts import grip_contact, surface_contact
 from biped_com_ros.core.stability.support import support_polygon
 import numpy as np
@@ -114,3 +115,31 @@ def test_soles_that_slip_carry_nothing():
 def test_weights_and_contacts_that_cannot_be_are_refused(make, problem):
     with pytest.raises(InputError, match=problem):
         make()
+
+
+def on_stairs(shift=0.0, friction=0.7, rail=100.0):
+    """Return contacts of a robot on a step whose hand holds a rail, one foot moved, m."""
+    poses = [pose(at) for at in ((shift, 0.1, 0.0), (0.3, -0.1, 0.15))]
+    return [*(surface_contact(each, FOOT, friction) for each in poses),
+            grip_contact(pose((0.3, -0.4, 0.9)), rail)]
+
+
+def test_the_region_is_computed_anew_only_when_something_has_moved():
+    last, plane = LastZmpRegion(), Plane.level(0.07)
+    com = np.array((0.15, 0.0, 0.8))
+    first = last.update(on_stairs(), 600.0, com, plane)
+    rng = np.random.default_rng(1)
+    for _ in range(20):  # noise of joints at rest
+        noisy = com + rng.uniform(-2e-4, 2e-4, 3)
+        assert last.update(on_stairs(rng.uniform(-2e-4, 2e-4)), 600.0, noisy, plane) is first
+        exact = zmp_region(on_stairs(), 600.0, noisy, plane)
+        for way in ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)):
+            assert reach(first, way) == pytest.approx(reach(exact, way), abs=1e-3)
+    for changed in ((on_stairs(0.002), 600.0, com, plane), (on_stairs(), 600.0, 1.01 * com, plane),
+                    (on_stairs(friction=0.6), 600.0, com, plane),
+                    (on_stairs(rail=90.0), 600.0, com, plane),
+                    (on_stairs(), 630.0, com, plane), (on_stairs()[:2], 600.0, com, plane),
+                    (on_stairs(), 600.0, com, Plane.level(0.1))):
+        found = last.update(*changed)
+        assert found is not first and found.corners == zmp_region(*changed).corners
+        first = last.update(on_stairs(), 600.0, com, plane)
