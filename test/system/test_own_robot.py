@@ -129,6 +129,7 @@ def test_the_estimators_run_with_it_as_documented(directory, observer):
 
     def runs():
         health = {status.name: status for array in reports for status in array.status}
+        health.pop('simulator: simulation', None)  # how fast it is depends on the computer
         nodes = {name.partition(':')[0] for name in health}
         weight = health.get('wrench_aggregator: weight')
         return (nodes >= {'wrench_aggregator', 'com_estimator', 'zmp_monitor'}
