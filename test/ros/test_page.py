@@ -253,6 +253,7 @@ def test_responses_of_services_are_shown(acting):
 
 def test_pushes_are_shares_of_the_weight_where_the_robot_is(acting):
     pushes = acting.rig.collect(WrenchStamped, 'simulator/push')
+    acting.rig.collect(Vector3Stamped, 'torso_controller/target')
     on_the_moon = PageActions(
         acting.rig.node, MODEL, lambda *note: acting.notes.append(note), gravity=1.62)
     acting.rig.until(lambda: on_the_moon.is_discovered, what='subscribers')
