@@ -68,15 +68,22 @@ def main() -> None:
     write_png(Path(__file__).parent / 'robot.png', np.concatenate(pictures, axis=1))
 
 
-def draw(plant: Plant, model: RobotModel) -> np.ndarray:
-    """Return the image (HEIGHT, WIDTH, 3) of the present state."""
-    plant.model.vis.global_.offwidth, plant.model.vis.global_.offheight = WIDTH, HEIGHT
+def camera_at(plant: Plant, distance: float, azimuth: float, size: tuple[int, int]
+              ) -> mujoco.MjvCamera:
+    """Return a camera of width and height, in pixels, that looks at the robot; light it."""
+    plant.model.vis.global_.offwidth, plant.model.vis.global_.offheight = size
     plant.model.vis.headlight.ambient[:], plant.model.vis.headlight.diffuse[:] = 0.35, 0.45
     plant.model.vis.map.znear, plant.model.vis.map.zfar = 0.1, 20.0
     plant.model.geom('floor').rgba[:] = 0.36, 0.42, 0.5, 1.0
     camera = mujoco.MjvCamera()
     camera.lookat[:] = 0.0, 0.0, 0.43
-    camera.distance, camera.azimuth, camera.elevation = 1.4, 150.0, -28.0
+    camera.distance, camera.azimuth, camera.elevation = distance, azimuth, -28.0
+    return camera
+
+
+def draw(plant: Plant, model: RobotModel) -> np.ndarray:
+    """Return the image (HEIGHT, WIDTH, 3) of the present state."""
+    camera = camera_at(plant, 1.4, 150.0, (WIDTH, HEIGHT))
     with mujoco.Renderer(plant.model, HEIGHT, WIDTH) as renderer:
         renderer.update_scene(plant.data, camera)
         for geom in renderer.scene.geoms[:renderer.scene.ngeom]:

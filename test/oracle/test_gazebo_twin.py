@@ -13,7 +13,6 @@
 # limitations under the License.
 """Robots under effort control in Gazebo's engine: standing, lifting the arms, a step."""
 
-from biped_com_ros.core.gravity.model import GravityModel
 from biped_com_ros.core.legs.gait import single_step
 from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.resources import package_share
@@ -25,7 +24,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from support.gazebo_files import damping_in, gazebo_files, start_posture
-from support.gazebo_twin import GazeboTwin, TwinTrajectory
+from support.gazebo_twin import Compensated, GazeboTwin, held, TwinTrajectory
 from support.levels import thorough_but
 
 ROBOTS = ('biped', 'sabian', 'talos', 'g1')
@@ -64,13 +63,6 @@ def of_legs(twin, model):
     legs = {int(joint) for sole in model.soles.joints
             for joint in model.pin_model.supports[int(sole)]}
     return [model.pin_model.getJointId(name) in legs for name in twin.joints]
-
-
-def held(twin, posture, efforts=None):
-    """Return a trajectory of one point, twice."""
-    zeros = np.zeros_like(posture)
-    efforts = zeros if efforts is None else efforts
-    return TwinTrajectory((0.0, 1.0), (posture,) * 2, (zeros,) * 2, (efforts,) * 2)
 
 
 def moved(twin, start, end, duration, count=50):
@@ -257,31 +249,6 @@ def test_gravity_compensation_takes_the_sag_away(files, robot):
     assert twin.largest_tilt == pytest.approx(
         documented('stands with gravity compensation')[robot], abs=0.1)
     assert twin.saturated == 0 and twin.speed < 5e-3
-
-
-class Compensated:
-    """Efforts against gravity, in the order of a twin."""
-
-    def __init__(self, robot):
-        self.model = RobotModel.load(robot)
-        self._gravity = GravityModel(self.model)
-
-    def efforts(self, twin, positions, shares):
-        index = self.model.joint_index(twin.joints)
-        measured = np.zeros(len(self.model.joint_names))
-        measured[index] = positions
-        load = self._gravity.load(self.model.state(measured), np.array((0.0, 0.0, 1.0)))
-        return load.on_contacts(shares).efforts[index]
-
-    def along(self, twin, gait, rate):
-        """Return a gait with its efforts as a trajectory of so many points per second."""
-        index = self.model.joint_index(twin.joints)
-        times = np.arange(0.0, gait.duration + 0.5 / rate, 1.0 / rate)
-        samples = [gait.at(time) for time in times]
-        positions = [sample.positions[index] for sample in samples]
-        return TwinTrajectory(
-            times, positions, [sample.velocities[index] for sample in samples],
-            [self.efforts(twin, q, sample.shares) for q, sample in zip(positions, samples)])
 
 
 @pytest.mark.thorough

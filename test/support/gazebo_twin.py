@@ -26,6 +26,8 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
+from biped_com_ros.core.gravity.model import GravityModel
+from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pytest
 from support.gazebo_files import flat_world, gazebo_step, joints_of, start_posture
@@ -219,3 +221,35 @@ class GazeboTwin:
             update, response = step @ update, step @ response + push
         closed = update - response @ np.hstack((np.diag(self.p), np.diag(self.d)))
         return float(np.abs(np.linalg.eigvals(closed)).max())
+
+
+def held(twin, posture, efforts=None):
+    """Return a trajectory of one point, twice."""
+    zeros = np.zeros_like(posture)
+    efforts = zeros if efforts is None else efforts
+    return TwinTrajectory((0.0, 1.0), (posture,) * 2, (zeros,) * 2, (efforts,) * 2)
+
+
+class Compensated:
+    """Efforts against gravity, in the order of a twin."""
+
+    def __init__(self, robot):
+        self.model = RobotModel.load(robot)
+        self._gravity = GravityModel(self.model)
+
+    def efforts(self, twin, positions, shares):
+        index = self.model.joint_index(twin.joints)
+        measured = np.zeros(len(self.model.joint_names))
+        measured[index] = positions
+        load = self._gravity.load(self.model.state(measured), np.array((0.0, 0.0, 1.0)))
+        return load.on_contacts(shares).efforts[index]
+
+    def along(self, twin, gait, rate):
+        """Return a gait with its efforts as a trajectory of so many points per second."""
+        index = self.model.joint_index(twin.joints)
+        times = np.arange(0.0, gait.duration + 0.5 / rate, 1.0 / rate)
+        samples = [gait.at(time) for time in times]
+        positions = [sample.positions[index] for sample in samples]
+        return TwinTrajectory(
+            times, positions, [sample.velocities[index] for sample in samples],
+            [self.efforts(twin, q, sample.shares) for q, sample in zip(positions, samples)])

@@ -47,8 +47,8 @@ from biped_com_ros.core.settings import constant, setting
 from biped_com_ros.core.signals.schmitt import SchmittTrigger
 import numpy as np
 
-#: Standard deviations of the prior: mass, as a share of the largest, and distance from the frame of
-#: the hand, m.
+#: Standard deviations of the prior: mass, as a share of the largest one, and distance from the
+#: frame of the hand, m.
 _MASS, _DISTANCE = 0.5, 0.1
 #: Least mass at which the deviation of the distance counts, kg.
 _LEAST_MOMENT = 0.3
