@@ -26,7 +26,7 @@ UP = np.array((0.0, 0.0, 1.0))
 STEP_NS = 20_000_000
 
 
-class Standing:
+class TorquesAtRest:
     """A robot at rest whose joint torques alone are measured."""
 
     def __init__(self, name, seed, settings):
@@ -64,7 +64,7 @@ class Standing:
 @pytest.mark.parametrize('mass', (10.0, 20.0, 35.0))
 def test_a_large_payload_is_not_drawn_to_a_small_one(mass, seed):
     """What is likely before the data goes by the largest payload that the user expects."""
-    robot = Standing('talos', seed, PayloadSettings(least_mass=1.0, largest_mass=45.0))
+    robot = TorquesAtRest('talos', seed, PayloadSettings(least_mass=1.0, largest_mass=45.0))
     assert robot.wait(3.0) is None
     robot.hold(mass)
     payload = robot.wait(5.0)

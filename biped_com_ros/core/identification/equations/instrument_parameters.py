@@ -201,7 +201,7 @@ class InstrumentParameters:
             K.SOLE_HEIGHT: height * ground[:, :1]}
 
     def _groups(self, number: int, kind: InstrumentKind) -> Array:
-        """Return the group of each error of a kind; cross-talk and what slides are of their own."""
+        """Return the group of each error of a kind; cross-talk and slides are of their own."""
         is_moment = np.arange(6) > 2
         if kind is K.JOINT_OFFSET:
             return 2 * number + np.array([*self._slides.values()], dtype=int)
