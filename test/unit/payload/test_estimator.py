@@ -15,6 +15,7 @@
 
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.gravity.model import GravityModel
+from biped_com_ros.core.model.efforts import effort_scales
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.payload.carried import CarriedPayload, CarriedSettings
 from biped_com_ros.core.payload.estimator import PayloadEstimator, PayloadSettings
@@ -46,14 +47,14 @@ class TorquesAtRest:
         self.gravity_model.payload = self.carried
         self.gravity_model.use_inertials()
 
-    def wait(self, duration):
-        """Estimate at each instant."""
+    def wait(self, duration, errors=0.0):
+        """Estimate at each instant; `errors` are those of the joint torques, (n,)."""
         model = self.model
         state = model.state(self.positions, np.zeros(len(self.positions)))
         load = self.gravity_model.load(model.state(self.positions), UP).on_contacts((0.4, 0.6))
         R_base_imu = state.pose_in_base(model.config.imu.frame).rotation
         measured = PayloadMeasurement(
-            state, load.efforts, np.zeros(3), R_base_imu.T @ (GRAVITY * UP), None, None)
+            state, load.efforts + errors, np.zeros(3), R_base_imu.T @ (GRAVITY * UP), None, None)
         for _ in range(round(1e9 * duration / STEP_NS)):
             self.stamp_ns += STEP_NS
             self.estimator.update(self.stamp_ns, measured)
@@ -70,3 +71,17 @@ def test_a_large_payload_is_not_drawn_to_a_small_one(mass, seed):
     payload = robot.wait(5.0)
     assert payload.hand == 'left'
     assert payload.mass == pytest.approx(mass, rel=0.05, abs=0.7 * payload.mass_deviation)
+
+
+def test_errors_are_as_large_as_stated():
+    """Torques change by as much as is assumed when the payload is taken, in 40 draws."""
+    scores, rng = [], np.random.default_rng(2)
+    for seed in range(40):
+        robot = TorquesAtRest('talos', seed % 4, PayloadSettings())
+        robot.wait(1.5)
+        robot.hold(6.0)
+        deviations = PayloadSettings().effort_deviation * effort_scales(robot.model)
+        payload = robot.wait(1.5, deviations * rng.normal(size=len(deviations)))
+        error = payload.inertial - 6.0 * np.array((1.0, 0.05, 0.02, 0.1))
+        scores.append(error @ np.linalg.solve(payload.covariance, error) / 4.0)
+    assert 0.5 < np.mean(scores) < 1.7  # of 160 numbers: 1 +- 0.11

@@ -224,3 +224,15 @@ def test_heading_and_position_are_never_known_better_than_at_the_start():
     # What is measured is known better.
     assert np.diag(filtered.covariance)[:2].max() < 0.03 ** 2
     assert np.diag(filtered.covariance)[3:6].max() < 0.05 ** 2
+
+
+def test_deviations_of_the_place_are_those_of_draws():
+    """Of filters that are wrong by what their covariance says, 2,000 draws."""
+    truth, rng = random_filter(4), np.random.default_rng(3)
+    truth.covariance *= 1e-7
+    root, places = np.linalg.cholesky(truth.covariance), []
+    for error in (root @ rng.normal(size=(N, 2000))).T:
+        other = copy_of(truth, error)
+        turn = other.R_world_imu @ truth.R_world_imu.T
+        places.append((*(other.position - truth.position)[:2], pin.log3(turn)[2]))
+    assert_allclose(np.std(places, axis=0), truth.place_deviations, rtol=0.08)
