@@ -33,7 +33,8 @@ GIVEN = re.compile(
 COMPARED = {
     'com.fused.FusedComEstimator': 'com/test_fused: hidden_load_is_found, contain_those_of_a_',
     'geometry.wrench': 'geometry/test_wrench: covariance_of_a_sum, covariance_of_the_centre',
-    'identification.captures.virtual_contacts.force_deviations': 'wrench/test_virtual: stay_within',
+    'identification.captures.virtual_contacts.force_deviations':
+        'wrench/test_virtual: stay_within',
     'identification.equations': 'identification/test_equations: noise_covariance_is_that_of_sam',
     'identification.equations.instruments': 'identification/test_real_instruments: intervals_hold',
     'identification.estimation.estimates': 'identification/test_real_instruments: intervals_hold',
@@ -41,9 +42,11 @@ COMPARED = {
         'identification/test_pose_design: what_the_estimate_gains',
     'identification.estimation.estimator.Estimator':
         'identification/test_pose_design: what_the_estimate_gains',
-    'identification.estimation.moments_from_com': 'identification/test_equations: noise_of_the_poses',
+    'identification.estimation.moments_from_com':
+        'identification/test_equations: noise_of_the_poses',
     'identification.estimation.noise_scales': 'identification/test_real_instruments: ten_times',
-    'identification.estimation.posterior': 'identification/test_estimator: draws_from_the_posterior',
+    'identification.estimation.posterior':
+        'identification/test_estimator: draws_from_the_posterior',
     'identification.estimation.problem': 'identification/test_estimator: errors_of_the_com_are_as',
     'identification.estimation.two_poses': 'identification/test_two_poses: those_of_drawn_errors',
     'identification.fleet': 'identification/test_fleet: mean_and_scatter_of_units',
