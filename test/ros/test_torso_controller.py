@@ -19,12 +19,14 @@ Whatever happens, every length sent is finite, within the limits, and near to th
 
 import itertools
 import math
+import os
 from pathlib import Path
 
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.settings import make_settings
 from biped_com_ros.core.torso.body import TorsoBody
 from biped_com_ros.core.torso.constant_curvature import make_shape
+from biped_com_ros.core.torso.controller import MAX_UPDATE_STEP
 from biped_com_ros.nodes.torso_controller.node import TorsoController
 from biped_com_ros.nodes.torso_controller.parameters import (
     find_weakness, make_controller, TorsoControllerParameters)
@@ -145,7 +147,8 @@ class TorsoRig(NodeRig):
             tensions = 12.0 + 2.6 / 0.068 * (a * np.cos(angles) + b * np.sin(angles))
             tensions[list(self.cut)] = 0.0
             message = joint_state(
-                stamp, [f'tendon_{i}' for i in range(4)], self.body.backbone.lengths(self.shape),
+                stamp, [f'tendon_{i}' for i in range(4)], (
+                    self.lengths[-1] if self.lengths else self.body.backbone.lengths(self.shape)),
                 efforts=np.clip(tensions, 1e-3, None))
             if 'tendons' in self.spoilt:
                 message.effort[1] = math.inf
@@ -418,3 +421,32 @@ def test_its_own_virtual_joints_on_joint_states_are_no_error(robot):
         robot.spin(0.01)
         assert source.refused['other joints'] == 1
     assert 'has none of the joints' in source.last_error and "'wing'" in source.last_error
+
+
+def test_whatever_is_set_stops_or_restarts_no_length_steps(rig):
+    """Sixty changes in random order: settings, targets, silent and wrong inputs, life cycle."""
+    robot = rig(hand_topics=['left_hand/wrench', 'right_hand/wrench'])
+    random = np.random.default_rng(int(os.environ.get('BIPED_COM_FUZZ_SEED', 5)))
+    robot.is_well()
+    inactive = Transition.TRANSITION_DEACTIVATE, Transition.TRANSITION_ACTIVATE
+    changes = (
+        lambda: robot.send(random.uniform(-0.3, 0.3), random.uniform(-3.0, 3.0),
+                           random.uniform(-0.005, 0.005)),
+        lambda: robot.sound(silent=random.choice(('imu', 'torso_imu', 'tendons'), 2)),
+        lambda: robot.sound(spoilt=random.choice(('imu', 'torso_imu', 'tendons', 'unit'), 2)),
+        lambda: setattr(robot, 'hand_force', (
+            None, (0.0, 0.0, -8.0), (6.0, 0.0, 0.0))[random.integers(3)]),
+        lambda: robot.sound(),
+        lambda: robot.freeze(bool(random.integers(2))),
+        lambda: robot.change(*inactive),
+        lambda: robot.set_parameters(**{
+            name: float(random.choice(values)) for name, values in (
+                ('smoothing', (0.0, 0.1, 0.5)), ('co_contraction', (10.0, 30.0)),
+                ('integral_gain', (0.0, 4.0)), ('max_speed', (0.1, 0.5)))}))
+    largest, first = 0.0, len(robot.lengths)
+    for _ in range(60):
+        changes[random.integers(len(changes))]()
+        largest = max(largest, robot.node.controller.largest_rate * MAX_UPDATE_STEP)
+        robot.spin(0.06)
+    steps = np.abs(np.diff(robot.lengths[first:], axis=0)).max(axis=1)
+    assert len(steps) > 200 and 1e-4 < steps.max() < largest * (1.0 + 1e-9)
