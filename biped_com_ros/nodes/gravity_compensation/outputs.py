@@ -54,9 +54,10 @@ class EffortOutput:
 
     def publish(self, stamp_ns: int, efforts: Array) -> None:
         """Publish the efforts of all joints, (n,), N m or N."""
-        # While joint states are late, efforts have the present time; older ones do not follow.
+        # While joint states are late, efforts have the present time: stamps do not go back then,
+        # and none is left out, which would be a step for those who apply them.
         if 0 <= self._last_ns - stamp_ns < SET_BACK_NS:
-            return
+            stamp_ns = self._last_ns + 1
         self._last_ns = stamp_ns
         self._effort.publish_value(efforts.take(self._index), stamp_ns)
 

@@ -13,10 +13,14 @@
 # limitations under the License.
 """Lifecycle and parameters."""
 
+import os
+
 from biped_com_ros.nodes.gravity_compensation.node import GravityCompensation
 from lifecycle_msgs.msg import Transition
+import numpy as np
 import pytest
 from std_msgs.msg import Float64MultiArray
+from support.gravity_rig import FEET
 from support.messages import parameters as overrides
 
 CONFIGURE, ACTIVATE = Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE
@@ -39,6 +43,33 @@ def test_deactivation_while_loaded_and_restart(rig):
     rig.play(0.1)
     assert rig.change(CONFIGURE, ACTIVATE)
     rig.until(rig.is_balanced, 'efforts again')
+
+
+def test_whatever_is_set_stops_or_restarts_no_effort_steps(make):
+    """Eighty changes in random order; the rig checks each message: clamp, step and NaN."""
+    rig, random = make(), np.random.default_rng(int(os.environ.get('BIPED_COM_FUZZ_SEED', 5)))
+    rig.until(rig.is_balanced, 'efforts')
+    inputs = ('joints', 'imu', *FEET)
+    changes = (
+        lambda: rig.stand(missing=set(random.choice(inputs, 2))),
+        lambda: rig.stand(random.uniform(-0.3, 0.3), shares=(random.uniform(), random.uniform())),
+        lambda: rig.stand(positions={int(random.integers(20)): random.uniform(-0.5, 0.5)}),
+        lambda: rig.stand(frame='nowhere', gyro=random.choice((0.0, np.nan, 1e9))),
+        lambda: rig.stand(skew=random.choice((-0.3, 0.02, 0.5)), length=random.choice((0.0, 1.0))),
+        rig.stand,
+        lambda: rig.change(DEACTIVATE, ACTIVATE),
+        lambda: rig.set_parameters(**{
+            'support': str(random.choice(('auto', 'left', 'fixed', 'all'))),
+            'groups': [str(random.choice(('left_arm', 'right_leg')))],
+            'start_time': random.uniform(0.1, 1.0), 'stop_time': random.uniform(0.1, 1.0)}))
+    first = len(rig.efforts)
+    for _ in range(80):
+        changes[random.integers(len(changes))]()
+        rig.play(0.06)
+    assert np.ptp([message.effort for message in rig.efforts[first:]], axis=0).max() > 1.0
+    rig.stand()
+    rig.set_parameters(support='auto', groups=[])
+    rig.until(lambda: rig.change(ACTIVATE) or rig.is_balanced(), 'that it goes on')
 
 
 def test_without_autostart_it_waits_for_possible_transitions(make):
