@@ -104,13 +104,14 @@ def test_what_was_learnt_outlasts_every_change(closing, kind):
     node = closing(AnyNode(name, **values))
     others = changes(node)
     node.stand()
+    after = node.state()
     for parameter, value in others.items():
-        before, default = node.state(), node.fields[parameter][1]
+        before, default = after, node.fields[parameter][1]
         if default == []:
             continue
         set_one_by_one(node, {parameter: value})
         set_one_by_one(node, {parameter: default})
-        restarted = RESTARTED.get(parameter, ())
-        lost = {path for path in differences(before, node.state()) if not any(
+        restarted, after = RESTARTED.get(parameter, ()), node.state()
+        lost = {path for path in differences(before, after) if not any(
             part in path for part in ([restarted] if isinstance(restarted, str) else restarted))}
         assert not lost, parameter
