@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 import math
+import re
 
 from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.core.geometry.polygon import area, distances_inside, half_planes, Point
@@ -59,6 +60,9 @@ WASTE = 0.01
 BELOW = 0.003
 """Largest distance of the sole frame from the lowest point of the foot, m."""
 
+_SIDES = {'left': {'left', 'l'}, 'right': {'right', 'r'}}
+_CENTRE = 0.01
+"""What is nearer to the middle is on neither side, m."""
 CORNERS, AREA_LOST = 6, 0.02
 """Number of corners of a suggested polygon, and share of the area that it may lose before it gets
 more of them."""
@@ -182,10 +186,11 @@ def _balance(model: RobotModel, posture: Array) -> Iterator[Entry]:
         yield Entry('balance', 'the soles span no polygon', 'correct feet.*.polygon')
         return
     margin = support.margin(state.com_in_base).distance
+    remedy = ('move the hips over the feet in postures.' + STAND if len(model.config.feet) > 1
+              else "one foot is configured: name the other one under 'feet', too")
     yield Entry('balance', f'the centre of mass is {1e3 * abs(margin):.0f} mm '
                 f'{"inside" if margin > 0.0 else "outside"} the edge of the support',
-                '' if margin > 0.0 else 'it would fall: move the hips over the feet in '
-                f'postures.{STAND}')
+                '' if margin > 0.0 else f'it would fall: {remedy}')
 
 
 def _feet(model: RobotModel, posture: Array) -> Iterator[Entry]:
@@ -307,6 +312,7 @@ def _sensors(model: RobotModel, posture: Array) -> Iterator[Entry]:
         what = 'the vertical force alone' if sensor.measures_force_z else 'the wrench'
         yield Entry(f'sensor {name}', f"{what} in frame '{sensor.frame}', topic {sensor.topic}; "
                     f'{mass:.2f} kg are beyond it')
+    yield from _sides(model, posture)
     for foot, its in config.feet.items():
         if not its.has_wrench:
             yield Entry(f'foot {foot}', 'nothing measures it', f'give feet.{foot}.wrench_sensors, '
@@ -320,6 +326,23 @@ def _sensors(model: RobotModel, posture: Array) -> Iterator[Entry]:
     if not config.imus:
         yield Entry('imu', 'none', "add one under 'imus', or run the nodes with another "
                     'base_source (odometry, tf, fixed)', is_hint=True)
+
+
+def _sides(model: RobotModel, posture: Array) -> Iterator[Entry]:
+    """Yield what is on the other side than its name says."""
+    config, state = model.config, model.state(posture)
+    named = [(f'foot {name}', name, foot.sole) for name, foot in config.feet.items()]
+    named += [(f'sensor {name}', f'{name}/{sensor.topic}', sensor.frame)
+              for name, sensor in config.wrench_sensors.items()]
+    for entry, names, frame in named:
+        y = float(state.pose_in_base(frame).position[1])
+        words = set(re.split(r'[^a-z]+', names.lower()))
+        sides = {side for side, known in _SIDES.items() if known & words}
+        is_at = 'left' if y > 0.0 else 'right'
+        if sides - {is_at} and abs(y) > _CENTRE:
+            yield Entry(entry, f"is named '{names}', but frame '{frame}' is {1e3 * abs(y):.0f} mm "
+                        f'to the {is_at}', 'exchange the frames or the topics of left and right, '
+                        'or set base_rpy so that x points forward')
 
 
 def _joints(model: RobotModel, posture: Array) -> Iterator[Entry]:

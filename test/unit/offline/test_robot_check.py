@@ -14,6 +14,7 @@
 """The check of a robot's file: what is wrong is found, and its remedy makes the robot ready."""
 
 from dataclasses import replace
+import math
 import re
 from xml.etree import ElementTree
 
@@ -153,6 +154,28 @@ def test_feet_that_are_not_level_or_do_not_carry_it_are_named():
         for name, foot in CONFIG.feet.items()})
     balance = next(entry for entry in entries if entry.name == 'balance')
     assert 'outside' in balance.text and 'would fall' in balance.remedy
+
+
+def test_one_foot_alone_is_told_about_the_other():
+    entries, _ = checked(feet={'left': CONFIG.feet['left']})
+    balance = next(entry for entry in entries if entry.name == 'balance')
+    assert balance.remedy == "it would fall: one foot is configured: name the other one under " \
+                             "'feet', too"
+
+
+def test_what_is_on_the_other_side_than_its_name_says_is_found():
+    left, right = CONFIG.wrench_sensors.values()
+    names = tuple(CONFIG.wrench_sensors)
+    for change, entry, words in (
+            ({'wrench_sensors': dict(zip(names, (
+                replace(left, topic=right.topic), replace(right, topic=left.topic))))},
+             f'sensor {names[0]}', right.topic),
+            ({'base_rpy': (0.0, 0.0, math.pi)}, 'foot left', 'to the right')):
+        entries, remedy = checked(**change)
+        found = [each for each in entries if 'is named' in each.text]
+        assert remedy.startswith(f'{entry}: exchange the frames or the topics')
+        assert found[0].name == entry and words in found[0].text
+    assert not any('is named' in each.text for each in checked()[0])
 
 
 @pytest.mark.parametrize(('turned', 'entry'), [
