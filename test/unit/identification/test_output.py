@@ -329,3 +329,24 @@ def test_warnings_and_missing_torques_are_shown(solved):
     page = html_report(true.model, captures, found)
     assert 'a &lt;dead&gt; sensor' in page and 'Not measured.' in page
     assert summary(found).endswith('a <dead> sensor')
+
+
+@pytest.mark.parametrize(('change', 'verdict'), [
+    (lambda found: {}, 'use it: on poses not used the centre of mass is '),
+    (lambda found: {'validated': found.before}, 'keep the URDF: '),
+    (lambda found: {'validation_ratio': 3.1}, 'do not use it yet: .* are 3.1 times the predicted'),
+    (lambda found: {'pose_misfit': found.pose_misfit[:6]},
+     'use it with care: .* 6 poses are few; take 10'),
+    (lambda found: {'before': without_com(found.before), 'validated': without_com(
+        found.validated)}, 'use it: .* the joint torques are .* N m by')])
+def test_the_first_sentence_says_whether_to_use_it(solved, change, verdict):
+    true, captures, found = solved
+    found = replace(found, **change(found))
+    assert re.match(verdict, summary(found))
+    page = html_report(true.model, captures[:len(found.pose_misfit)], found)
+    assert page.index(f'{found.verdict[1:]}.') < page.index('<td>Robot</td>')
+
+
+def without_com(residuals):
+    """Return what a robot without foot sensors leaves."""
+    return replace(residuals, com=np.full_like(residuals.com, np.nan))

@@ -32,6 +32,10 @@ from biped_com_ros.core.identification.estimation.noise_scales import NoiseEstim
 import numpy as np
 from numpy.typing import ArrayLike
 
+#: Errors on poses not used over the predicted ones that contradict the stated uncertainty.
+CONTRADICTED = 2.0
+#: Number of poses below which cross-validation says little.
+FEW_POSES = 10
 #: Shorter level parts of forward have no direction.
 _VERTICAL = 1e-6
 
@@ -345,6 +349,27 @@ class Identification:
     def residuals(self) -> tuple[tuple[str, Residuals], ...]:
         """Residuals with the names that results and report give them."""
         return ('before', self.before), ('after', self.after), ('left out', self.validated)
+
+    @property
+    def verdict(self) -> str:
+        """Return in a sentence whether to use the result, and why."""
+        what, unit, scale = 'centre of mass is', 'mm', 1e3
+        before, after = self.before.com_rms, self.validated.com_rms
+        if math.isnan(before):  # without foot sensors
+            what, unit, scale = 'joint torques are', 'N m', 1.0
+            before, after = self.before.torque_rms, self.validated.torque_rms
+        count = len(self.pose_misfit)
+        compared = (f'on poses not used the {what} {scale * after:.3g} {unit} off the '
+                    f'measurements, {scale * before:.3g} {unit} by the URDF')
+        if not after < before:
+            return f'keep the URDF: {compared} ({count} poses)'
+        if self.validation_ratio > CONTRADICTED:
+            return (f'do not use it yet: errors on poses not used are {self.validation_ratio:.1f} '
+                    'times the predicted ones, so that the stated uncertainty is too small; see '
+                    'the warnings')
+        if count < FEW_POSES:
+            return f'use it with care: {compared}, but {count} poses are few; take {FEW_POSES}'
+        return f'use it: {compared} ({count} poses)'
 
     def com_std(self, regressor: StaticsRegressor, positions: Array) -> Array:
         """Return the standard deviation of the total centre of mass in the base, (3,), m."""

@@ -67,6 +67,7 @@ summary { cursor: pointer; margin: .5rem 0; }
 @media (max-width: 36em) {
   td, th { padding: .2rem .3rem; font-size: .85rem; } }
 @media print { .wide { overflow: visible; } }
+.verdict { font-size: 1.15rem; font-weight: 600; }
 .warning { background: #fef3c7; border-left: 4px solid #d97706; padding: .4rem .8rem; }
 svg { max-width: 100%; height: auto; } svg text { font: 13px system-ui, sans-serif; }
 """
@@ -94,6 +95,7 @@ def html_report(model: RobotModel, captures: Sequence[Capture], found: Identific
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" '
         f'content="width=device-width, initial-scale=1"><title>{escape(title)}</title>'
         f'<style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>'
+        + f'<p class="verdict">{escape(found.verdict[0].upper() + found.verdict[1:])}.</p>'
         + _about(model, captures, when or datetime.now().astimezone()) + warnings
         + f'{_summary_table(found)}<h2>Centre of mass against measurement, by pose</h2>'
         + _pose_plot(found, 'mm', [

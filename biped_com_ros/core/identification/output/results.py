@@ -136,6 +136,7 @@ def summary(found: Identification) -> str:
         f'{1e3 * after.com_rms:.2f} mm ({1e3 * found.validated_com:.2f} predicted; its own error '
         f'is predicted to be {1e3 * found.com_error:.2f} mm), ')
     lines = [
+        found.verdict,
         f'{found.robot}: {found.mass:.3f} +- {1.96 * found.mass_std:.3f} kg (95 %; URDF '
         f'{sum(link.mass_before for link in found.links):.3f})',
         f'{com}joint torques {before.torque_rms:.3g} -> '
