@@ -11,7 +11,6 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Settings that are declared once: names, ranges, nesting, errors."""
 """Every uncertainty that the core states is compared with errors that somebody made."""
 
 import importlib

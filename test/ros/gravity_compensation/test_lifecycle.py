@@ -58,10 +58,10 @@ def test_whatever_is_set_stops_or_restarts_no_effort_steps(make):
         lambda: rig.stand(skew=random.choice((-0.3, 0.02, 0.5)), length=random.choice((0.0, 1.0))),
         rig.stand,
         lambda: rig.change(DEACTIVATE, ACTIVATE),
-        lambda: rig.set_parameters(**{
-            'support': str(random.choice(('auto', 'left', 'fixed', 'all'))),
-            'groups': [str(random.choice(('left_arm', 'right_leg')))],
-            'start_time': random.uniform(0.1, 1.0), 'stop_time': random.uniform(0.1, 1.0)}))
+        lambda: rig.set_parameters(
+            support=str(random.choice(('auto', 'left', 'fixed', 'all'))),
+            groups=[str(random.choice(('left_arm', 'right_leg')))],
+            start_time=random.uniform(0.1, 1.0), stop_time=random.uniform(0.1, 1.0)))
     first = len(rig.efforts)
     for _ in range(80):
         changes[random.integers(len(changes))]()

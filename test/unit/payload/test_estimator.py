@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The payload that is added to a model: its laws, against a URDF in which it is a part."""
+"""The payload that joint torques show: large ones, and how large its errors are."""
 
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.gravity.model import GravityModel
