@@ -71,7 +71,8 @@ setup(
     package_data={NAME: ['py.typed']},
     data_files=shared_files(),
     install_requires=['setuptools', *([] if os.environ.get('AMENT_PREFIX_PATH') else CORE)],
-    extras_require=EXTRAS,
+    # By the extra colcon sees that pytest runs the tests, with newer setuptools by that alone.
+    extras_require=EXTRAS if IS_WHEEL else {**EXTRAS, 'test': ['pytest']},
     zip_safe=False,
     author='biped_com_ros contributors',
     author_email='maintainers@biped-com-ros.org',

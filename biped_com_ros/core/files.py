@@ -73,7 +73,8 @@ def read_bytes(path: Path, what: str, limit: int = LARGEST_FILE) -> bytes:
         with path.open('rb') as file:
             content = file.read(limit + 1)
     except (OSError, ValueError) as error:  # ValueError: a name with a NUL
-        raise ConfigurationError(f"{what} '{path}' cannot be read: {error}") from None
+        reason = getattr(error, 'strerror', None) or error
+        raise ConfigurationError(f"{what} '{path}' cannot be read: {reason}") from None
     if len(content) > limit:
         raise ConfigurationError(
             f"{what} '{path}' is larger than the {limit / 1024 ** 2:g} MiB that are read; check "

@@ -31,6 +31,12 @@ def _argument(default: Any, description: str, *choices: str) -> Any:
     return field(default=default, metadata={'description': description, 'choices': choices})
 
 
+def _name(default: str, description: str) -> Any:
+    """Return the argument that is the name of a topic or service."""
+    return field(default=default, metadata={
+        'description': description, 'choices': (), 'is_name': True})
+
+
 def _params(node: str) -> Any:
     return _argument('', f'Parameter file of {node}; empty: {node}.yaml of this package')
 
@@ -88,9 +94,9 @@ class LaunchArguments:
         'effort limits', 'closed_form', 'measured', 'bounded')
     controller: str = _argument(
         '', 'Effort controller that has to run before anything is sent')
-    commands_topic: str = _argument(
+    commands_topic: str = _name(
         'effort_controller/commands', 'Topic for commands (std_msgs/Float64MultiArray)')
-    trajectory_topic: str = _argument(
+    trajectory_topic: str = _name(
         '', 'Topic for trajectories; empty: joint_trajectory_controller/joint_trajectory. For '
         'other nodes gravity_compensation/reference_trajectory, where that node sends efforts in '
         'trajectories')
@@ -105,13 +111,13 @@ class LaunchArguments:
     # -- torso_controller
     torso: bool = _argument(
         True, 'Start torso_controller if the robot has a tendon-driven torso')
-    tendon_commands: str = _argument(
+    tendon_commands: str = _name(
         'tendon_controller/commands', "Topic for the tendons' lengths")
-    torso_joint_states: str = _argument(
+    torso_joint_states: str = _name(
         'joint_states', 'Topic on which torso_controller publishes the virtual joints of the '
         'backbone')
-    commands: str = _argument('tendon_controller/commands', "Topic for the tendons' lengths")
-    joint_states: str = _argument(
+    commands: str = _name('tendon_controller/commands', "Topic for the tendons' lengths")
+    joint_states: str = _name(
         'joint_states', 'Topic for the virtual joints of the backbone')
     torso_controller_params: str = _argument(
         '', 'Parameter file of torso_controller; empty: torso_controller.yaml of this package, or '
@@ -127,7 +133,7 @@ class LaunchArguments:
         None, 'Exit without an error if the robot has no tendon-driven torso, or viser is not '
         'installed')
     gait_player_params: str = _params('gait_player')
-    low_state_topic: str = _argument(
+    low_state_topic: str = _name(
         '/lowstate', "Topic of the robot's messages, in place of lowstate")
     recording: str = _argument(
         '', 'Play this rosbag2 (directory, .mcap or .db3) instead of subscribing')
@@ -145,7 +151,7 @@ class LaunchArguments:
     approach: str = _argument(
         '', 'Visit each pose once (shortest), or twice with joints coming from opposite sides '
         '(both)', 'both', 'shortest')
-    hoist_service: str = _argument(
+    hoist_service: str = _name(
         '', 'Service (std_srvs/SetBool) that lifts and lowers the robot; empty: a person does it')
     torso_bend: float | None = _argument(None, 'Bend of a tendon torso, rad')
     directory: str = _argument(

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from biped_com_ros.core.errors import UnknownNameError
-from biped_com_ros.core.model.config import load_robot_config
+from biped_com_ros.core.model.config import check_topic, load_robot_config
 from biped_com_ros.core.model.resources import package_share
 from biped_com_ros.demo import chapter_names
 from biped_com_ros.launching import nodes, simulations, views
@@ -105,6 +105,9 @@ class LaunchFile:
 def _check(a: LaunchArguments) -> None:
     """Refuse at once what each node would refuse when it has started."""
     chapter_names(a.chapters)
+    for name, argument in FIELDS.items():
+        if argument.metadata.get('is_name') and getattr(a, name):
+            check_topic(f"argument '{name}'", getattr(a, name).removeprefix('~/'))
     if a.robot:
         load_robot_config(a.robot)
 

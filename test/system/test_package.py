@@ -22,6 +22,7 @@ import re
 import shutil
 import subprocess
 import sys
+from xml.etree import ElementTree
 
 from biped_com_ros.launching.files import LAUNCH_FILES
 from catkin_pkg.package import parse_package
@@ -154,6 +155,19 @@ def test_it_is_installed_as_a_ros_package_with_all_executables_and_files(prefix)
         installed = {path.relative_to(share) for path in (share / directory).rglob('*')
                      if path.is_file()}
         assert installed == expected and expected, directory
+
+
+@pytest.mark.thorough
+def test_colcon_runs_its_tests(prefix, source):
+    """Of a file of some seconds; without a hint in setup.py it runs none, and says OK."""
+    workspace = source.parents[1]
+    command = [sys.executable, '-m', 'colcon', 'test', '--base-paths', 'src', '--pytest-args',
+               'test/unit/geometry/test_wrench.py']
+    result = subprocess.run(command, cwd=workspace, text=True, env=clean_environment(),
+                            capture_output=True, check=False)
+    assert result.returncode == 0, result.stderr
+    found = ElementTree.parse(workspace / 'build' / NAME / 'pytest.xml').getroot()
+    assert sum(int(suite.get('tests')) for suite in found.iter('testsuite')) > 10
 
 
 def run_installed(prefix, *command, cwd='/'):

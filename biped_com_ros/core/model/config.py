@@ -694,8 +694,21 @@ def _check_name(config: RobotConfig, kind: str, name: str) -> None:
 
 
 def _check_topic(config: RobotConfig, where: str, topic: str) -> None:
+    check_topic(f"{where} of '{config.name}'", topic)
+
+
+def check_topic(where: str, topic: str) -> None:
+    """
+    Check the name of a topic or service, which rclpy checks only when a node uses it.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is not one; `where` it was found is named.
+
+    """
     if not _TOPIC.fullmatch(topic) or '__' in topic:
         raise ConfigurationError(
-            f"{where} of '{config.name}' is '{topic}', which is not a valid topic name: "
+            f"{where} is '{topic}', which is not a valid topic name: "
             'use names of letters, digits and _ that do not begin with a digit, with / between '
             'them, as in left_foot/wrench')

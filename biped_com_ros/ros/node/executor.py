@@ -44,6 +44,7 @@ from biped_com_ros.ros.node.callback_errors import log_exception
 from biped_com_ros.ros.node.command_line import complaint, help_text, needs_help
 from biped_com_ros.ros.node.ending import limited
 import rclpy
+from rclpy.exceptions import NameValidationException
 from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.signals import uninstall_signal_handlers
@@ -115,6 +116,8 @@ def _create_and_spin(create: Callable[[], Node | list[Node]], nodes: list[Node])
         pass
     except BipedComError as error:
         return _fail(str(error), nodes)
+    except NameValidationException as error:  # of a topic or service in a parameter
+        return _fail(' '.join(str(error).split()).rstrip(' ^'), nodes)
     except Exception:
         if rclpy.ok():
             raise

@@ -98,6 +98,8 @@ NO_TORSO = ['robot:=talos', 'optional:=true']
     # All of their files are called node.py.
     (of_node('com_estimator'), [], ['robot:=tallos'], '[FATAL] [com_estimator]: ', "'talos'"),
     (of_node('demo'), [], ['robot:=tallos'], '[FATAL] [demo]: ', "'talos'"),
+    (of_node('com_calibrator'), [], ['robot:=talos', 'move:=true', 'hoist_service:=7up'],
+     '[FATAL] [com_calibrator]: ', 'Invalid service name: topic name token must not start'),
     (of_node('suite'), [], [], '', ', '.join(sorted(NODES))),
     (of_node('torso_controller'), [], NO_TORSO[:1], '',
      "robot 'talos' has no tendon-driven torso"),

@@ -339,7 +339,7 @@ def test_warnings_and_missing_torques_are_shown(solved):
      'use it with care: .* 6 poses are few; take 10'),
     (lambda found: {'before': without_com(found.before), 'validated': without_com(
         found.validated)}, 'use it: .* the joint torques are .* N m by')])
-def test_the_first_sentence_says_whether_to_use_it(solved, change, verdict):
+def test_the_first_sentence_is_whether_to_use_it(solved, change, verdict):
     true, captures, found = solved
     found = replace(found, **change(found))
     assert re.match(verdict, summary(found))

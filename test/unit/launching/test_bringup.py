@@ -96,6 +96,11 @@ def test_every_node_gets_its_own_parameter_file(file):
     ('bringup', {'com_estimator_params': '/none/a.yaml'}, "parameter file '/none/a.yaml' cannot"),
     ('simulation', {'rate': 'fast'}, "argument 'rate': 'fast' is not a number"),
     ('simulation', {'seed': '1.5'}, "argument 'seed': '1.5' is not a whole number"),
+    *((file, {name: '7up'}, f"argument '{name}' is '7up', which is not a valid topic name")
+      for file, name in (
+          ('gravity_compensation', 'commands_topic'), ('bringup', 'trajectory_topic'),
+          ('bringup', 'tendon_commands'), ('torso', 'commands'), ('lowstate', 'low_state_topic'),
+          ('calibration', 'hoist_service'))),
     ('gazebo', {'hidden': 'real'}, "'hidden' 'real'.*valid: masses, none")])
 def test_what_is_wrong_is_named(file, given, message):
     with pytest.raises((ConfigurationError, UnknownNameError), match=message):

@@ -156,13 +156,13 @@ def test_feet_that_are_not_level_or_do_not_carry_it_are_named():
     assert 'outside' in balance.text and 'would fall' in balance.remedy
 
 
-def test_one_foot_alone_is_told_about_the_other():
+def test_of_one_foot_alone_the_other_is_missing():
     entries, _ = checked(feet={'left': CONFIG.feet['left']})
     balance = next(entry for entry in entries if entry.name == 'balance')
     assert balance.remedy.startswith('it would fall: one foot is configured: name the other one')
 
 
-def test_what_is_on_the_other_side_than_its_name_says_is_found():
+def test_what_is_on_the_other_side_than_its_name_is_found():
     left, right = CONFIG.wrench_sensors.values()
     names = tuple(CONFIG.wrench_sensors)
     for change, entry, words in (
