@@ -38,7 +38,7 @@ from biped_com_ros.core.model.efforts import (
     effort_limits, needed_efforts, placeholders, urdf_effort_limits)
 from biped_com_ros.core.model.frames import sole_in_link
 from biped_com_ros.core.model.inertias import unphysical_inertias
-from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.model.robot import FASTEST, RobotModel, velocity_limits
 from biped_com_ros.core.model.sole_geometry import sole_height, sole_polygon
 from biped_com_ros.core.model.urdf import parse_urdf
 from biped_com_ros.core.payload.estimator import PayloadEstimator
@@ -359,6 +359,12 @@ def _joints(model: RobotModel, posture: Array) -> Iterator[Entry]:
         yield Entry('joints', f'no effort limit: {_some(without)}', 'give <limit effort="..."/> '
                     'in the URDF, or gravity_compensation the parameter unlimited_joints: '
                     'without, these joints get no effort', is_hint=True)
+    unlimited = [name for name, limit in zip(model.joint_names, velocity_limits(model))
+                 if name in model.actuated_joint_names and math.isinf(limit)]
+    if unlimited:
+        yield Entry('joints', f'no velocity limit below {FASTEST:g}: {_some(unlimited)}', 'give '
+                    '<limit velocity="..."/>, rad/s or m/s, in the URDF: without, trajectories are '
+                    'commanded slowly', is_hint=True)
     written, used, needed = (of(model) for of in (
         urdf_effort_limits, effort_limits, needed_efforts))
     is_placeholder = placeholders(model)

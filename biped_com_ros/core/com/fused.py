@@ -102,8 +102,11 @@ _TALL = 3.0
 _BIAS_LEVER, _CROSS_LEVER = 0.03, 0.1
 #: Deviation of the velocity of a base that has no filter: m/s, and as a share, since legs give.
 _LEAST_SPEED, _GIVES = 2e-3, 0.1
-#: Share of the robot's mass above which no load is credible.
-_LARGEST_LOAD = 0.5
+#: Share of the robot's mass above which no load is credible; what may be missing of the URDF's.
+_LARGEST_LOAD, _MISSING = 0.5, 0.15
+#: Standard deviations of links and load, as they are before any measurement, beyond which a centre
+#: of mass is not credible.
+_CREDIBLE = 6.0
 #: Least deviations of a row over the weight: moment, m, vertical and level force.
 _LEAST = np.array((1e-5, 1e-5, 1e-5, 1e-4, 5e-3, 5e-3, 5e-3))
 
@@ -227,6 +230,9 @@ class FusedComEstimator:
         self._sensors = sensors_in_soles(model)
         self._set_bodies(carrier or trunk(model))
         self._prior = self._prior_covariance(carrier or trunk(model))
+        n = self._first_sensor  # links and a load, whose centre of mass a robot may have
+        self._loaded = self._prior[:n, :n].copy()
+        self._loaded[self._load, self._load] = self._load_prior
         self.reset()
 
     # -- what is estimated
@@ -529,6 +535,9 @@ class FusedComEstimator:
         T[:3, 3:], T[3, :3], T[4:, :3] = np.eye(3), up, np.eye(3) - np.outer(up, up)
         y = T.dot(sum([k * mean[0] for k, mean in zip(window, means)]))
         H = T.dot(sum([k * mean[1] for k, mean in zip(window, means)]))
+        if y[3] < -_MISSING * self._weight:  # something else carries, or a sensor fails
+            self._refuse()
+            return
         self._rests.append((y, H))
         white = self._white_noise()
         if white is None:
@@ -545,8 +554,8 @@ class FusedComEstimator:
         innovations = [self._innovation(k, y, H, S) for k in range(2)]
         if not push and min([nis for nis, *_ in innovations]) > _CHANGED:
             # Something was taken up, or this is an outlier: the next rows tell.
-            self.unexplained, self._in_turn = self.unexplained + 1, self._in_turn + 1
-            self.unexplained_ns = self._located.stamp_ns
+            self._refuse()
+            self._in_turn += 1
             if self._in_turn < _SURE_CHANGES:
                 return
             self.changes += 1
@@ -563,6 +572,10 @@ class FusedComEstimator:
         odds = self._log_odds + min(max(odds, -_OF_ONE_ROW), _OF_ONE_ROW)
         self._log_odds = min(max(odds, -_LARGEST_ODDS), _LARGEST_ODDS)
         self._update_output()
+
+    def _refuse(self) -> None:
+        """Count a row that is not used."""
+        self.unexplained, self.unexplained_ns = self.unexplained + 1, self._located.stamp_ns
 
     def _innovation(self, hypothesis: int, y: Array, H: Array, S: Array,
                     ) -> tuple[float, float, Array, Array, Array, Array]:
@@ -615,10 +628,11 @@ class FusedComEstimator:
 
     @property
     def is_credible(self) -> bool:
-        """Whether its mass is that of the robot with a load, and its place within the robot."""
-        bias = self.bias
-        return (abs(self.mass - self._model.mass) < _LARGEST_LOAD * self._model.mass
-                and float(bias.dot(bias)) < self._size_squared
+        """Whether mass and place are those of the robot with a load."""
+        error = self._located.state.base.rotation.T.dot(self.bias)
+        possible = self._possible + self.settings.kinematics ** 2 * np.eye(3)
+        return (-_MISSING < self.mass / self._model.mass - 1.0 < _LARGEST_LOAD
+                and float(error.dot(np.linalg.solve(possible, error))) < _CREDIBLE ** 2
                 and math.isfinite(float(self._x.sum())))
 
     def _update_output(self) -> None:
@@ -627,9 +641,9 @@ class FusedComEstimator:
         com, n = state.com_in_base, self._first_sensor
         placements = state.placements_in_base(self._bodies)
         C = np.zeros((3, n))
-        levers = C.reshape(3, -1, 4)[:, :, 0] = (placements[:, 3] - com).T
-        self._size_squared = float((levers * levers).sum(axis=0).max())
+        C.reshape(3, -1, 4)[:, :, 0] = (placements[:, 3] - com).T
         C.reshape(3, -1, 4)[:, :, 1:] = placements[:, :3].transpose(2, 0, 1)
+        self._possible = C.dot(self._loaded).dot(C.T) / self._model.mass ** 2
         p, errors, covariances = self.load_probability, [], []
         for x, P in zip(self._x, self._P):
             total = self._model.mass + x[0:n:4].sum()

@@ -457,6 +457,8 @@ def _describe_wrong_values(model: RobotModel, positions: Array,
 
 #: Stands for a missing limit in some URDFs, of efforts and velocities.
 UNLIMITED = 1e9
+#: Larger velocity limits are placeholders, rad/s or m/s: no joint of a humanoid is so fast.
+FASTEST = 50.0
 #: No calibration changes the mass by more than this factor.
 _LARGEST_CHANGE = 3.0
 
@@ -485,10 +487,11 @@ def velocity_limits(model: RobotModel) -> Array:
     """
     Return the limits of the velocities of ``model.joint_names``, (n,), rad/s or m/s; or inf.
 
-    Those of the URDF, narrowed by what the joints allow that are coupled to one (mimic).
+    Those of the URDF up to `FASTEST`, narrowed by what the joints allow that are coupled to one
+    (mimic).
     """
     with np.errstate(divide='ignore'):
-        found: Array = (_urdf_limits(model, 'Velocity')[:, np.newaxis]
+        found: Array = (_urdf_limits(model, 'Velocity', FASTEST)[:, np.newaxis]
                         / np.abs(model.coupling)).min(axis=0, initial=math.inf)
     return found
 
@@ -499,11 +502,11 @@ def motor_effort_limits(model: RobotModel) -> Array:
     return _urdf_limits(model, 'Effort')[[names.index(name) for name in model.joint_names]]
 
 
-def _urdf_limits(model: RobotModel, kind: str) -> Array:
-    """Return limits of ``Velocity`` or ``Effort`` of all moving joints; inf without one."""
+def _urdf_limits(model: RobotModel, kind: str, largest: float = UNLIMITED) -> Array:
+    """Return limits of ``Velocity`` or ``Effort`` of all moving joints; inf from `largest` on."""
     pin_model = model.pin_model
     # Older Pinocchio has one limit for both directions.
     name = f'upper{kind}Limit' if hasattr(pin_model, f'upper{kind}Limit') else (
         f'{kind.lower()}Limit')
     limits = np.array(getattr(pin_model, name))[6:]
-    return np.where((limits > 0.0) & (limits < UNLIMITED), limits, math.inf)
+    return np.where((limits > 0.0) & (limits < largest), limits, math.inf)

@@ -30,7 +30,8 @@ from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.gravity.joint_trajectory import joint_trajectory, JointTrajectory
 from biped_com_ros.core.gravity.reference import (
     Motion, PositionReference, prevent_overshoot, UNKNOWN_SPEED)
-from biped_com_ros.core.model.robot import position_limits, RobotModel, velocity_limits
+from biped_com_ros.core.model.robot import (
+    FASTEST, position_limits, RobotModel, velocity_limits)
 from biped_com_ros.core.signals.synchronizer import StampThrottle
 from biped_com_ros.nodes.gravity_compensation.outputs import ControllerOutput
 from biped_com_ros.nodes.gravity_compensation.parameters import GravityCompensationParameters
@@ -94,7 +95,7 @@ class TrajectoryOutput(ControllerOutput):
         self._reference = PositionReference(joints, lower, upper, speeds)
         if unlimited := [name for name, speed in zip(joints, speeds) if not np.isfinite(speed)]:
             self.restriction = (
-                f'{", ".join(unlimited)}: no velocity limit in the URDF; positions are commanded '
+                f'{", ".join(unlimited)}: no velocity limit below {FASTEST:g} in the URDF; positions are commanded '
                 f'at most at {UNKNOWN_SPEED:g} rad/s or m/s: give <limit velocity="..."/>')
             node.get_logger().warning(self.restriction)
         self._now_ns, self._refusal = 0, _INACTIVE

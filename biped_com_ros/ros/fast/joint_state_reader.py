@@ -20,7 +20,7 @@ from collections.abc import Sequence
 import itertools
 from typing import Any
 
-from biped_com_ros.core.constants import NEVER_NS, SECOND_NS
+from biped_com_ros.core.constants import nanoseconds, NEVER_NS, SECOND_NS
 from biped_com_ros.core.signals.age import age_of, is_recent
 from biped_com_ros.ros.fast import codec
 from biped_com_ros.ros.fast.credible import limit_of_joints
@@ -39,9 +39,9 @@ _UNLIMITED = (-float('inf'), float('inf'))
 _LONGEST_EXTRAPOLATION = 0.1
 #: Time constant of the filter of velocities that are differences of positions, s.
 _VELOCITY_TIME = 0.01
-#: A position that jumps by more, rad or m, and back in the very next message, so many times within
-#: the timeout, is that of two publishers: no joint moves so at the rate of its driver.
-_JUMP, _RETURNS = 0.02, 3
+#: A position that jumps by more, rad or m, rests, and jumps back, so many times with at most so much
+#: time between, s, is that of two publishers: no joint moves so at the rate of its driver.
+_JUMP, _RETURNS, _RETURN_NS = 0.02, 3, nanoseconds(20.0)
 _TURN = 2.0 * np.pi
 
 
@@ -114,7 +114,7 @@ class JointPart(Structure):
         self.velocities = self.rates
         self.owns_all = False
         self.received_ns = self._returned_ns = NEVER_NS
-        self._positions = self._step = np.zeros(0)
+        self._positions = self._jump = np.zeros(0)
         self._returns = 0
 
     def contradicting(self, ns: int, timeout_ns: int) -> int | None:
@@ -126,25 +126,26 @@ class JointPart(Structure):
         Parameters
         ----------
         ns, timeout_ns
-            Its stamp, and the time in which that has to happen several times, ns.
+            Its stamp, and the time after which the message before says nothing, ns.
 
         """
         before, self._positions = self._positions, self.received[0].copy()
-        last, self._step = self._step, np.zeros(0)
-        if not len(before):
+        if not len(before) or not is_recent(self.received_ns, ns, timeout_ns):
+            self._jump = np.zeros(len(self.joints))
             return None
         step = self._positions - before
-        self._step = step = step - _TURN * np.round(step / _TURN)  # may wrap
-        if not len(last):
-            return None
-        back = (np.abs(step) > _JUMP) & (np.abs(step + last) < 0.2 * np.abs(step))
+        step -= _TURN * np.round(step / _TURN)  # may wrap
+        jump, size = self._jump, np.abs(step)
+        back = (size > _JUMP) & (np.abs(step + jump) < 0.2 * size)
+        # What moves on has not jumped.
+        self._jump = np.where(size > _JUMP, step, np.where(size < 0.2 * np.abs(jump), jump, 0.0))
         if not back.any():
             return None
-        return int(self.joints[int(back.argmax())]) if self.returns(ns, timeout_ns) else None
+        return int(self.joints[int(back.argmax())]) if self.returns(ns) else None
 
-    def returns(self, ns: int, timeout_ns: int) -> bool:
+    def returns(self, ns: int) -> bool:
         """Count a return to what was before; return whether there are too many."""
-        is_again = is_recent(self._returned_ns, ns, timeout_ns)
+        is_again = is_recent(self._returned_ns, ns, _RETURN_NS)
         self._returns, self._returned_ns = self._returns + 1 if is_again else 1, ns
         return self._returns >= _RETURNS
 
@@ -261,7 +262,7 @@ class JointStateReader(StampedReader):
         self._last_ns = NEVER_NS
         #: Whether the topic has several publishers, or had just now two with the same joint; and
         #: when.
-        self._is_shared = False
+        self._is_shared = self._has_several = False
         self._contested_ns, self._contest = NEVER_NS, ''
         self._first_arrival: float | None = None
         super().__init__(spec)
@@ -367,8 +368,8 @@ class JointStateReader(StampedReader):
 
     def _check_stamp(self, ns: int, structure: Structure) -> None:
         # Here, since this is called once in 50 ms at least, and not for each message.
-        self._is_shared = (self.inputs[0].node.count_publishers(self.topic) > 1
-                           or self._contested_ns != NEVER_NS)
+        self._has_several = self.inputs[0].node.count_publishers(self.topic) > 1
+        self._is_shared = self._has_several or self._contested_ns != NEVER_NS
         super()._check_stamp(ns, structure)
 
     def _check_publishers(self, part: JointPart, ns: int) -> None:
@@ -377,8 +378,8 @@ class JointStateReader(StampedReader):
 
         Those of different parts of the robot complement each other.
         """
-        part.received_ns = part.last_ns = ns
         joint = part.contradicting(ns, self._timeout_ns)
+        part.received_ns = part.last_ns = ns
         if joint is None:
             joint = next((min(part.members & other.members)
                           for other in self._known_parts.values() if other is not part
@@ -386,7 +387,8 @@ class JointStateReader(StampedReader):
                           and not part.members.isdisjoint(other.members)), None)
         if joint is not None:
             self._set_contest(joint, ns)
-        if not is_recent(self._contested_ns, ns, self._timeout_ns):
+        if not is_recent(self._contested_ns, ns, _RETURN_NS if self._has_several
+                         else self._timeout_ns):
             self._contested_ns = NEVER_NS
             return
         raise RefusedMessage('several publishers', self._contest)
@@ -402,7 +404,7 @@ class JointStateReader(StampedReader):
             super()._check_step_back(ns, structure)
         except RefusedMessage:
             if (self._is_shared and isinstance(structure, JointPart)
-                    and structure.returns(ns, self._timeout_ns)):
+                    and structure.returns(ns)):
                 self._set_contest(int(structure.joints[0]), ns)
                 raise RefusedMessage('several publishers', self._contest) from None
             raise

@@ -269,17 +269,16 @@ def drivers(joints, closing):
 @pytest.mark.parametrize('others', (
     {'offset': -0.3, 'velocities': False}, {'offset': -0.3}, {'joints': JOINTS[:2]},
     {'joints': JOINTS[::-1], 'offset': 0.1}))
-@pytest.mark.parametrize('every', (1, 5))
+@pytest.mark.parametrize(('own', 'theirs'), ((1, 1), (5, 1), (2, 2), (3, 3), (50, 3), (250, 1)))
 def test_two_nodes_that_give_the_same_joint_are_an_error_that_names_them(
-        drivers, others, every):
+        drivers, others, own, theirs):
     """As joint_state_publisher or a bag beside the driver, in its layout or another."""
     both = drivers('broadcaster', 'player')
     source = both.feed.source
     used = []
-    for i in range(60):
-        used.append(both.send('broadcaster'))
-        if i % every == 0:
-            used.append(both.send('player', **others))
+    for _ in range(max(5, 60 // own)):
+        used += [both.send('broadcaster') for _ in range(own)]
+        used += [both.send('player', **others) for _ in range(theirs)]
     assert not any(used[-40:]) and source.refused['several publishers'] >= 40
     level, message, _ = source.report()
     assert level == ERROR
