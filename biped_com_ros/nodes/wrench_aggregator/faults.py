@@ -79,7 +79,7 @@ class SensorFaults:
 
         """
         repeated, channel = self._repeated[sensor], self._aggregation.channels[sensor]
-        if not repeated.update(channel.scaled, stamp_ns) or (
+        if not repeated.update(channel.scaled, stamp_ns) or self._is_lifted(sensor) or (
                 self._is_unloaded(sensor, channel) and self._others_carry_all()):
             self._frozen.discard(sensor)
         # Simulated sensors of a robot at rest may all repeat exactly.
@@ -87,8 +87,14 @@ class SensorFaults:
                 is_recent(other.since_ns, stamp_ns, RECENT_NS) for other in self._repeated):
             self._frozen.add(sensor)
 
+    def _is_lifted(self, sensor: int) -> bool:
+        """Return whether a sensor's foot is higher than another: in the air it may repeat."""
+        heights = self._aggregation.sole_heights
+        return any(sensor in foot.sensors and heights[foot.index] - min(heights) > LEVEL
+                   for foot in self._feet)
+
     def _is_unloaded(self, sensor: int, channel: SensorChannel) -> bool:
-        """Return whether a foot is in the air by its sensor: a digital one may repeat a digit."""
+        """Return whether a foot carries nothing by its sensor: a digital one may repeat a digit."""
         if not any(sensor in foot.sensors for foot in self._feet):
             return not channel.scaled.any()
         balance = self._balance

@@ -95,7 +95,7 @@ def test_by_its_height_a_dead_sensor_is_distinguished_from_a_lifted_foot(lift, i
 def test_what_an_unloaded_foot_repeats_is_true_while_the_other_carries_all(
         carried, is_frozen, digit):
     """Soles that measure pressure have nothing to measure in the air, or less than a digit."""
-    feet = Watched.standing(0.05)
+    feet = Watched.standing(0.0)
     feet.channels[1].scaled = np.full(6, 7.0)  # not tared
     feet.channels[1].filtered[2] = digit
     feet.carry(60, carried, 0.0)
@@ -103,6 +103,18 @@ def test_what_an_unloaded_foot_repeats_is_true_while_the_other_carries_all(
     feet.channels[1].filtered[2] = 0.2 * WEIGHT  # what froze is a load
     feet.carry(30, carried, 0.0)
     assert feet.faulty()[1]
+
+
+@pytest.mark.parametrize('lift', (0.0, 0.03))
+def test_what_a_lifted_foot_repeats_is_true_however_fast_the_robot_walks(lift):
+    """The stance foot carries between 60 and 140 % of the weight; the other one is not tared."""
+    feet = Watched.standing(lift)
+    feet.channels[1].scaled = feet.channels[1].filtered = np.full(6, 0.1 * WEIGHT)
+    found = False
+    for i in range(60):
+        feet.carry(1, WEIGHT * (1.0 + 0.4 * np.sin(0.2 * i)), 0.0)
+        found |= feet.faulty()[1]
+    assert found == (lift == 0.0)
 
 
 def test_a_turned_sensor_is_withheld_after_two_results_and_used_again_when_right():
