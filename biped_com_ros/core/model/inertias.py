@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import math
 from xml.etree import ElementTree
 
 from biped_com_ros.core.geometry.pose import Array, Pose
@@ -66,6 +67,10 @@ def _problem(inertial: ElementTree.Element) -> str:
     if missing:
         return f'no {"<inertia>" if inertia is None else ", ".join(missing)}'
     least, middle, most = np.linalg.eigvalsh(I).tolist()
+    mass = numbers(inertial.find('mass'), 'value', '<mass>', 1).item()
+    if most > mass * _LARGEST_RADIUS ** 2:
+        return (f'a moment of {most:.3g} kg m^2 of {mass:g} kg, as if it were '
+                f'{2.0 * math.sqrt(most / mass):.3g} m wide: check the unit')
     if least < -_ROUNDING * most:
         return f'a negative principal moment, {least:.3g} kg m^2'
     if most > (least + middle) * (1.0 + _ROUNDING):
@@ -74,6 +79,8 @@ def _problem(inertial: ElementTree.Element) -> str:
     return ''
 
 
+#: Largest radius of gyration of a link, m.
+_LARGEST_RADIUS = 2.0
 #: Of moments that are written with few digits, relative.
 _ROUNDING = 0.02
 

@@ -182,7 +182,7 @@ def parse_urdf(urdf: str) -> ElementTree.Element:
     joints = robot.findall('joint')
     for joint in joints:
         _check_joint(joint)
-    _check_tree([str(link.get('name')) for link in robot.findall('link')], joints)
+    _check_tree(robot.findall('link'), joints)
     return robot
 
 
@@ -448,10 +448,11 @@ def _check_limit(limit: ElementTree.Element, where: str) -> None:
             f'{where}{line_of(limit)}: lower {lower:g} is above upper {upper:g}; swap them')
 
 
-def _check_tree(links: list[str], joints: list[ElementTree.Element]) -> None:
+def _check_tree(elements: list[ElementTree.Element], joints: list[ElementTree.Element]) -> None:
     """Raise errors for names used twice, links that do not exist, and anything but one tree."""
-    _check_unique('link', links)
-    _check_unique('joint', [str(joint.get('name')) for joint in joints])
+    links = [str(link.get('name')) for link in elements]
+    _check_unique('link', links, elements)
+    _check_unique('joint', [str(joint.get('name')) for joint in joints], joints)
     children = []
     for joint in joints:
         for end in ('parent', 'child'):
@@ -461,7 +462,7 @@ def _check_tree(links: list[str], joints: list[ElementTree.Element]) -> None:
                 where = f"{end} of joint '{joint.get('name')}'{line_of(joint)}"
                 raise UnknownNameError('link', link, links, where)
         children.append(link)  # The loop ends with the child.
-    _check_unique('child link', children)
+    _check_unique('child link', children, joints)
     roots = [link for link in links if link not in children]
     if len(roots) != 1:
         raise RobotDescriptionError(
@@ -469,10 +470,13 @@ def _check_tree(links: list[str], joints: list[ElementTree.Element]) -> None:
             f'{", ".join(roots) if roots else "none (the joints form a circle)"}')
 
 
-def _check_unique(kind: str, names: list[str]) -> None:
+def _check_unique(kind: str, names: list[str], elements: list[ElementTree.Element]) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise RobotDescriptionError(f'the URDF has more than one {kind} \'{", ".join(twice)}\'')
+        where = ' and'.join(line_of(element) for name, element in zip(names, elements)
+                            if name == twice[0])
+        raise RobotDescriptionError(
+            f'the URDF has more than one {kind} \'{", ".join(twice)}\'{where}')
 
 
 def _link_inertial(link: ElementTree.Element) -> LinkInertial | None:

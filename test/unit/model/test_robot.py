@@ -13,14 +13,18 @@
 # limitations under the License.
 """The robot model against forward kinematics written here from the URDF alone."""
 
+import math
+import re
 from xml.etree import ElementTree
 
 from biped_com_ros.core.errors import (
     ConfigurationError, InputError, RobotDescriptionError, UnknownNameError)
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.model import kinematics
+from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.frames import FrameSet
-from biped_com_ros.core.model.robot import RobotModel, SharedRobotModel
+from biped_com_ros.core.model.robot import RobotModel, SharedRobotModel, velocity_limits
+from biped_com_ros.core.model.urdf import load_urdf
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -374,3 +378,12 @@ def test_inertials_are_taken_from_another_urdf():
         with pytest.raises(RobotDescriptionError, match='cannot be used while running: .*restart'):
             model.use_inertials(wrong)
     assert model.mass == fresh.mass
+
+
+@pytest.mark.parametrize(('written', 'used'), [
+    ('37', 37.0), ('50000', math.inf), ('100', math.inf), ('1e9', math.inf), ('0', math.inf)])
+def test_velocity_limits_that_no_joint_reaches_count_as_none(written, used):
+    config = load_robot_config('bioloid_legs')
+    urdf = re.sub(r'velocity="[^"]*"', f'velocity="{written}"', load_urdf(config), count=1)
+    limits = velocity_limits(RobotModel(config, urdf))
+    assert limits[0] == used and np.isfinite(limits[1:]).all()

@@ -216,13 +216,18 @@ def test_what_cannot_be_compared_is_counted_in_the_last_line(capsys):
 
 
 def test_unphysical_inertias_are_listed_with_what_they_spoil():
-    tall = re.sub(r'izz="[^"]*"', 'izz="9"', URDF, count=2)
+    tall = re.sub(r'izz="[^"]*"', 'izz="0.9"', URDF, count=2)
     entries = check_robot(RobotModel(CONFIG, tall))
     assert first_remedy(entries) == ''
     assert '2 are not physical' in texts(entries, 'inertias')
     assert 'at most the sum' in texts(entries, 'inertias') and 'simulation' in texts(
         entries, 'inertias')
     assert not texts(checked()[0], 'inertias')
+
+
+def test_inertias_in_another_unit_are_listed():
+    changed = re.sub(r'(ixx|iyy|izz)="[^"]*"', r'\1="90000"', URDF, count=3)
+    assert 'm wide: check the unit' in texts(check_robot(RobotModel(CONFIG, changed)), 'inertias')
 
 
 def test_a_robot_without_foot_sensors_is_ready_and_nodes_report_what_they_lack():
