@@ -211,6 +211,8 @@ class FusedComEstimator:
         such rows in turn show. What is put down fits the one of no load, and is none of them.
     unexplained_ns
         Stamp of the last of these rows; :data:`NEVER_NS` without any.
+    refused
+        Number of the latest rows in turn of that kind; 0 once one is used.
 
     """
 
@@ -308,7 +310,7 @@ class FusedComEstimator:
         self._x, self._P = np.zeros((2, n)), np.array((self._prior, self._prior))
         self._P[1][self._load, self._load] = self._load_prior
         self._log_odds = math.log(_LOADED / (1.0 - _LOADED))
-        self._in_turn, self._learnt = 0, [0, 0]
+        self.refused, self._learnt = 0, [0, 0]
         self._variances: list[Array | None] = [None, None]
         self._rests: deque[tuple[Array, Array]] = deque(maxlen=3)
         self._noise = 0.0
@@ -555,13 +557,12 @@ class FusedComEstimator:
         if not push and min([nis for nis, *_ in innovations]) > _CHANGED:
             # Something was taken up, or this is an outlier: the next rows tell.
             self._refuse()
-            self._in_turn += 1
-            if self._in_turn < _SURE_CHANGES:
+            if self.refused < _SURE_CHANGES:
                 return
             self.changes += 1
             self._open_load()
             innovations = [self._innovation(k, y, H, S) for k in range(2)]
-        self._in_turn = 0
+        self.refused = 0
         for k, (nis, _, innovation, gain, PHt, total) in enumerate(innovations):
             if push or nis < _CHANGED:  # else its constants would take what it cannot explain
                 change = gain.dot(PHt.T)
@@ -574,7 +575,8 @@ class FusedComEstimator:
         self._update_output()
 
     def _refuse(self) -> None:
-        """Count a row that is not used."""
+        """Count a row that fits nothing."""
+        self.refused += 1
         self.unexplained, self.unexplained_ns = self.unexplained + 1, self._located.stamp_ns
 
     def _innovation(self, hypothesis: int, y: Array, H: Array, S: Array,

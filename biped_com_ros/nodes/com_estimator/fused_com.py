@@ -44,7 +44,7 @@ import numpy as np
 from rclpy.node import Node
 from std_msgs.msg import Header
 
-#: Largest number of readings in a report that fit no load where one was taken up.
+#: Number of readings in turn that fit no load where one was taken up.
 _TAKEN_UP = 3
 
 
@@ -81,7 +81,7 @@ class FusedComOutput:
         self._node = node
         self.reset()
         self._last_ns = NEVER_NS
-        self._instants = self._refused = 0
+        self._instants = 0
         self._last: LocatedState | None = None
         self._inputs = inputs
         self._estimator = inputs.estimate_synchronized(
@@ -158,7 +158,6 @@ class FusedComOutput:
     def _report(self) -> Report:
         estimate, inputs, last = self.estimate, self._inputs, self._last
         instants, self._instants = self._instants, 0
-        refused, self._refused = estimate.unexplained - self._refused, estimate.unexplained
         if last is not None and instants and last.twist is None:
             if last.state.uprightness < UPRIGHT:
                 return WARN, ('no foot carries the robot: it does not stand upright; if it does, '
@@ -188,7 +187,7 @@ class FusedComOutput:
         if not estimate.uses_wrenches:
             return OK, ('that of the URDF: the wrenches of virtual feet come from the same masses'
                         ), values
-        if refused > _TAKEN_UP:
+        if estimate.refused > _TAKEN_UP:
             return WARN, ('foot wrenches fit neither the masses nor a load; the estimate stays as '
                           'it was: see weight, and check the foot sensors'), values
         return OK, 'from kinematics and foot wrenches', values

@@ -72,6 +72,16 @@ def test_what_is_not_finite_is_not_published_and_thresholds_are_followed(recordi
     assert 'no foot carries the robot' in rig.report('com_fused')
 
 
+def test_sensors_that_measure_too_little_are_reported_and_not_used(recording, recorded):
+    _, samples = recording
+    rig = recorded(OUTPUTS)
+    rig.play(samples[:400])
+    before = rig.node.fusion.bias
+    rig.play(samples[400:], sign=0.5)
+    assert 'foot wrenches fit neither the masses nor a load' in rig.report('com_fused')
+    np.testing.assert_allclose(rig.node.fusion.bias, before, atol=0.01)
+
+
 def test_the_fusion_can_be_turned_off(recording, recorded):
     _, samples = recording
     rig = recorded({}, fused_com=False)
