@@ -362,9 +362,9 @@ def _joints(model: RobotModel, posture: Array) -> Iterator[Entry]:
     unlimited = [name for name, limit in zip(model.joint_names, velocity_limits(model))
                  if name in model.actuated_joint_names and math.isinf(limit)]
     if unlimited:
-        yield Entry('joints', f'no velocity limit below {FASTEST:g}: {_some(unlimited)}', 'give '
-                    '<limit velocity="..."/>, rad/s or m/s, in the URDF: without, trajectories are '
-                    'commanded slowly', is_hint=True)
+        yield Entry('joints', f'no velocity limit below {FASTEST:g}: {_some(unlimited)}',
+                    'give <limit velocity="..."/>, rad/s or m/s, in the URDF: without, '
+                    'trajectories are commanded slowly', is_hint=True)
     written, used, needed = (of(model) for of in (
         urdf_effort_limits, effort_limits, needed_efforts))
     is_placeholder = placeholders(model)

@@ -107,6 +107,8 @@ _LARGEST_LOAD, _MISSING = 0.5, 0.15
 #: Standard deviations of links and load, as they are before any measurement, beyond which a centre
 #: of mass is not credible.
 _CREDIBLE = 6.0
+#: Variance that is left where nothing may be wrong, m^2.
+_ROUNDING = 1e-12
 #: Least deviations of a row over the weight: moment, m, vertical and level force.
 _LEAST = np.array((1e-5, 1e-5, 1e-5, 1e-4, 5e-3, 5e-3, 5e-3))
 
@@ -631,10 +633,8 @@ class FusedComEstimator:
     @property
     def is_credible(self) -> bool:
         """Whether mass and place are those of the robot with a load."""
-        error = self._located.state.base.rotation.T.dot(self.bias)
-        possible = self._possible + self.settings.kinematics ** 2 * np.eye(3)
         return (-_MISSING < self.mass / self._model.mass - 1.0 < _LARGEST_LOAD
-                and float(error.dot(np.linalg.solve(possible, error))) < _CREDIBLE ** 2
+                and self._place < _CREDIBLE ** 2
                 and math.isfinite(float(self._x.sum())))
 
     def _update_output(self) -> None:
@@ -645,7 +645,6 @@ class FusedComEstimator:
         C = np.zeros((3, n))
         C.reshape(3, -1, 4)[:, :, 0] = (placements[:, 3] - com).T
         C.reshape(3, -1, 4)[:, :, 1:] = placements[:, :3].transpose(2, 0, 1)
-        self._possible = C.dot(self._loaded).dot(C.T) / self._model.mass ** 2
         p, errors, covariances = self.load_probability, [], []
         for x, P in zip(self._x, self._P):
             total = self._model.mass + x[0:n:4].sum()
@@ -661,6 +660,9 @@ class FusedComEstimator:
         x = self.x[:n].reshape(-1, 4)
         self._mass = float(self._model.mass + x[:, 0].sum())
         self._error, self._rate = (1.0 - p) * errors[0] + p * errors[1], np.zeros(3)
+        possible = (C.dot(self._loaded).dot(C.T) / self._model.mass ** 2
+                    + (self.settings.kinematics ** 2 + _ROUNDING) * np.eye(3))
+        self._place = float(self._error.dot(np.linalg.solve(possible, self._error)))
         if twist is not None:  # how the joints change it
             still = np.array(com_velocity_along_base(state, twist)) - twist.linear - cross(
                 twist.angular, com)

@@ -95,8 +95,9 @@ class TrajectoryOutput(ControllerOutput):
         self._reference = PositionReference(joints, lower, upper, speeds)
         if unlimited := [name for name, speed in zip(joints, speeds) if not np.isfinite(speed)]:
             self.restriction = (
-                f'{", ".join(unlimited)}: no velocity limit below {FASTEST:g} in the URDF; positions are commanded '
-                f'at most at {UNKNOWN_SPEED:g} rad/s or m/s: give <limit velocity="..."/>')
+                f'{", ".join(unlimited)}: no velocity limit below {FASTEST:g} in the URDF; '
+                f'positions are commanded at most at {UNKNOWN_SPEED:g} rad/s or m/s: give '
+                '<limit velocity="..."/>')
             node.get_logger().warning(self.restriction)
         self._now_ns, self._refusal = 0, _INACTIVE
         self._throttle, self._last_error = Throttle(), ''

@@ -94,7 +94,7 @@ class SensorFaults:
                    for foot in self._feet)
 
     def _is_unloaded(self, sensor: int, channel: SensorChannel) -> bool:
-        """Return whether a foot carries nothing by its sensor: a digital one may repeat a digit."""
+        """Return whether a foot carries nothing by its sensor: a coarse one may repeat a digit."""
         if not any(sensor in foot.sensors for foot in self._feet):
             return not channel.scaled.any()
         balance = self._balance

@@ -39,8 +39,8 @@ _UNLIMITED = (-float('inf'), float('inf'))
 _LONGEST_EXTRAPOLATION = 0.1
 #: Time constant of the filter of velocities that are differences of positions, s.
 _VELOCITY_TIME = 0.01
-#: A position that jumps by more, rad or m, rests, and jumps back, so many times with at most so much
-#: time between, s, is that of two publishers: no joint moves so at the rate of its driver.
+#: A position that jumps by more, rad or m, rests, and jumps back, so many times with at most so
+#: much time between, s, is that of two publishers: no joint moves so at the rate of its driver.
 _JUMP, _RETURNS, _RETURN_NS = 0.02, 3, nanoseconds(20.0)
 _TURN = 2.0 * np.pi
 

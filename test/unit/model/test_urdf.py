@@ -63,7 +63,8 @@ def joint(kind='revolute', name='j', parent='a', child='b', inside='<axis xyz="0
     (robot(), 'must form one tree with one root link; this one has roots a, b'),
     (robot(joint(), joint(name='k', parent='b', child='a')), 'the joints form a circle'),
     (robot(joint(), links=('a', 'b', 'b')), "more than one link 'b'.*line .* and.*line "),
-    (robot(joint(), joint(child='c'), links=('a', 'b', 'c')), "more than one joint 'j'.*line .* and.*line "),
+    (robot(joint(), joint(child='c'), links=('a', 'b', 'c')),
+     "more than one joint 'j'.*line .* and.*line "),
     (robot(joint(), joint(name='k')), "more than one child link 'b'.*line .* and.*line "),
 ])
 def test_a_broken_urdf_is_refused_with_what_is_wrong(text, message):
