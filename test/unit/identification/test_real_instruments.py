@@ -306,11 +306,11 @@ def test_reduction_of_variance_is_that_of_more_equations():
 
 
 def spreads(found):
-    """Return the least learned spread of each kind of error over the assumed one."""
+    """Return the least learned spread of each kind of error, by unit, over the assumed one."""
     learned = {}
     for estimate, spread in zip(found.instruments.estimates, found.data.instrument_spread):
-        ratio = spread / estimate.prior_sd
-        learned[estimate.kind] = min(learned.get(estimate.kind, ratio), ratio)
+        key, ratio = (estimate.kind, estimate.unit), spread / estimate.prior_sd
+        learned[key] = min(learned.get(key, ratio), ratio)
     return learned
 
 
@@ -323,7 +323,8 @@ def test_larger_errors_than_assumed_widen_a_spread_sooner_than_smaller_ones_narr
     random = np.random.default_rng(0)
     offsets = 3.0 * NOISE.encoder_offset * random.normal(size=len(true.model.joint_names))
     wrong = [replace(c, positions=c.positions + offsets) for c in exact]
-    assert spreads(Estimator(true.model).solve(wrong))[InstrumentKind.JOINT_OFFSET] > 2.0
+    assert spreads(Estimator(true.model).solve(wrong))[
+        InstrumentKind.JOINT_OFFSET, 'rad'] > 2.0
 
 
 JOINTS, SENSORS = ('hip', 'knee'), ('left', 'right')

@@ -17,7 +17,6 @@ from dataclasses import replace
 
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.wrench import wrench_adjoint
-from biped_com_ros.core.identification.captures.capture import SensorNoise
 from biped_com_ros.core.identification.captures.virtual_contacts import with_virtual_sensors
 from biped_com_ros.core.identification.equations.first_moments import StaticsRegressor
 from biped_com_ros.core.identification.estimation.estimator import Estimator
@@ -284,7 +283,7 @@ def test_estimated_offsets_improve_the_centre_of_mass_over_the_sole():
     offsets = np.radians(0.3) * rng.normal(size=len(model.joint_names))
     offsets[model.joint_index(model.config.torso.joints)] = 0.0
     captures = [replace(c, positions=c.positions + offsets) for c in true.captures(30)]
-    found = Estimator(model, SensorNoise(slide_offset=0.0)).solve(captures)
+    found = Estimator(model).solve(captures)
     known = RobotModel(config_with(model.config, corrections_after(
         model.config, model.joint_names, errors_of(found, model))), model.urdf)
     poses = [true.positions(('left',)) for _ in range(20)]
