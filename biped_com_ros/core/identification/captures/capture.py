@@ -98,7 +98,7 @@ class SensorNoise(Settings):
         math.radians(0.05), 'Noise of the direction of gravity', 'rad', 0.0, 0.1,
         name='tilt_noise')
     encoder_offset: float = setting(0.005, 'Bias of joint positions', 'rad', 0.0, 0.1)
-    slide_offset: float = constant(0.002, 'Bias of the positions of prismatic joints', 'm', 0.0)
+    slide_offset: float = constant(0.001, 'Bias of the positions of prismatic joints', 'm', 0.0)
     force_bias: float = setting(3.0, 'Constant bias of forces', 'N', 0.0, 1e4)
     moment_bias: float = setting(0.1, 'Constant bias of moments', 'N m', 0.0, 1e3)
     torque_bias: float = setting(0.3, 'Bias of joint torques', 'N m', 0.0, 1e4)
