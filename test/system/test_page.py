@@ -241,10 +241,15 @@ def test_a_calibration_is_begun_skipped_captured_and_begun_anew(live):
 def test_the_robot_is_drawn_and_moves_and_what_was_captured_is_solved_and_used(live):
     browser, robot = live
     capture(browser, 1)
-    before, again = browser.picture(), browser.picture()
+    before = browser.picture()
+
+    def rests():
+        nonlocal before
+        last, before = before, browser.picture()
+        return difference(last, before) < 0.002
+    browser.until(rests, 'a picture of a robot at rest')
     colours = {tuple(colour) for colour in before.reshape(-1, 3)[::7].tolist()}
     assert len(colours) > 200  # shaded surfaces, and not an empty canvas
-    still = difference(before, again)
     lowered, raised = (MODEL.posture(name)[MODEL.joint_index(MODEL.actuated_joint_names)]
                        for name in ('stand', 'arms_up'))
     browser.until(lambda: robot.positions.get_subscription_count(), 'the simulator')
@@ -252,7 +257,7 @@ def test_the_robot_is_drawn_and_moves_and_what_was_captured_is_solved_and_used(l
         robot.positions.publish(Float64MultiArray(
             data=(lowered + share * (raised - lowered)).tolist()))
         time.sleep(0.05)
-    browser.until(lambda: difference(before, browser.picture()) > max(0.01, 5.0 * still),
+    browser.until(lambda: difference(before, browser.picture()) > 0.01,
                   'a picture of raised arms')
     capture(browser, 2)
     browser.press('Solve')
