@@ -188,8 +188,9 @@ class FusedComOutput:
             return OK, ('that of the URDF: the wrenches of virtual feet come from the same masses'
                         ), values
         if estimate.refused > _TAKEN_UP:
-            return WARN, ('foot wrenches fit neither the masses nor a load; the estimate stays as '
-                          'it was: see weight, and check the foot sensors'), values
+            return WARN, ('foot wrenches fit neither the masses nor a load, so the estimate stays '
+                          'as it was: something else carries the robot, or a foot sensor fails; '
+                          'see weight'), values
         return OK, 'from kinematics and foot wrenches', values
 
 

@@ -39,9 +39,9 @@ _UNLIMITED = (-float('inf'), float('inf'))
 _LONGEST_EXTRAPOLATION = 0.1
 #: Time constant of the filter of velocities that are differences of positions, s.
 _VELOCITY_TIME = 0.01
-#: A position that jumps by more, rad or m, rests, and jumps back, so many times with at most so
-#: much time between, s, is that of two publishers: no joint moves so at the rate of its driver.
-_JUMP, _RETURNS, _RETURN_NS = 0.02, 3, nanoseconds(20.0)
+#: A position that jumps by more, rad or m, and faster, rad/s or m/s, rests, and jumps back, so many
+#: times with at most so much time between, is that of two publishers: no joint moves so.
+_JUMP, _JUMP_SPEED, _RETURNS, _RETURN_NS = 0.02, 3.0, 3, nanoseconds(20.0)
 _TURN = 2.0 * np.pi
 
 
@@ -136,9 +136,10 @@ class JointPart(Structure):
         step = self._positions - before
         step -= _TURN * np.round(step / _TURN)  # may wrap
         jump, size = self._jump, np.abs(step)
-        back = (size > _JUMP) & (np.abs(step + jump) < 0.2 * size)
+        least = max(_JUMP, _JUMP_SPEED * (ns - self.received_ns) / SECOND_NS)
+        back = (size > least) & (np.abs(step + jump) < 0.2 * size)
         # What moves on has not jumped.
-        self._jump = np.where(size > _JUMP, step, np.where(size < 0.2 * np.abs(jump), jump, 0.0))
+        self._jump = np.where(size > least, step, np.where(size < 0.2 * np.abs(jump), jump, 0.0))
         if not back.any():
             return None
         return int(self.joints[int(back.argmax())]) if self.returns(ns) else None

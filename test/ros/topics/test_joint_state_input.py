@@ -304,6 +304,16 @@ def test_nodes_that_give_different_joints_complement_each_other(drivers):
     assert source.report()[0] == OK
 
 
+def test_a_slow_part_that_goes_forth_and_back_is_no_second_publisher(drivers):
+    """A gripper at 10 Hz opens and closes by 0.2 rad from one message to the next."""
+    both = drivers('gripper', 'legs')
+    for i in range(40):
+        both.send('legs', ['hip', 'knee'])
+        both.rig.time.advance(0.1)
+        both.send('gripper', ['ankle'], offset=0.2 * (i // 4 % 2))
+    assert 'several publishers' not in both.feed.source.refused
+
+
 def test_one_node_may_change_its_layout(drivers):
     alone = drivers('driver')
     for i in range(20):

@@ -97,7 +97,7 @@ def test_deviations_are_those_of_drawn_errors(name, draws, low, high, instrument
     """
     Noise of all sensors, encoders and variances measured among them, and errors of instruments.
 
-    Bounds: the sampling of the root mean square of 3 draws values, 5 standard deviations.
+    Bounds: 3 standard deviations of the root mean square of as many drawn numbers, and more.
     """
     true = TrueRobot(name, seed=3)
     model, regressor = true.model, StaticsRegressor(true.model)
