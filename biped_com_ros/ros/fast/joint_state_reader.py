@@ -39,8 +39,8 @@ _UNLIMITED = (-float('inf'), float('inf'))
 _LONGEST_EXTRAPOLATION = 0.1
 #: Time constant of the filter of velocities that are differences of positions, s.
 _VELOCITY_TIME = 0.01
-#: A position that jumps by more, rad or m, and faster, rad/s or m/s, rests, and jumps back, so many
-#: times with at most so much time between, is that of two publishers: no joint moves so.
+#: A position that jumps by more, rad or m, and faster, rad/s or m/s, rests, and jumps back, so
+#: many times with at most so much time between, is that of two publishers: no joint moves so.
 _JUMP, _JUMP_SPEED, _RETURNS, _RETURN_NS = 0.02, 3.0, 3, nanoseconds(20.0)
 _TURN = 2.0 * np.pi
 
