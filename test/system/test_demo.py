@@ -249,7 +249,8 @@ def check_pushes(output):
     assert margins[0] > 0.0 > min(margins), 'the margin falls, at last below zero'
     assert all('stable' in end or 'marginal' in end or 'recovered' in end for end in ends[:-1])
     assert 'fallen: ' in ends[-1] and 'the base leans by' in ends[-1]
-    warned = re.search(r'(marginal: the ZMP is [\d.]+ mm from the edge|stability lost: )', output)
+    warned = re.search(r'marginal: the (ZMP|DCM) is [\d.]+ mm (in|out)side the edge'
+                       '|stability lost: ', output)
     fallen = re.search(r'zmp_monitor.*fallen: |fallen: ', output)
     assert warned and fallen and warned.start() < fallen.start()
 
