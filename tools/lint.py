@@ -17,6 +17,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+import os
 from pathlib import Path
 import re
 import shutil
@@ -51,40 +53,35 @@ def existing(names: Sequence[str]) -> list[str]:
     return [name for name in names if (ROOT / name).exists()]
 
 
-def run(*command: str) -> bool:
-    """Run a linter; return whether it found no problem."""
-    return subprocess.run(command, cwd=ROOT, check=False).returncode == 0
-
-
-def run_briefly(*command: str) -> bool:
-    """Run a verbose linter, and show only the problems (path:line...)."""
+def complaints_of(*command: str) -> str:
+    """Run a linter; return its output, of a verbose one the problems alone (path:line...)."""
     result = subprocess.run(command, cwd=ROOT, check=False, text=True, stdout=subprocess.PIPE,
                             stderr=subprocess.STDOUT)
-    if result.returncode != 0:
-        complaints = re.findall(r'^\S+:\d+.*$', result.stdout, flags=re.MULTILINE)
-        print('\n'.join(complaints) or result.stdout)
-    return result.returncode == 0
+    if result.returncode == 0:
+        return ''
+    problems = re.findall(r'^\S+:\d+.*$', result.stdout, flags=re.MULTILINE)
+    return '\n'.join(problems) or result.stdout or f'ended with {result.returncode}'
 
 
-def ament_flake8() -> bool:
+def ament_flake8() -> str:
     """Check style as ROS reviewers do: single quotes, 99 columns, import order."""
-    return run_briefly(sys.executable, '-m', 'ament_flake8.main', *existing(PYTHON_TREES))
+    return complaints_of(sys.executable, '-m', 'ament_flake8.main', *existing(PYTHON_TREES))
 
 
-def ament_pep257() -> bool:
+def ament_pep257() -> str:
     """Check docstrings as ROS reviewers do."""
-    return run_briefly(sys.executable, '-m', 'ament_pep257.main', *existing(PYTHON_TREES))
+    return complaints_of(sys.executable, '-m', 'ament_pep257.main', *existing(PYTHON_TREES))
 
 
-def ruff() -> bool:
+def ruff() -> str:
     """Check for what is probably a mistake."""
-    return run(sys.executable, '-m', 'ruff', 'check', '--output-format=concise',
-               *existing(PYTHON_TREES))
+    return complaints_of(sys.executable, '-m', 'ruff', 'check', '--output-format=concise',
+                         *existing(PYTHON_TREES))
 
 
-def mypy() -> bool:
+def mypy() -> str:
     """Check types, strictly in core and papers."""
-    return run(sys.executable, '-m', 'mypy')
+    return complaints_of(sys.executable, '-m', 'mypy')
 
 
 def sources() -> Iterator[Path]:
@@ -96,23 +93,19 @@ def sources() -> Iterator[Path]:
     yield from (ROOT / 'tools' / 'python', ROOT / '.ci' / 'run', ROOT / 'Makefile')
 
 
-def copyright_headers() -> bool:
+def copyright_headers() -> str:
     """Check that every source begins with the full licence header (ament_copyright)."""
-    bad = [path for path in sources()
-           if path.stat().st_size and not HEADER_PATTERN.match(path.read_text())]
-    for path in bad:
-        print(f'{path.relative_to(ROOT)}: does not begin with the Apache-2.0 header')
-    return not bad
+    return '\n'.join(f'{path.relative_to(ROOT)}: does not begin with the Apache-2.0 header'
+                     for path in sources()
+                     if path.stat().st_size and not HEADER_PATTERN.match(path.read_text()))
 
 
-def xml() -> bool:
+def xml() -> str:
     """Check that XML files are well-formed (xmllint where it is installed)."""
     files = [path for pattern in XML_PATTERNS for path in sorted(ROOT.glob(pattern))]
     if shutil.which('xmllint'):
-        return run('xmllint', '--noout', '--nonet', *map(str, files))
-    errors = [error for path in files for error in xml_errors(path)]
-    print('\n'.join(errors), end='\n' if errors else '')
-    return not errors
+        return complaints_of('xmllint', '--noout', '--nonet', *map(str, files))
+    return '\n'.join(error for path in files for error in xml_errors(path))
 
 
 def xml_errors(path: Path) -> list[str]:
@@ -124,16 +117,18 @@ def xml_errors(path: Path) -> list[str]:
     return []
 
 
-LINTERS = [ament_flake8, ament_pep257, copyright_headers, xml, ruff, mypy]
+# The slowest first; each returns its complaints.
+LINTERS = [mypy, ament_flake8, ament_pep257, ruff, copyright_headers, xml]
 
 
 def main() -> int:
-    """Run them all."""
+    """Run them all, side by side."""
     failed = []
-    for linter in LINTERS:
-        print(f'--- {linter.__name__}', flush=True)
-        if not linter():
-            failed.append(linter.__name__)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for linter, complaints in zip(LINTERS, pool.map(lambda linter: linter(), LINTERS)):
+            print(f'--- {linter.__name__}', complaints, sep='\n' if complaints else '', flush=True)
+            if complaints:
+                failed.append(linter.__name__)
     print(f'\n{", ".join(failed)} complained.' if failed else '\nNo linter complains.')
     return 1 if failed else 0
 
