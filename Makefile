@@ -16,7 +16,7 @@
 
 environment = tools/python tools/environment.py $(if $(DISTRO),--distribution $(DISTRO))
 robots = $(if $(ROBOT),--level robots)
-pytest = $(environment) --level dev -- python -m pytest
+pytest = $(environment) --level $(or $(LEVEL),dev) -- python -m pytest
 # Three on two cores, since tests of nodes and of processes wait now and then.
 parallel = --numprocesses=3 --dist=worksteal
 # Fast DDS 2.14 spins for ever if a participant is deleted while another one discovers it, and no

@@ -63,7 +63,8 @@ OLDEST_CMAKE = (3, 21)
 LEVELS = {
     'runtime': ('runtime.in', 'viewer.in'),
     'robots': ('robots.in',),
-    'dev': ('test.in', 'browser.in', 'colcon.in', 'lint.in', 'docs.in'),
+    'test': ('test.in',),
+    'dev': ('browser.in', 'colcon.in', 'lint.in', 'docs.in'),
 }
 # What a sourced ROS 2 gets from apt and never from PyPI, whose builds need a newer NumPy:
 # PyPI name -> (import name, Debian package).

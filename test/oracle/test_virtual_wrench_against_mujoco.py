@@ -23,7 +23,7 @@ import math
 
 from biped_com_ros.core.wrench.virtual_feet import VirtualFeet
 from biped_com_ros.core.wrench.virtual_foot_wrenches import VirtualWrenchSettings
-from biped_com_ros.sim.interface import SensorOptions
+from biped_com_ros.sim.interface import DriveOptions, SensorOptions
 import numpy as np
 import pytest
 from support.levels import thorough_but
@@ -88,6 +88,25 @@ def test_a_standing_g1_with_noisy_sensors():
         cop, true_cop = (w[..., moment] / w[..., 2] for w in (wrenches, truth))
         assert np.sqrt(np.mean((cop - true_cop) ** 2)) < 0.005
     assert np.mean(np.abs(wrenches - truth) < 1.96 * deviations) > 0.9
+
+
+@pytest.mark.parametrize('name', thorough_but('g1_as_sold', 'biped'))
+@pytest.mark.parametrize('friction', (0.0, 0.02))
+def test_a_hoist_carries_and_puts_down(name, friction):
+    """Else the feet of a robot that hangs would carry its weight; unknown friction is learnt."""
+    robot = VirtualFeetRobot(name, sensors=NOISE, seed=2,
+                             drives=DriveOptions(joint_friction=friction))
+    robot.play(1.5, 1.2, lambda t: 0.02 * math.sin(2.0 * math.pi * t))
+    robot.plant.hoist.lift()
+    wrenches, deviations, truth = robot.play(2.5, 1.0)
+    assert not truth.any() and np.abs(wrenches.sum(1)[:, 2]).max() < 0.05 * robot.weight
+    assert np.mean(np.abs(wrenches) < 1.96 * deviations) > 0.9
+    assert robot.feet.sensors.is_carried and robot.feet.contacts.in_contact == (False, False)
+    robot.plant.hoist.lower()
+    wrenches, _, truth = robot.play(4.0, 3.5)
+    np.testing.assert_allclose(
+        wrenches.sum(1)[:, 2], truth.sum(1)[:, 2], atol=0.03 * robot.weight)
+    assert not robot.feet.sensors.is_carried and robot.feet.contacts.in_contact == (True, True)
 
 
 @pytest.mark.thorough

@@ -73,7 +73,7 @@ class BenchDriver:
     def __init__(self, positions, has_hoist=True):
         self.positions, self.has_hoist = positions, has_hoist
         self.problem, self.is_lifted, self.moves, self.paths = '', False, [], []
-        self.on_the_way, self.slow = [], []
+        self.on_the_way, self.slow, self.hoist_works = [], [], True
 
     def send(self, positions, path, slowly=False):
         assert np.abs(path[0] - positions).max() < 0.5  # no jump
@@ -88,7 +88,7 @@ class BenchDriver:
             return ''
         if not self.moves or self.moves[-1] is not move:
             self.moves.append(move)
-        self.is_lifted = move is HoistMove.LIFT
+        self.is_lifted = move is HoistMove.LIFT and self.hoist_works
         return ''
 
     def end_hoist(self):

@@ -60,6 +60,7 @@ COMPARED = {
     'state.leg_noise': 'state/test_leg_noise: density_of_white_noise_is_learnt',
     'torso.controller': 'torso/test_slack: slack_tendons_rule_out',
     'wrench.bias': 'wrench/test_bias: follows_a_drift_within_its_covariance',
+    'wrench.drive_errors': 'wrench/test_drive_errors: as_uncertain_as_drives',
     'wrench.row_errors': 'wrench/test_virtual: stay_within',
     'wrench.tare': 'wrench/test_tare: offset_is_what_is_read',
     'wrench.virtual_feet': 'wrench/test_virtual: stay_within',

@@ -445,6 +445,10 @@ class CalibrationSession:
         if not self._transfer.is_done(self._now - settling):
             if problem := self._transfer.update(self._now, self._positions, self._load_share):
                 self._remind(problem)
+                timeout = self.options.pose_timeout
+                if self.state is SessionState.MOVING and timeout > 0.0 and (
+                        self._transfer.has_waited(self._now, timeout)):
+                    self._skip_after_timeout(self.queue[0], problem)
             return
         self.window.clear()
         if self.state is SessionState.MOVING:
@@ -508,10 +512,21 @@ class CalibrationSession:
             return  # an operator needs time to get there
         waited, timeout = self._now - self._transfer.arrives_at, self.options.pose_timeout
         if 0.0 < timeout < waited and not self._jobs.is_busy:
-            self._report(f'{pose.name} skipped after {timeout:g} s: {problem}', is_error=True)
-            self._skip_next()
+            self._skip_after_timeout(pose, problem)
         elif waited > self.options.reminder_period:
             self._remind(f'{pose.name}: {problem}')
+
+    def _skip_after_timeout(self, pose: PlannedPose, problem: str) -> None:
+        self._report(f'{pose.name} skipped after {self.options.pose_timeout:g} s: {problem}',
+                     is_error=True)
+        self._skip_next()
+
+    @property
+    def waits_for(self) -> str:
+        """What keeps the session from going on, or ''."""
+        if self.state is SessionState.WAITING:
+            return f'not still: {self.window.problem}' if self.window.problem else ''
+        return self._transfer.problem
 
     def _distance_problem(self, pose: PlannedPose) -> str:
         names, tolerance = self.model.actuated_joint_names, self.options.arrival_tolerance

@@ -98,12 +98,33 @@ class DriveErrors:
         self._begins = False
         columns[:, 0] += share * (efforts - columns[:, 0])
         columns[:, 1] += share * (np.tanh(velocities / _SPEED) - columns[:, 1])
-        np.einsum('ij,ij->i', columns, self.coefficients, out=self.torques)
+        self.torques[:] = self.torques_by(self.coefficients)
         np.einsum('ij,ijk,ik->i', columns, self._covariances, columns, out=self.variance)
         signs, friction = columns[:, 1], self._friction + self.coefficients[:, 1]
         still = 1.0 - signs * signs
         np.multiply(friction ** 2, still, out=self.sticking)
         self.variance += self.sticking + self._covariances[:, 1, 1] * still
+
+    @property
+    def unlearnt_variance(self) -> Array:
+        """Variance of the torques where nothing learnt counts, and all may stick, (n,)."""
+        squares = self._columns ** 2
+        squares[:, 1] = 1.0
+        variance: Array = (squares / self._prior.reshape(-1, 3)).sum(axis=1)
+        return variance + np.square(self._friction)
+
+    def torques_by(self, coefficients: Array) -> Array:
+        """Return what `torques` would be with other coefficients (n, 3)."""
+        torques: Array = (self._columns * coefficients).sum(axis=1)
+        return torques
+
+    def learnt(self) -> tuple[Array, Array, Array]:
+        """Return what has been learnt, for `restore`; the coefficients first."""
+        return self.coefficients.copy(), self._covariances.copy(), self._information.copy()
+
+    def restore(self, learnt: tuple[Array, Array, Array]) -> None:
+        """Return to what was learnt at an earlier time."""
+        self.coefficients, self._covariances, self._information = (x.copy() for x in learnt)
 
     def learn(self, information: Array, residual: Array, step: float) -> None:
         """

@@ -182,8 +182,8 @@ class ComCalibrator(RobotNode[ComCalibratorParameters]):
             return ERROR, waiting_for(self.missing_inputs), values
         if session.state is SessionState.FAILED:
             return ERROR, session.status, values
-        if session.state is SessionState.WAITING and session.window.problem:
-            return WARN, f'not still: {session.window.problem}', values
+        if session.waits_for:
+            return WARN, session.waits_for, values
         return OK, f'{session.state.value}, {values["captured"]} of {values["poses"]}', values
 
     def destroy_node(self) -> None:

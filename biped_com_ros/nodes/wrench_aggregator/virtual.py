@@ -44,6 +44,9 @@ from biped_com_ros.ros.topics.outputs import (
     joint_state_publisher, StampedArrayPublisher, wrench_publisher)
 import numpy as np
 
+#: Share of its weight on the feet below which a robot that something else carries hangs.
+_HANGS = 0.3
+
 
 class VirtualContacts:
     """
@@ -168,6 +171,7 @@ class VirtualFootOutputs:
         self._covariance = StampedArrayPublisher(node, '~/wrench_covariance', 6 * len(names))
         self._probabilities = joint_state_publisher(
             node, '~/contact_probabilities', names, ('position',))
+        node.diagnostics.add('virtual feet', self._report)
         self._compared = []
         bodies = {body.name: body for body in aggregation.feet}
         for index, (name, foot) in enumerate(config.feet.items()):
@@ -184,6 +188,19 @@ class VirtualFootOutputs:
     def reset(self, params: WrenchAggregatorParameters) -> None:
         """Begin a new estimate, with these parameters and the masses that the model has now."""
         self.estimator = VirtualFeet(self._model, params.virtual)
+
+    def _report(self) -> Report:
+        sensors = self.estimator.sensors
+        share = round(100.0 * sensors.share)
+        values = {'feet by joint torques alone [%]': share}
+        if not sensors.is_carried:
+            return OK, 'the feet carry the robot', values
+        text = f'by joint torques the feet carry {share} % of what the IMU shows: '
+        if sensors.share < _HANGS:
+            return OK, text + 'the robot hangs', values
+        return WARN, text + (
+            'something else carries the robot, a hoist or a hand; if nothing does, check the '
+            "joints' torques and the drives' friction in the robot's YAML"), values
 
     def publish(self, stamp_ns: int) -> Iterator[tuple[int, ContactBody]]:
         """Publish the estimate; go through the virtual feet, whose wrenches are set."""

@@ -51,6 +51,19 @@ def test_constants_are_found_and_stated_as_certain_as_they_are():
     assert np.abs(wrong.coefficients - TRUE).max() > 0.2
 
 
+def test_what_is_unlearnt_is_as_uncertain_as_drives_that_are_drawn():
+    errors = learn(drives(), 300)
+    errors.update(0.002, np.zeros(2), np.array([2.0, -1.0]))
+    gain, friction, offset = np.random.default_rng(1).standard_normal((3, 40000, 2))
+    torques = 0.1 * gain * [2.0, -1.0] + 0.5 * friction + 0.5 * offset
+    assert_allclose(errors.unlearnt_variance, torques.var(axis=0), rtol=0.05)
+    before = errors.learnt()
+    errors.restore(learn(drives(), 3, seed=1).learnt())
+    assert (errors.coefficients != before[0]).all()
+    errors.restore(before)
+    assert_allclose(errors.torques_by(before[0]), errors.torques, atol=1e-12)
+
+
 def test_before_anything_is_learnt_the_prior_is_stated():
     errors = drives()
     errors.update(0.002, np.array([3.0, 0.0]), np.array([2.0, 0.0]))

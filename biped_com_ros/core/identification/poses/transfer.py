@@ -35,6 +35,9 @@ HANGS, STANDS = 0.3, 0.8
 HOIST_SETTLING = 3.0
 """How long the weight must have been there before a hoist counts as done, s."""
 
+HOIST_PATIENCE = 20.0
+"""Time that a hoist may take until the feet have to show it, s."""
+
 
 class HoistMove(enum.Enum):
     """What a hoist does with the robot."""
@@ -88,6 +91,8 @@ class Transfer:
     ----------
     arrives_at
         Time at which the last path that was sent ends, s.
+    problem
+        What keeps the next leg from being begun, or ''.
     lift_request, lower_request
         Instruction to the operator if there is no hoist service.
 
@@ -97,14 +102,15 @@ class Transfer:
         self._driver = driver
         self._legs: list[Leg] = []
         self._travelled: list[Array] = []  # paths since `begin` or the hoist's last move
-        self._unreached_at = -np.inf
-        self.arrives_at = 0.0
+        self._unreached_at, self._asked_at = -np.inf, np.inf
+        self.arrives_at, self.problem = 0.0, ''
         self.lift_request = 'hoist the robot'
         self.lower_request = 'put the robot down on its feet'
 
     def begin(self, legs: Sequence[Leg]) -> None:
         """Execute these legs instead of those that are left."""
         self._legs, self._travelled = list(legs), []
+        self._asked_at, self.problem = np.inf, ''
 
     @property
     def way_back(self) -> Array | None:
@@ -114,6 +120,10 @@ class Transfer:
     def is_done(self, now: float) -> bool:
         """Whether all legs are executed at the time `now`, s."""
         return not self._legs and now >= self.arrives_at
+
+    def has_waited(self, now: float, time: float) -> bool:
+        """Whether a hoist was asked longer than a `time` (s) ago, and the feet do not show it."""
+        return self._driver.has_hoist and now - self._asked_at > time
 
     def update(self, now: float, positions: Array, load_share: float) -> str:
         """
@@ -131,9 +141,13 @@ class Transfer:
         Returns
         -------
         str
-            What keeps the next leg from being begun, or ''.
+            `problem`.
 
         """
+        self.problem = self._begin_next(now, positions, load_share)
+        return self.problem
+
+    def _begin_next(self, now: float, positions: Array, load_share: float) -> str:
         if now < self.arrives_at or not self._legs:
             return ''
         leg = self._legs[0]
@@ -153,14 +167,18 @@ class Transfer:
     def _update_hoist(self, move: HoistMove, now: float, load_share: float) -> str:
         problem, lift = self._driver.request_hoist(move), move is HoistMove.LIFT
         if not (load_share < HANGS if lift else load_share > STANDS):
-            self._unreached_at = now
-            by_hand = '' if self._driver.has_hoist else (
-                self.lift_request if lift else self.lower_request)
-            return problem or by_hand
+            self._unreached_at, self._asked_at = now, min(now, self._asked_at)
+            if not self._driver.has_hoist:
+                return problem or (self.lift_request if lift else self.lower_request)
+            if problem or not self.has_waited(now, HOIST_PATIENCE):
+                return problem
+            return (f'the hoist was asked to {"lift" if lift else "lower"} the robot, but the feet '
+                    f'{"still" if lift else "do not"} carry it: check the hoist, then the foot '
+                    'wrenches')
         if now >= self._unreached_at + HOIST_SETTLING:
             self._driver.end_hoist()
             self._legs.pop(0)
-            self._travelled = []
+            self._travelled, self._asked_at = [], np.inf
         return ''
 
 
