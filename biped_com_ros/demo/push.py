@@ -29,13 +29,13 @@ PERIOD, SHARE, MAX_COUNT = 4.0, 0.08, 8
 
 
 class Push(Chapter):
-    """Pushes the heaviest link forward; `zmp_monitor` measures the stability margin."""
+    """Pushes the heaviest link forward; `zmp_monitor` measures the margins of ZMP and DCM."""
 
     name = 'push'
     title = 'How far it can be pushed'
     description = (
-        'The robot is pushed forward, harder each time. The stability margin '
-        'decreases, a warning precedes the fall, and the fall is detected.')
+        'The robot is pushed forward, harder each time. The margins decrease, a '
+        'warning precedes the fall, and the fall is detected.')
 
     def missing_for(self, model: RobotModel) -> str:
         """Return whether nothing measures the feet: there is no margin then."""
@@ -59,9 +59,10 @@ class Push(Chapter):
                 while stage.time < end and not reports.has_fallen:
                     stage.set_activity(f'is pushed forward with {force:.1f} N; {reports}')
                     yield stage.commanded
-                rows.append((f'push of {force:.1f} N', reports.margin(), reports.course()))
+                rows.append((f'push of {force:.1f} N', reports.margin(), reports.dcm_margin(),
+                             reports.course()))
                 if reports.has_fallen:
                     break
         finally:
             out.destroy()
-        return Comparison(('least ZMP margin', 'then'), rows)
+        return Comparison(('least ZMP margin', 'least DCM margin', 'then'), rows)

@@ -88,7 +88,7 @@ class Rail(Chapter):
             for grip in grips:
                 grip.destroy()
         problem = 'the robot fell with its hands on the rail' if reports.has_fallen else ''
-        return Comparison(('margin', 'hands hold', 'then'), rows, problem=problem)
+        return Comparison(('least ZMP margin', 'hands hold', 'then'), rows, problem=problem)
 
     def _lean(self, stage: Stage, reports: StabilityReports, forces: HandForces,
               hands: Sequence[str], grips: Sequence[TemplatePublisher] = (),

@@ -32,8 +32,8 @@ class StabilityReports:
 
     Attributes
     ----------
-    least_margin
-        Least margin of the ZMP since then, m; infinite while none was received.
+    least_margin, least_dcm_margin
+        Least margins of the ZMP and of the DCM since then, m; infinite while none was received.
 
     """
 
@@ -45,13 +45,14 @@ class StabilityReports:
         """Subscribe until the chapter ends, and wait for the first margin."""
         stage.subscribe(DiagnosticArray, names.STABILITY_EVENT, self.add_event, LATCHED)
         stage.subscribe(Float64, names.MARGIN, self.add_margin)
+        stage.subscribe(Float64, names.DCM_MARGIN, self.add_dcm_margin)
         yield from stage.wait_until(
             lambda: math.isfinite(self.least_margin), 'margin from zmp_monitor', 10.0)
 
     def restart(self) -> None:
         """Discard the reports, not the present level: what follows is due to what begins now."""
         self._events: list[str] = []
-        self.least_margin = math.inf
+        self.least_margin = self.least_dcm_margin = math.inf
 
     def add_event(self, message: Any) -> None:
         """Add a change of the level."""
@@ -64,20 +65,27 @@ class StabilityReports:
         """Add a margin of the ZMP."""
         self.least_margin = min(self.least_margin, message.data)
 
+    def add_dcm_margin(self, message: Any) -> None:
+        """Add a margin of the DCM."""
+        self.least_dcm_margin = min(self.least_dcm_margin, message.data)
+
     @property
     def has_fallen(self) -> bool:
         """Whether the robot has fallen."""
         return self._event.startswith('fallen')
 
     def __str__(self) -> str:
-        """Return the last event, and the least margin if there is one."""
-        margin = '' if math.isinf(self.least_margin) else f'margin down to {self.margin()}; '
+        """Return the last event, and the least margin of the ZMP if there is one."""
+        margin = '' if math.isinf(self.least_margin) else f'ZMP margin down to {self.margin()}; '
         return margin + self._event
 
     def margin(self) -> str:
-        """Return the least margin as text, never as -0 mm."""
-        least = self.least_margin
-        return 'unknown' if math.isinf(least) else f'{round(1e3 * least)} mm'
+        """Return the least margin of the ZMP as text."""
+        return _millimetres(self.least_margin)
+
+    def dcm_margin(self) -> str:
+        """Return the least margin of the DCM as text."""
+        return _millimetres(self.least_dcm_margin)
 
     def course(self) -> str:
         """Return what was reported since then, the last report in full."""
@@ -89,3 +97,8 @@ class StabilityReports:
         why = (f' (the ZMP was beyond the edge for less than {dwell:.0f} ms)'
                if self.least_margin < 0.0 else '')
         return f'stays {self._level}{why}'
+
+
+def _millimetres(margin: float) -> str:
+    """Return a margin as text, never as -0 mm."""
+    return 'unknown' if math.isinf(margin) else f'{round(1e3 * margin)} mm'

@@ -345,13 +345,15 @@ def test_pushes_grow_until_the_fall(stage, rig, model):
     chapter, screen = Push(), RecordingScreen()
     story = Story([chapter], stage, screen)
     margin = rig.peer.create_publisher(Float64, 'zmp_monitor/margin', 10)
+    dcm_margin = rig.peer.create_publisher(Float64, 'zmp_monitor/dcm_margin', 10)
     event = rig.peer.create_publisher(DiagnosticArray, 'zmp_monitor/event', LATCHED)
     commands = story.run(0.0)
 
     def until(condition):
-        """Advance time in steps, with a margin and time for messages in each."""
+        """Advance time in steps, with margins and time for messages in each."""
         def step():
             margin.publish(Float64(data=0.012))
+            dcm_margin.publish(Float64(data=0.021))
             rig.spin(0.004)
             return condition()
         play(stage, rig, commands, step)
@@ -361,10 +363,10 @@ def test_pushes_grow_until_the_fall(stage, rig, model):
     assert pushes[0].header.frame_id in model.link_names
     until(lambda: len(pushes) == 2)
     assert pushes[1].wrench.force.x == pytest.approx(2.0 * pushes[0].wrench.force.x)
-    until(lambda: '12 mm' in stage.activity)
+    until(lambda: 'ZMP margin down to 12 mm' in stage.activity)
     assert f'{pushes[1].wrench.force.x:.1f} N' in stage.activity
     event.publish(DiagnosticArray(status=[event_of('fallen: it leans', 'FALLEN')]))
     until(lambda: story.is_over)
     assert len(pushes) == 2, 'no push after the fall'
     rows = screen.ended[0][1].rows
-    assert len(rows) == 2 and rows[1][1:] == ('12 mm', 'fallen: it leans')
+    assert len(rows) == 2 and rows[1][1:] == ('12 mm', '21 mm', 'fallen: it leans')

@@ -241,12 +241,14 @@ def check_walks(output):
 
 def check_pushes(output):
     """Check that the margin falls, that it is warned of, and that the fall is announced."""
-    rows = [(float(force), float(margin), then) for force, margin, then in re.findall(
-        r'push of ([\d.]+) N +(-?\d+) mm +(.+)', output)]
+    rows = [(*map(float, numbers), then) for *numbers, then in re.findall(
+        r'push of ([\d.]+) N +(-?\d+) mm +(-?\d+) mm +(.+)', output)]
     assert len(rows) >= 3, output[-2000:]
-    forces, margins, ends = zip(*rows)
+    forces, margins, dcm_margins, ends = zip(*rows)
     assert forces == tuple(sorted(forces))
     assert margins[0] > 0.0 > min(margins), 'the margin falls, at last below zero'
+    assert dcm_margins[-1] < 0.0, 'the DCM is beyond the feet in a fall'
+    assert all(dcm > 0.0 for dcm, end in zip(dcm_margins, ends) if end.startswith('stays stable'))
     assert all('stable' in end or 'marginal' in end or 'recovered' in end for end in ends[:-1])
     assert 'fallen: ' in ends[-1] and 'the base leans by' in ends[-1]
     warned = re.search(r'marginal: the (ZMP|DCM) is [\d.]+ mm (in|out)side the edge'
