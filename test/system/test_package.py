@@ -135,13 +135,6 @@ def test_manifest_names_what_is_imported_and_what_launch_files_start_and_include
 
 
 @pytest.mark.thorough
-def test_versions_agree(source):
-    result = subprocess.run([sys.executable, 'setup.py', '--version'], cwd=source, text=True,
-                            capture_output=True, check=True)
-    assert result.stdout.split()[-1] == parse_package(str(ROOT)).version
-
-
-@pytest.mark.thorough
 def test_it_is_installed_as_a_ros_package_with_all_executables_and_files(prefix):
     assert (prefix / 'share/ament_index/resource_index/packages' / NAME).is_file()
     share = prefix / 'share' / NAME

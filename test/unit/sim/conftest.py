@@ -13,12 +13,12 @@
 # limitations under the License.
 
 import pytest
-from support.sim_robot import make_plant, run
 
 
 @pytest.fixture(scope='package')
 def standing():
     """Return a plant that has come to rest; for tests that do not change it."""
+    from support.sim_robot import make_plant, run  # not where there is no MuJoCo
     plant = make_plant()
     run(plant, 3.0)
     return plant
