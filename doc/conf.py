@@ -18,6 +18,7 @@ How Sphinx builds the documentation: ``make docs``; rosdoc2 finds this file by i
 Nothing is fetched from the network, and of what the package imports only NumPy has to be there.
 """
 
+import base64
 import importlib.util
 from pathlib import Path
 import re
@@ -32,7 +33,9 @@ project_copyright = f'2026, {author}'
 release = version = re.search(r'<version>(.*)</version>',
                               (ROOT / 'package.xml').read_text())[1]
 
-extensions = ['sphinx.ext.autodoc', 'sphinx.ext.autosummary', 'sphinx.ext.napoleon']
+# The last one writes .nojekyll: a static host has to serve directories that begin with _, too.
+extensions = ['sphinx.ext.autodoc', 'sphinx.ext.autosummary', 'sphinx.ext.napoleon',
+              'sphinx.ext.githubpages']
 templates_path = ['_templates']
 exclude_patterns = ['_templates', '_static']
 nitpicky = False
@@ -64,6 +67,12 @@ html_show_sourcelink = False
 html_theme_options = {'navigation_depth': 3}
 
 
+# The recorded scene needs the client that viser brings; without viser there is no such page.
+VISER = importlib.util.find_spec('viser')
+if VISER is not None:
+    tags.add('recording')  # noqa: F821
+
+
 # Pages of modules that are gone would be built, too, and packages would list such modules.
 for page in (ROOT / 'doc' / 'api').glob('*.rst'):
     module = ROOT.joinpath(*page.stem.split('.'))
@@ -82,6 +91,19 @@ def formulas_as_code(app, what, name, obj, options, lines):
             lines[number - 1:number] = ['', '.. code-block:: text', '']
 
 
+def write_recording(app, exception=None):
+    """Write recording.html: viser's client with the recorded scene in it, for any host or none."""
+    if VISER is None or app.builder.format != 'html' or exception:
+        return
+    scene = base64.b64encode((ROOT / 'doc' / 'pictures' / 'calibration.viser').read_bytes())
+    client = (Path(VISER.origin).parent / 'client' / 'build' / 'index.html').read_text()
+    head, end = client.split('</head>', 1)
+    (Path(app.outdir) / 'recording.html').write_text(
+        f'{head}<script>window.__VISER_EMBED_DATA__="{scene.decode()}";'
+        f'window.__VISER_EMBED_CONFIG__={{darkMode:false}};</script></head>{end}')
+
+
 def setup(app):
     """Connect what Sphinx calls back."""
+    app.connect('build-finished', write_recording)
     app.connect('autodoc-process-docstring', formulas_as_code)

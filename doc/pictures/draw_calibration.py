@@ -12,39 +12,45 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Draws the moving picture of the README: the centre of mass before and after a calibration.
+Draws the moving picture of the README, and records the scene that the documentation plays.
 
 ::
 
     MUJOCO_GL=egl python doc/pictures/draw_calibration.py
 
-Calibrates the sample recording (``doc/sample``), moves the robot that it was recorded of in
-MuJoCo, and draws how far the centre of mass by the URDF, then by the calibrated one, is from the
-true one. Writes ``calibration.webp`` beside this file.
+Calibrates the sample recording (``doc/sample``), and moves the robot that it was recorded of in
+MuJoCo. ``calibration.webp`` compares the centre of mass by the URDF, and by the calibrated one,
+with the true one, at the same instants. ``calibration.viser`` is the scene of the page, first with
+the URDF, then with the calibrated one. Both are written beside this file.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import redirect_stdout
+from copy import deepcopy
+from dataclasses import dataclass
 import io
 from pathlib import Path
 import sys
 import tempfile
 
 from biped_com_ros.core.geometry.pose import Array, Pose
-from biped_com_ros.core.legs.keyframes import Keyframe, KeyframeMotion, minimum_jerk
+from biped_com_ros.core.legs.keyframes import Keyframe, KeyframeMotion
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.stability.support import support_polygon
 from biped_com_ros.offline.calibrate import main as calibrate
-from biped_com_ros.sim.interface import PlantOptions
+from biped_com_ros.sim.interface import PlantOptions, Truth
 from biped_com_ros.sim.mjcf import WorldOptions
 from biped_com_ros.sim.plant import Plant
-from biped_com_ros.viz.palette import css, MARKS
+from biped_com_ros.viz.palette import MARKS
+from biped_com_ros.viz.scene import Scene
+from biped_com_ros.viz.server import open_server
+from biped_com_ros.viz.view import ContactView, View
 from draw_robot import ball
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 import mujoco
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 
 HERE = Path(__file__).resolve().parent
 SAMPLE = HERE.parent / 'sample'
@@ -52,15 +58,28 @@ sys.path.insert(0, str(SAMPLE))
 from record import HIDDEN, ROBOT, SEED, true_urdf  # noqa: E402, I100, I202
 
 FRAMES = 8.0  # per s
-SIZE = (320, 400)  # pixels of the robot, and of the chart beside it
-MAGNIFIED = 15.0  # distance of the balls: millimetres could not be seen
-TOP = 10.0  # mm, of the chart
-CALIBRATED_AT, TAKES = 4.6, 1.0  # s
-RED, GREEN = (css(MARKS[name].colour) for name in ('com', 'truth'))
+SIZE = (320, 400)  # pixels of each of two robots side by side
+MAGNIFIED, BALL = 20.0, 0.05  # distance of the balls: millimetres could not be seen; radius, m
+BEFORE = 0.5  # share of the distance from the eye at which they are drawn
+LINE, PAPER, INK = 26, (255, 255, 255), (50, 56, 66)  # height of a line, pixels
+
+
+@dataclass(frozen=True)
+class Moment:
+    """The robot at one instant: joint positions (n,), base in the world, and the truth."""
+
+    positions: Array
+    base: Pose
+    truth: Truth
+
+    def error(self, model: RobotModel) -> Array:
+        """Return the CoM by a model minus the true one, along the ground, (3,), m."""
+        by_model = model.state(self.positions).in_world(self.base).com_in_world
+        return np.asarray(by_model - self.truth.com) * (1.0, 1.0, 0.0)
 
 
 def main() -> None:
-    """Calibrate, simulate, draw, write the file."""
+    """Calibrate, simulate, draw, write the files."""
     model = RobotModel.load(ROBOT)
     plant = Plant(model.config, model.urdf, PlantOptions(
         seed=SEED, world=WorldOptions(visuals=True),
@@ -69,73 +88,64 @@ def main() -> None:
     truth = RobotModel(model.config, true_urdf(model))
     if abs(truth.mass - plant.mass) > 1e-6:
         raise SystemExit('the simulated robot is not the one that was recorded')
-    calibrated, captures = calibrate_sample(model)
-    views, times, errors = simulate(plant, model, calibrated)
-    chart = CalibrationChart(f'calibrated from {captures} poses\nof the sample recording')
-    frames = [Image.fromarray(np.concatenate(
-        (view, chart.draw(times[:i + 1], errors[:i + 1])), axis=1))
-        for i, view in enumerate(views)]
+    models = {'by the URDF': model, 'by the calibrated URDF': calibrate_sample(model)}
+    renderer, camera = scene_of(plant)
+    moments: list[Moment] = []
+    frames = []
+    for moment in simulate(plant, model):
+        moments.append(moment)
+        frames.append(Image.fromarray(np.concatenate(
+            [draw(renderer, camera, plant, name, moment.error(by))
+             for name, by in models.items()], axis=1)))
     frames[0].save(HERE / 'calibration.webp', save_all=True, append_images=frames[1:],
-                   duration=round(1000.0 / FRAMES), loop=0, quality=60, method=4)
+                   duration=round(1000.0 / FRAMES), loop=0, quality=40, method=4)
+    (HERE / 'calibration.viser').write_bytes(record(moments, *models.values()))
 
 
-def calibrate_sample(model: RobotModel) -> tuple[RobotModel, int]:
-    """Return the robot as `calibrate` finds it in the sample, and the number of its poses."""
+def calibrate_sample(model: RobotModel) -> RobotModel:
+    """Return the robot as `calibrate` finds it in the sample."""
     with tempfile.TemporaryDirectory() as out, redirect_stdout(io.StringIO()):
         if calibrate([str(SAMPLE / f'{ROBOT}.mcap'), '--robot', ROBOT, '--out', out]):
             raise SystemExit('the sample cannot be calibrated')
-        found = RobotModel(model.config, (Path(out) / 'calibrated.urdf').read_text())
-        captures = (Path(out) / 'captures.json').read_text().count('"name"')
-    return found, captures
+        return RobotModel(model.config, (Path(out) / 'calibrated.urdf').read_text())
 
 
-def simulate(plant: Plant, model: RobotModel, calibrated: RobotModel) -> tuple[
-        list[Array], Array, Array]:
-    """Return the views of the robot, their times (n,), s, and the CoM's errors (n, 3), m."""
+def simulate(plant: Plant, model: RobotModel) -> Iterator[Moment]:
+    """Move the robot; yield ``FRAMES`` moments per second."""
     motion = KeyframeMotion(model, [
         Keyframe(0.5), Keyframe(1.1, offset=(0.0, 0.05, 0.0)),
-        Keyframe(1.7, offset=(0.0, -0.05, 0.0)), Keyframe(1.1), Keyframe(1.4),
+        Keyframe(1.7, offset=(0.0, -0.05, 0.0)), Keyframe(1.1), Keyframe(0.6),
         Keyframe(1.7, 'arms_up'), Keyframe(0.7, 'arms_up', (0.012, 0.0, 0.0)),
         Keyframe(0.7, 'arms_up'), Keyframe(1.4)])
     command, motors = plant.hold(), model.joint_index(plant.actuated_joint_names)
-    renderer, camera = scene_of(plant)
-    views, times, errors = [], [], []
+    every = round(1.0 / FRAMES / plant.dt)
     for step in range(int(motion.duration / plant.dt)):
-        time = step * plant.dt
-        if time * FRAMES >= len(views):
-            share = minimum_jerk(min(max((time - CALIBRATED_AT) / TAKES, 0.0), 1.0))
-            error = ((1.0 - share) * error_of(plant, model) + share * error_of(plant, calibrated))
-            views.append(draw(renderer, camera, plant, error))
-            times.append(time)
-            errors.append(error)
-        command.position[:] = motion.positions(time)[motors]
+        if step % every == 0:
+            truth = deepcopy(plant.truth())  # parts of it are views of the simulator's
+            yield Moment(plant.observation.joint_positions.copy(), Pose.from_quaternion(
+                truth.base_quaternion, truth.base_position), truth)
+        command.position[:] = motion.positions(step * plant.dt)[motors]
         plant.step(command)
-    return views, np.array(times), np.array(errors)
 
 
-def error_of(plant: Plant, model: RobotModel) -> Array:
-    """Return the CoM by a model minus the true one, along the ground, (3,), m, in the world."""
-    truth = plant.truth()
-    base = Pose.from_quaternion(truth.base_quaternion, truth.base_position)
-    by_model = model.state(plant.observation.joint_positions).in_world(base).com_in_world
-    return np.asarray(by_model - truth.com) * (1.0, 1.0, 0.0)
-
+# -------------------------------------------------------------------------------- the picture
 
 def scene_of(plant: Plant) -> tuple[mujoco.Renderer, mujoco.MjvCamera]:
     """Return what draws the robot, and from where."""
-    width, height = SIZE
+    width, height = SIZE[0], SIZE[1] - 3 * LINE
     visual = plant.model.vis
     visual.global_.offwidth, visual.global_.offheight = width, height
-    visual.headlight.ambient[:], visual.headlight.diffuse[:] = 0.4, 0.5
+    visual.headlight.ambient[:], visual.headlight.diffuse[:] = 0.55, 0.45
     visual.map.znear, visual.map.zfar = 0.05, 30.0
-    plant.model.geom('floor').rgba[:] = 0.36, 0.42, 0.5, 1.0
+    floor = plant.model.geom('floor')
+    floor.matid, floor.rgba[:] = -1, (0.93, 0.94, 0.96, 1.0)
     camera = mujoco.MjvCamera()
-    camera.lookat[:] = 0.0, 0.0, 0.74
-    camera.distance, camera.azimuth, camera.elevation = 2.5, 145.0, -26.0
+    camera.lookat[:] = 0.0, 0.0, 0.91
+    camera.distance, camera.azimuth, camera.elevation = 2.15, 145.0, -28.0
     return mujoco.Renderer(plant.model, height, width), camera
 
 
-def draw(renderer: mujoco.Renderer, camera: mujoco.MjvCamera, plant: Plant,
+def draw(renderer: mujoco.Renderer, camera: mujoco.MjvCamera, plant: Plant, name: str,
          error: Array) -> Array:
     """Return the robot with its true centre of mass and the estimated one, (h, w, 3)."""
     renderer.update_scene(plant.data, camera)
@@ -144,48 +154,63 @@ def draw(renderer: mujoco.Renderer, camera: mujoco.MjvCamera, plant: Plant,
             geom.rgba[3] = 0.3
     renderer.scene.flags[mujoco.mjtRndFlag.mjRND_SHADOW] = 0
     com = plant.truth().com
-    ball(renderer.scene, com, 0.035, rgba('truth'))
-    ball(renderer.scene, com + MAGNIFIED * error, 0.035, rgba('com'))
-    return np.array(renderer.render())
+    eye = np.mean([camera.pos for camera in renderer.scene.camera], axis=0)  # of both eyes
+    for kind, at in (('truth', com), ('com', com + MAGNIFIED * error)):
+        # Before the robot, and smaller in proportion: no link hides them.
+        ball(renderer.scene, eye + BEFORE * (at - eye), BEFORE * BALL,
+             np.array((*MARKS[kind].colour, 255)) / 255.0)
+    picture = Image.new('RGB', SIZE, PAPER)
+    picture.paste(Image.fromarray(renderer.render()), (0, 2 * LINE))
+    pen, middle = ImageDraw.Draw(picture), SIZE[0] // 2
+    pen.text((middle, 0.5 * LINE), f'centre of mass {name}', MARKS['com'].colour, font(16), 'mm')
+    pen.text((middle, 1.5 * LINE), f'{1e3 * np.linalg.norm(error):.1f} mm off', INK, font(22),
+             'mm')
+    pen.text((middle, SIZE[1] - 0.5 * LINE),
+             f'true centre of mass (distance drawn x {MAGNIFIED:.0f})', MARKS['truth'].colour,
+             font(14), 'mm')
+    return np.array(picture)
 
 
-def rgba(name: str) -> Array:
-    """Return the page's colour of a point."""
-    return np.array((*MARKS[name].colour, 255)) / 255.0
+def font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+    """Return a font of some pixels."""
+    return ImageFont.load_default(size)
 
 
-class CalibrationChart:
-    """The distances so far, beside the robot; `note` is shown from the calibration on."""
+# ------------------------------------------------------------------------------ the recording
 
-    def __init__(self, note: str) -> None:
-        width, height = SIZE
-        figure = Figure(figsize=(width / 100.0, height / 100.0), dpi=100)
-        self._canvas = FigureCanvasAgg(figure)
-        figure.text(0.06, 0.93, 'true centre of mass', color=GREEN, size=11, weight='bold')
-        figure.text(0.06, 0.82, f'distance in the picture: x {MAGNIFIED:.0f}', color='0.4', size=8)
-        self._name = figure.text(0.06, 0.87, '', color=RED, size=11, weight='bold')
-        self._value = figure.text(0.06, 0.72, '', size=24, weight='bold', color=RED)
-        self._note = figure.text(0.52, 0.715, '', size=8, color='0.25')
-        self._text = note
-        axes = figure.add_axes((0.12, 0.12, 0.83, 0.5))
-        self._line = axes.plot([], [], color=RED, linewidth=2.0)[0]
-        axes.set_xlim(0.0, 10.3)
-        axes.set_ylim(0.0, TOP)
-        axes.set_xlabel('time [s]', size=8)
-        axes.set_title('error along the ground [mm]', size=8, loc='left')
-        axes.tick_params(labelsize=8)
-        axes.grid(alpha=0.3)
+def record(moments: list[Moment], model: RobotModel, calibrated: RobotModel) -> bytes:
+    """Return the scene of the page, once with each model, as viser's client plays it."""
+    server, _ = open_server('127.0.0.1', 0, 'biped_com_ros')
+    try:
+        scene = Scene(server, model)
+        scene.set_opacity(0.45)
+        serializer = server.get_scene_serializer()
+        for by in (model, calibrated):
+            for moment in moments:
+                scene.draw(view_of(moment, model, by), model.state(
+                    moment.positions).in_world(moment.base))
+                serializer.insert_sleep(1.0 / FRAMES)
+        return bytes(serializer.serialize())
+    finally:
+        server.stop()
 
-    def draw(self, times: Array, errors: Array) -> Array:
-        """Return the picture (h, w, 3); times (n,), s, errors (n, 3), m."""
-        distances = 1e3 * np.linalg.norm(errors, axis=1)
-        is_calibrated = times[-1] >= CALIBRATED_AT
-        self._line.set_data(times, distances)
-        self._name.set_text(f'by the {"calibrated " if is_calibrated else ""}URDF')
-        self._value.set_text(f'{distances[-1]:.1f} mm')
-        self._note.set_text(self._text if is_calibrated else '')
-        self._canvas.draw()
-        return np.array(self._canvas.buffer_rgba())[:, :, :3]
+
+def view_of(moment: Moment, model: RobotModel, by: RobotModel) -> View:
+    """Return what the page shows of a moment, the centre of mass by one of the models."""
+    state, truth = by.state(moment.positions).in_world(moment.base), moment.truth
+    points = {'truth': truth.com, 'com': state.com_in_world, 'zmp': truth.zmp}
+    if by is not model:
+        points['uncalibrated'] = model.state(
+            moment.positions).in_world(moment.base).com_in_world
+    feet = model.config.feet
+    poses = [moment.base @ state.pose_in_base(foot.sole) for foot in feet.values()]
+    support = support_polygon(poses, [foot.polygon for foot in feet.values()])
+    return View(
+        positions=moment.positions, base=moment.base, points=points, link_coms=truth.link_coms,
+        feet={name: ContactView(w, np.array((-w[4], w[3], 0.0)) / max(w[2], 1e-3))
+              for name, w in zip(feet, truth.sole_wrenches)},
+        polygon=support.corners_in_world, margin=support.margin(truth.zmp).distance,
+        is_calibrated=by is not model)
 
 
 if __name__ == '__main__':

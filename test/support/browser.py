@@ -253,6 +253,11 @@ class Browser:
                 'css selector', '.mantine-Notification-closeButton'):
             button.click()
 
+    def screenshot(self):
+        """Return the page as it is drawn now, as PNG."""
+        self._driver.execute_script('window.drawNow()')
+        return self._driver.get_screenshot_as_png()
+
     def picture(self):
         """
         Return the robot as it is drawn now, (160, 300, 3) of bytes.

@@ -14,9 +14,13 @@
 
 """The documentation names files that exist, and its Python runs."""
 
+import base64
+import importlib
 import importlib.util
 from pathlib import Path
 import re
+import runpy
+from types import SimpleNamespace
 
 import pytest
 
@@ -99,7 +103,24 @@ def test_every_page_is_in_a_table_of_contents():
 def test_the_example_of_the_readme_runs(capsys):
     code = re.search(r'```python\n(.*?)```', (ROOT / 'README.md').read_text(), re.DOTALL)[1]
     exec(code, {})
-    assert 'leg_left_6_link' in capsys.readouterr().out
+    assert 'l_foot' in capsys.readouterr().out
+
+
+def test_the_recorded_scene_is_one_file_that_the_installed_viewer_plays(tmp_path):
+    viser = pytest.importorskip('viser')
+    zstandard, msgspec = map(importlib.import_module, ('zstandard', 'msgspec'))
+    write = runpy.run_path(str(ROOT / 'doc' / 'conf.py'), {'tags': set()})['write_recording']
+    write(SimpleNamespace(outdir=tmp_path, builder=SimpleNamespace(format='html')))
+    text = (tmp_path / 'recording.html').read_text()
+    assert len(text) < 3e6 and not re.search(r'<(?:script|link)[^>]*(?:src|href)="http', text)
+    found = base64.b64decode(re.search(r'__VISER_EMBED_DATA__="([^"]+)"', text)[1])
+    scene = zstandard.ZstdDecompressor().decompress(found[8:])
+    size = int.from_bytes(scene[:8], 'little')
+    content = msgspec.msgpack.decode(scene[8:8 + size])
+    assert content['viserVersion'] == viser.__version__, 'draw it again: doc/pictures'
+    assert content['durationSeconds'] > 10.0 and len(content['messages']) > 1000
+    names = {message.get('name') for _, message in content['messages']}
+    assert {'/robot', '/marks/truth', '/marks/com', '/marks/uncalibrated'} <= names
 
 
 def test_the_accuracy_of_a_calibration_is_that_of_the_benchmark():

@@ -45,6 +45,11 @@ def test_the_sample_is_calibrated(tmp_path):
     before, after = com_errors(model, true).mean(), com_errors(found, true).mean()
     assert before > 4e-3
     assert after < 0.25 * before
+    for posture in ('stand', 'arms_up'):  # as in the picture of the README, mm
+        by_urdf, by_found = (1e3 * np.linalg.norm((
+            robot.state(robot.posture(posture)).com_in_base
+            - true.state(true.posture(posture)).com_in_base)[:2]) for robot in (model, found))
+        assert 4.5 < by_urdf < 6.5 and by_found < 0.5
 
 
 def test_the_sample_is_small():
