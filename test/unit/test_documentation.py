@@ -100,6 +100,50 @@ def test_every_page_is_in_a_table_of_contents():
     assert entries - pages == set()
 
 
+# Of computers and of ROS 2, or names, units, codes: nobody looks for these in the glossary.
+COMMON = set("""AMD BSD CAD CPU CSV DAE DNS EPYC FIFO GB GLB HTML ID IP IPC JSON JVRC KiB LICENSE MATLAB MB
+MIT OBJ OK PLY PWD QUICK ROS SHA SI SIGINT SIGTERM SSH STL TCP TLS TRUE UDP URI XML YAML ARGS BAG CITATION
+CHANGELOG CHAPTERS CONTRIBUTING END LOCALHOST ROBOT SECURITY UNITS BODY CANCELED ERROR SUCCESSFUL WARN
+MARGINAL STABLE UNSTABLE FALLEN""".split())
+# That every page may use, and a reader may not know.
+FIELD = ('backbone', 'droop', 'feedforward', 'first moment', 'footprint', 'hysteresis', 'posture',
+         'prior', 'residual', 'share', 'stance foot', 'support polygon', 'swing foot', 'tare', 'wrench')
+
+
+def terms():
+    """Return the terms of the glossary."""
+    text = (ROOT / 'doc' / 'glossary.rst').read_text()
+    return {term.strip() for line in re.findall(r'^   (\S.*)$', text, re.MULTILINE)
+            for term in line.split(',')}
+
+
+@pytest.mark.parametrize('page', [
+    page for page in PAGES if page.name == 'README.md' or page.suffix == '.rst'
+    and page.parent.name not in ('decisions', 'results')
+    and page.stem not in ('api', 'architecture', 'extending', 'glossary')],
+    ids=lambda page: page.stem)
+def test_abbreviations_of_the_pages_for_users_are_in_the_glossary(page):
+    text = re.sub(r'```.*?```|``.*?``|`[^`]*`|https?://\S+|\]\([^)]*\)', '', page.read_text(),
+                  flags=re.DOTALL)
+    text = re.sub(r'::.*\n(?: *\n| {3,}\S.*\n)+', '\n', text)  # code, directives
+    used = set(re.findall(r'(?<![\w./-])([A-Z]{2,}\d?|CoM|CoP|QoS|KiB)s?(?![\w-]|\.\w)', text))
+    assert sorted(used - terms() - COMMON) == []
+
+
+def test_terms_of_the_field_are_in_the_glossary():
+    assert sorted(set(FIELD) - terms()) == []
+
+
+@pytest.mark.parametrize('page', [page for page in PAGES if page.suffix == '.rst'],
+                         ids=lambda page: page.stem)
+def test_a_page_begins_with_what_it_is_for(page):
+    """Some words before the first section, list or code."""
+    begin = re.sub(r'^(?:\.\. .*\n(?:   .*\n)*\n)+', '', page.read_text())
+    first = re.match(r'.+\n=+\n\n((?:(?!\.\. |[-*] |    )\S.*\n)+)', begin)
+    assert first is not None and not re.search(r'^[-=]{4,}$', first[1], re.MULTILINE)
+    assert len(first[1].split()) >= 5
+
+
 def test_the_example_of_the_readme_runs(capsys):
     code = re.search(r'```python\n(.*?)```', (ROOT / 'README.md').read_text(), re.DOTALL)[1]
     exec(code, {})
