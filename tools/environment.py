@@ -32,6 +32,7 @@ if __name__ == '__main__':
 import argparse  # noqa: I100 - the signal comes first
 from collections.abc import Callable, Iterator, Mapping, Sequence
 import contextlib
+import csv
 from dataclasses import dataclass, replace
 import fcntl
 import hashlib
@@ -43,6 +44,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -80,8 +82,18 @@ COMMANDS = {'calibrate': 'biped_com_ros.offline.calibrate',
 # Variables of another environment that must not reach into one made of wheels.
 FOREIGN_VARIABLES = ('PYTHONPATH', 'PYTHONHOME', 'CMAKE_PREFIX_PATH', 'COLCON_PREFIX_PATH',
                      'ROS_DISTRO', '_ROS_WHEELS_BOOTSTRAP_COMPLETE')
-# Output of pip and make that is shown while they run.
-SHOWN = re.compile(r'(Collecting|Downloading) [\w.-]+|Installing collected packages|^\[ *\d+%\]')
+# Output of CMake that is shown while it runs, and sizes that pip prints.
+BUILT = re.compile(r'^\[ *\d+%\]')
+SIZE = re.compile(r' \(([\d.]+) (k|M|G)B\)')
+MEGABYTES = {'k': 1e-3, 'M': 1.0, 'G': 1e3}
+# Seconds between two lines of progress where the output is no terminal.
+RARELY = 20.0
+# What wheels bring for C++ that is built against them, and robots that no configuration names:
+# half a gigabyte. Below `cmeel.prefix` of the installed packages.
+UNUSED = ('include', 'share/cmake', 'share/doc', 'lib/*.a', 'share/example-robot-data/robots/*')
+USED_ROBOTS = ('g1_description', 'romeo_description', 'talos_data')
+# Free space that each level needs, GB, with what pip unpacks meanwhile.
+NEEDED_SPACE = {'runtime': 1.2, 'robots': 1.8, 'dev': 2.5}
 
 
 class SetupError(Exception):
@@ -335,31 +347,97 @@ def write_stamps(plan: SetupPlan, stamps: Sequence[str]) -> None:
 
 
 class Progress:
-    """One line of the display: what is being done, a detail that changes, and the time."""
+    """
+    One line of the display: what is being done, a detail that changes, and the time.
+
+    It is renewed each second, also while pip prints nothing; where the output is no terminal, a
+    new line is printed from time to time.
+    """
 
     def __init__(self, text: str) -> None:
-        self._text = text
+        self._text, self._step = text, ''
+        self._packages: PackageCount | None = None
         self._started = time.monotonic()
         self._live = sys.stdout.isatty()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._renew, daemon=True)
 
     def __enter__(self) -> Progress:
         print(self._text, '...', end='' if self._live else '\n', flush=True)
+        self._thread.start()
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
         outcome = 'done' if kind is None else 'failed'
         self._show(f'{outcome} in {time.monotonic() - self._started:.0f} s', end='\n')
 
-    def detail(self, line: str) -> None:
-        """Show a line of output with progress, if standard output is a terminal."""
-        match = SHOWN.search(line) if self._live else None
-        if match:
-            self._show(f'{time.monotonic() - self._started:.0f} s  {match[0]}', end='')
+    def count(self, packages: PackageCount) -> None:
+        """Show how far pip has come from now on."""
+        self._packages = packages
+
+    def add(self, line: str) -> None:
+        """Use a line that pip, CMake or the compiler has printed."""
+        if self._packages is not None:
+            self._packages.add(line)
+        elif match := BUILT.search(line):
+            self._step = match[0]
+
+    def _renew(self) -> None:
+        while not self._ended.wait(1.0 if self._live else RARELY):
+            self._show(f'{time.monotonic() - self._started:.0f} s  {self._packages or self._step}',
+                       end='' if self._live else '\n')
 
     def _show(self, text: str, end: str) -> None:
-        start = '\r\033[K' if self._live else ''
-        width = shutil.get_terminal_size().columns - 1
-        print(f'{start}{self._text} ... {text}'[:width + len(start)], end=end, flush=True)
+        text = f'{self._text} ... {text}'
+        if self._live:
+            text = '\r\033[K' + text[:shutil.get_terminal_size().columns - 1]
+        print(text, end=end, flush=True)
+
+
+class PackageCount:
+    """
+    How many of the packages pip has got and installed, and the time that is left, as text.
+
+    Parameters
+    ----------
+    directory
+        Of the installed packages.
+    count
+        Number of packages that pip installs.
+
+    """
+
+    def __init__(self, directory: Path, count: int) -> None:
+        self._directory, self._count = directory, count
+        self._before, self._collected, self._megabytes = self._present(), 0, 0.0
+        self._is_installing, self._began = False, time.monotonic()
+
+    def add(self, line: str) -> None:
+        """Use a line that pip has printed."""
+        if line.startswith(('Collecting ', 'Processing ')):  # the latter: a file of this machine
+            self._collected += 1
+        elif line.startswith('Installing collected packages'):
+            self._is_installing, self._began = True, time.monotonic()
+        elif size := SIZE.search(line):
+            self._megabytes += float(size[1]) * MEGABYTES[size[2]]
+
+    def __str__(self) -> str:
+        """Return the number, the size of what was downloaded, and the time that is left."""
+        size = f' ({self._megabytes:.0f} MB)' if self._megabytes else ''
+        if self._is_installing:
+            done, what = self._present() - self._before, 'unpacked'
+        else:
+            done, what = self._collected - 1, 'downloaded'  # the last one has only begun
+        done = min(max(done, 0), self._count)
+        elapsed = time.monotonic() - self._began
+        left = elapsed * (self._count - done) / max(done, 1)
+        rest = f', about {left:.0f} s left' if done and elapsed > 2.0 else ''
+        return f'{done} of {self._count} {what}{size}{rest}'
+
+    def _present(self) -> int:
+        return sum(1 for _ in self._directory.glob('*.dist-info'))
 
 
 def set_up(plans: Sequence[SetupPlan], higher: Callable[[], Sequence[SetupPlan]] = tuple) -> None:
@@ -391,7 +469,26 @@ def set_up(plans: Sequence[SetupPlan], higher: Callable[[], Sequence[SetupPlan]]
             run_steps(plan, (EXTEND_STEPS if extend else CREATE_STEPS)[plan.kind])
             write_stamps(plan, [fingerprint(p) for p in plans])
             print(f'{plan.directory.name} is ready after {time.monotonic() - started:.0f} s; '
-                  'the next start is immediate.', flush=True)
+                  f'the next start is immediate. {describe_size(plan)}', flush=True)
+
+
+def describe_size(plan: SetupPlan) -> str:
+    """Return how much space the environment takes, and what takes most of it."""
+    sizes: dict[str, float] = {}
+    for record in site_packages(plan).glob('*.dist-info/RECORD'):
+        files = (record.parent.parent / line[0] for line in csv.reader(
+            record.read_text(encoding='utf-8').splitlines()) if line)
+        sizes[record.parent.name.partition('-')[0]] = 1e-6 * sum(
+            file.stat().st_size for file in files if file.is_file())
+    largest = sorted(sizes, key=lambda name: -sizes[name])[:5]
+    return (f'It takes {1e-3 * sum(sizes.values()):.1f} GB in {len(sizes)} packages; the largest: '
+            + ', '.join(f'{name} {sizes[name]:.0f} MB' for name in largest) + '.')
+
+
+def site_packages(plan: SetupPlan) -> Path:
+    """Return the directory of the installed packages."""
+    libraries = plan.directory / 'lib'
+    return next(libraries.glob('python3*'), libraries / 'python3') / 'site-packages'
 
 
 def run_steps(plan: SetupPlan, steps: Sequence[Step]) -> None:
@@ -430,8 +527,7 @@ def create_venv(plan: SetupPlan, progress: Progress) -> None:
     plan.directory.mkdir(parents=True)
     options = ['--system-site-packages'] if plan.kind == 'sourced' else []
     call(plan, progress, [plan.python, '-m', 'venv', *options, str(plan.directory)])
-    packages = next((plan.directory / 'lib').glob('python3*')) / 'site-packages'
-    (packages / 'biped_com_ros.pth').write_text(path_line(ROOT))
+    (site_packages(plan) / 'biped_com_ros.pth').write_text(path_line(ROOT))
     write_commands(plan)
 
 
@@ -491,7 +587,9 @@ def install_locked(plan: SetupPlan, progress: Progress, packages: Sequence[Locke
     if packages:
         path = plan.directory / 'requirements.txt'
         path.write_text('\n'.join(package.text for package in packages) + '\n')
+        progress.count(PackageCount(site_packages(plan), len({p.name for p in packages})))
         pip_install(plan, progress, ['--no-deps', '--require-hashes', f'--requirement={path}'])
+        shed_unused(site_packages(plan) / 'cmeel.prefix')
 
 
 @dataclass(frozen=True)
@@ -561,6 +659,16 @@ def project_name(requirement: str) -> str:
     return re.sub(r'[-_.]+', '-', name).lower()
 
 
+def shed_unused(prefix: Path) -> None:
+    """Delete of the installed packages what nothing here uses, and what is large."""
+    for pattern in UNUSED:
+        for path in prefix.glob(pattern):
+            if path.is_dir() and path.name not in USED_ROBOTS:
+                shutil.rmtree(path)
+            elif path.is_file():
+                path.unlink()
+
+
 def pip_install(plan: SetupPlan, progress: Progress, arguments: Sequence[str]) -> None:
     """Run pip install."""
     call(plan, progress, [str(plan.venv_python), '-m', 'pip', 'install', '--no-input',
@@ -614,7 +722,7 @@ def call(plan: SetupPlan, progress: Progress, command: Sequence[str], hint: str 
         try:
             for line in process.stdout or ():
                 log.write(line)
-                progress.detail(line)
+                progress.add(line)
         except BaseException:
             process.terminate()
             raise
@@ -629,14 +737,14 @@ def call(plan: SetupPlan, progress: Progress, command: Sequence[str], hint: str 
 Step = tuple[str, Callable[[SetupPlan, Progress], None]]
 CREATE_VENV: Step = ('create the virtual environment', create_venv)
 CREATE_STEPS: dict[str, Sequence[Step]] = {
-    'wheels': (CREATE_VENV, ('download and install packages', install),
+    'wheels': (CREATE_VENV, ('install packages', install),
                ('build messages that PyPI lacks', build_interfaces)),
-    'sourced': (CREATE_VENV, ('download and install what ROS 2 lacks', install_missing)),
-    'oldest': (CREATE_VENV, ('download and install packages', install_oldest)),
+    'sourced': (CREATE_VENV, ('install what ROS 2 lacks', install_missing)),
+    'oldest': (CREATE_VENV, ('install packages', install_oldest)),
 }
 EXTEND_STEPS: dict[str, Sequence[Step]] = {
-    'wheels': (('download and install more packages', install),),
-    'sourced': (('download and install what ROS 2 lacks', install_missing),),
+    'wheels': (('install more packages', install),),
+    'sourced': (('install what ROS 2 lacks', install_missing),),
 }
 
 
@@ -703,8 +811,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f'\n{error}', file=sys.stderr)
         return 1
     except OSError as error:
-        print(f'\nThe environment cannot be set up: {error}. It needs 2 GB of free space in '
-              f'{ROOT}, which must be writable.', file=sys.stderr)
+        print(f'\nThe environment cannot be set up: {error}. It needs '
+              f'{NEEDED_SPACE[options.level]:g} GB of free space in {ROOT}, which must be '
+              'writable.', file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print('\nInterrupted; the next start begins the set-up again.', file=sys.stderr)
