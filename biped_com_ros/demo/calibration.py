@@ -63,6 +63,7 @@ class Calibration(Chapter):
 
     def run(self, stage: Stage) -> ChapterRun:
         """Calibrate, then compare."""
+        stage.measurements.pause()  # it is hoisted, and the URDF is about to change
         path = yield from _calibrate(stage)
         stage.shared['calibrated_urdf'] = str(path)
         found = json.loads(path.with_name('calibration.json').read_text(encoding='utf-8'))

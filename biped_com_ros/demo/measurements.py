@@ -14,9 +14,11 @@
 """
 Measurements in the demo's table: errors of the estimates, rates, diagnostics.
 
-Not measured are a robot without contact, whose height and weight cannot be estimated, and one that
-has fallen. The centre of mass is compared relative to the base, since its place in the world also
-has the drift of leg odometry, which is shown by itself.
+Not measured are a robot without contact, whose height and weight cannot be estimated, one that is
+pushed, and one that has fallen. Measuring begins anew once it has recovered, since the feet carry
+something else already while it is lifted or begins to tip. The centre of mass is compared relative
+to the base, since its place in the world also has the drift of leg odometry, which is shown by
+itself.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ import math
 import sys
 from typing import Any
 
-from biped_com_ros.core.constants import GRAVITY
+from biped_com_ros.core.constants import GRAVITY, nanoseconds
 from biped_com_ros.core.geometry.pose import Array, Pose, rotation_about, yaw_of
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.wrench.weight_check import weight_below_sensors
@@ -44,6 +46,7 @@ from biped_com_ros.ros.topics.stamp import ns_of_msg
 from biped_com_ros.ros.topics.tf import pose_from_transform, transform_message_type
 from biped_com_ros.ros.topics.whole_messages import subscribe
 from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import WrenchStamped
 import numpy as np
 from rclpy.node import Node
 
@@ -54,6 +57,7 @@ _OLD = 2.0  # s after which a value is stale
 _STARTING = 15.0  # s, for a node until its first diagnostics
 #: The robot has fallen when its centre of mass is below this share of its initial height.
 _FALLEN = 0.75
+_RECOVERY_NS = nanoseconds(5.0)  # until a robot rests that was pushed, or put down
 
 
 class Measurements:
@@ -73,13 +77,14 @@ class Measurements:
 
     def __init__(self, node: Node, model: RobotModel, exact_sensors: bool) -> None:
         self._exact_sensors, self._is_calibrated = exact_sensors, False
+        self._has_sensors = bool(model.config.wrench_sensors)
         self._weigh(model)
         #: By stamp, ns, what has arrived: true and estimated centre of mass (3,), m, and base.
         self._instants: OrderedDict[int, dict[str, Any]] = OrderedDict()
         self._period, self._all = Period(), Period()
         self._contacts = dict.fromkeys(model.config.feet, (math.nan, False))
         self._received_at: dict[str, float] = {}
-        self._is_in_air, self._height = False, math.nan
+        self._height = math.nan
         self._start_ns = sys.maxsize
         self._shown_ns = self.now_ns = 0
         self._shown_at = self._started_at = steady_time()
@@ -99,6 +104,7 @@ class Measurements:
         self._pose_root_link = state.pose_in_base(root).inverse() @ state.pose_in_base(
             model.config.base_link)
         subscribe(node, transform_message_type(), '/tf', self._on_transforms, STATE_OUTPUT)
+        subscribe(node, WrenchStamped, names.PUSH, lambda push: self.disturb(), STATE_OUTPUT)
         if model.config.has_foot_wrenches:
             self.inputs['wrench (wrench_aggregator)'] = WrenchInput(
                 node, names.FEET_WRENCH, '', lambda stamp, wrench: None, max_age=0.0)
@@ -138,6 +144,11 @@ class Measurements:
         self._period, self._all = Period(), Period()
         self._start_ns, self.running = sys.maxsize, False
 
+    def disturb(self) -> None:
+        """Measure anew once the robot has recovered from what the URDF is not to be judged by."""
+        if self.running:
+            self.start(max(self.now_ns + _RECOVERY_NS, self._start_ns))
+
     def period_snapshot(self, activity: str, joint_rate: float, health: tuple[int, str],
                         missing: Sequence[str]) -> Snapshot:
         """Return the measurements since the last call."""
@@ -168,14 +179,15 @@ class Measurements:
             weight=period.weight(len(self._feet)), model_weight=self._weight,
             contacts=dict(self._contacts), rates=rates,
             real_time_factor=factor, health=health, waiting=missing,
-            exact_sensors=self._exact_sensors, unmeasured=self._unmeasured,
-            is_calibrated=self._is_calibrated, has_fallen=self.has_fallen, ages=ages)
+            exact_sensors=self._exact_sensors, has_sensors=self._has_sensors,
+            unmeasured=self._unmeasured, is_calibrated=self._is_calibrated,
+            has_fallen=self.has_fallen, ages=ages)
 
     def _time(self) -> float:
         return (self.now_ns - self._start_ns) * 1e-9 if self.running else 0.0
 
     def _counts(self, stamp_ns: int) -> bool:
-        return stamp_ns >= self._start_ns and not (self._is_in_air or self.has_fallen)
+        return stamp_ns >= self._start_ns and not self.has_fallen
 
     def on_truth(self, stamp_ns: int, point: Array) -> None:
         """Use the true centre of mass (3,), m, of an instant."""
@@ -230,7 +242,8 @@ class Measurements:
     def on_contact(self, foot: str, _: int, contact: bool) -> None:
         """Use the contact state of a foot."""
         self._contacts[foot] = (self._contacts[foot][0], contact)
-        self._is_in_air = not any(contact for _, contact in self._contacts.values())
+        if not any(contact for _, contact in self._contacts.values()):
+            self.disturb()
 
 
 class Health:

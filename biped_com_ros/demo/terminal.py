@@ -108,6 +108,8 @@ class Snapshot:
         Mean distance of the base by leg odometry from the true one, m.
     weight, model_weight
         Measured and by the URDF, N; both with `unmeasured`.
+    has_sensors
+        Whether foot sensors measure the weight, and can be tared.
     unmeasured
         Of both, what is by the URDF: the weight below the foot sensors, which they cannot measure
         while the robot stands, N.
@@ -145,6 +147,7 @@ class Snapshot:
     health: tuple[int, str] = (1, 'no diagnostics yet')
     waiting: Sequence[str] = ()
     exact_sensors: bool = False
+    has_sensors: bool = True
     unmeasured: float = 0.0
     is_calibrated: bool = False
     has_fallen: bool = False
@@ -188,10 +191,11 @@ class Snapshot:
         wrong = ' and '.join(name for name, good in (
             ('the centre of mass', com_good), ('the weight', weight_good)) if not good)
         if self.is_calibrated:
+            can_tare = com_good and self.has_sensors
             return (f'still wrong after the calibration: {wrong} (limits: {1e3 * COM_LIMIT:g} mm, '
                     f'{100 * WEIGHT_LIMIT:g} %); '
-                    f'{"tare the sensors in the air" if com_good else "take more poses"}')
-        if self.exact_sensors:
+                    f'{"tare the sensors in the air" if can_tare else "take more poses"}')
+        if self.exact_sensors or not self.has_sensors:
             return f'wrong in the URDF: {wrong}; calibrate it'
         return f'wrong: {wrong}; tare the sensors, or calibrate the URDF'
 

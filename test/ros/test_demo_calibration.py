@@ -54,7 +54,7 @@ class CalibratedStage:
         self.shared, self.triggered, self.used = {}, [], []
         self.stamp_ns, self.positions = 0, self.model.posture()
         self.measurements = SimpleNamespace(
-            use_calibrated=self.used.append, start=lambda stamp_ns: None,
+            use_calibrated=self.used.append, start=lambda stamp_ns: None, pause=lambda: None,
             whole_snapshot=lambda *_: SimpleNamespace(com_distance=0.0002))
         self._callbacks = {}
         self.path = directory / 'calibrated.urdf'

@@ -24,7 +24,7 @@ from biped_com_ros.demo.measurements import Health, Measurements
 from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, WARN
 from biped_com_ros.ros.topics.stamp import stamp_to_msg
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from geometry_msgs.msg import Quaternion, TransformStamped, Vector3
+from geometry_msgs.msg import Quaternion, TransformStamped, Vector3, WrenchStamped
 import numpy as np
 import pytest
 from rclpy.executors import SingleThreadedExecutor
@@ -70,12 +70,18 @@ def snapshot(found):
     return found.period_snapshot('stands', 500.0, (0, ''), ())
 
 
+RECOVERED = 6 * 10**9  # ns after a disturbance
+
+
 def test_while_the_robot_hangs_nothing_is_measured(measurements):
+    """Nor while it is lifted and put down, when the feet carry a part of the weight."""
     measure(measurements, range(10), 0.003, 100.0, contact=True)
     stands = snapshot(measurements)
+    measure(measurements, range(5, 10), 0.003, 60.0, contact=True)
     measure(measurements, range(10, 90), -0.1, 0.0, contact=False)
     hangs = snapshot(measurements)
-    measure(measurements, range(90, 100), 0.003, 100.0, contact=True)
+    measure(measurements, range(90, 100), 0.003, 60.0, contact=True)
+    measure(measurements, range(RECOVERED, RECOVERED + 10), 0.003, 100.0, contact=True)
     for shot in (stands, snapshot(measurements), measurements.whole_snapshot(500.0, (0, ''), ())):
         np.testing.assert_allclose(shot.com_error, (0.0, 0.0, 0.003), atol=1e-12)
         assert shot.com_error_largest == pytest.approx(0.003)
@@ -83,6 +89,23 @@ def test_while_the_robot_hangs_nothing_is_measured(measurements):
     assert np.isnan(hangs.com_distance) and np.isnan(hangs.weight)
     assert not hangs.has_fallen
     assert hangs.contacts == dict.fromkeys(CONFIG.feet, (0.0, False))
+
+
+def test_a_pushed_robot_is_measured_once_it_stands_again(closing):
+    rig = closing(NodeRig())
+    found = Measurements(rig.node, RobotModel(CONFIG, URDF), exact_sensors=True)
+    found.start(0)
+    found.use_calibrated(RobotModel(CONFIG, URDF))
+    measure(found, range(10), 0.003, 130.0, contact=True)
+    assert 'still wrong' in found.whole_snapshot(500.0, (0, ''), ()).conclusion
+    push = rig.peer.create_publisher(WrenchStamped, 'simulator/push', 10)
+    rig.until(push.get_subscription_count)
+    push.publish(WrenchStamped())
+    rig.until(lambda: np.isnan(found.whole_snapshot(500.0, (0, ''), ()).com_distance))
+    measure(found, range(10, 20), 0.003, 130.0, contact=True)
+    assert not found.whole_snapshot(500.0, (0, ''), ()).has_results
+    measure(found, range(RECOVERED, RECOVERED + 10), 0.0, 100.0, contact=True)
+    assert snapshot(found).com_distance == pytest.approx(0.0)
 
 
 def test_a_pause_clears_and_measures_nothing_until_the_next_start(measurements):

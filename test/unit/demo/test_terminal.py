@@ -117,13 +117,18 @@ HIGH = (3e-4, 0.0, -1.1e-3)
     ({'com_error': (0.0, 0.0, 0.0), 'weight': 36.0, 'is_calibrated': True},
      'tare the sensors in the air'),
     ({'com_error': (0.0, 5e-3, 0.0), 'weight': 35.32},
-     'wrong: the centre of mass; tare the sensors, or calibrate the URDF')])
+     'wrong: the centre of mass; tare the sensors, or calibrate the URDF'),
+    ({'com_error': (0.0, 5e-3, 0.0), 'weight': 35.32, 'has_sensors': False},
+     'wrong in the URDF: the centre of mass; calibrate it'),
+    ({'com_error': (0.0, 0.0, 0.0), 'weight': 36.0, 'is_calibrated': True, 'has_sensors': False},
+     'take more poses')])
 def test_judges_the_urdf_in_use(changes, conclusion):
     """After a calibration the weight has another remedy than the centre of mass."""
     shot = snapshot(**{name: np.array(value) if name == 'com_error' else value
                        for name, value in changes.items()})
     assert conclusion in summary(shot) and conclusion in printed(table(shot, shot, ''), 200)
     assert not ('is_calibrated' in changes and 'calibrate it' in summary(shot))
+    assert shot.has_sensors or 'tare' not in summary(shot)
     # The table judges by the whole run, not by the last second.
     assert conclusion in printed(table(snapshot(), shot, ''), 200)
 
