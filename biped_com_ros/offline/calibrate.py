@@ -33,6 +33,7 @@ import sys
 
 from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.core.identification.captures.capture import SensorNoise
+from biped_com_ros.core.identification.captures.recordings import STILL
 from biped_com_ros.core.identification.captures.stillness import StillnessOptions
 from biped_com_ros.core.identification.equations.first_moments import StaticsRegressor
 from biped_com_ros.core.identification.estimation.moments_from_com import describe_poses, rank_of
@@ -118,9 +119,9 @@ def _add_extras(result: argparse.ArgumentParser) -> None:
 def _add_captures(result: argparse.ArgumentParser) -> None:
     group = result.add_argument_group('what is captured of a recording')
     group.add_argument('--namespace', default='', help='namespace of the topics in the bag')
-    group.add_argument('--still', type=float, default=1.0, metavar='SECONDS',
+    group.add_argument('--still', type=float, metavar='SECONDS',
                        help='time for which the robot must be still to be captured (default: '
-                       '%(default)g)')
+                       f'the longest of {", ".join(f"{s:g}" for s in STILL)} with most captures)')
     group.add_argument('--still-range', type=float, default=0.004, metavar='RAD',
                        help='largest movement of a joint in this time (default: %(default)g)')
     group.add_argument('--still-force', type=float, default=StillnessOptions.force_deviation,

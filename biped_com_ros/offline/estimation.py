@@ -26,7 +26,8 @@ from biped_com_ros.core.identification.captures.averages import is_averages, rea
 from biped_com_ros.core.identification.captures.capture import (
     Capture, MotorConstants, noise_scale, SensorNoise)
 from biped_com_ros.core.identification.captures.capture_log import CaptureLog
-from biped_com_ros.core.identification.captures.recordings import CaptureFinder, read_recording
+from biped_com_ros.core.identification.captures.recordings import (
+    CaptureFinder, read_recording, STILL)
 from biped_com_ros.core.identification.captures.stillness import StillnessOptions
 from biped_com_ros.core.identification.captures.virtual_contacts import with_virtual_sensors
 from biped_com_ros.core.identification.equations.com_measurements import (
@@ -126,15 +127,18 @@ def find_captures(options: argparse.Namespace, model: RobotModel,
         return read_averages(options.recording, model, motors, options.hanging)
     finder = CaptureFinder(
         model, StillnessOptions(
-            duration=options.still, joint_range=options.still_range,
+            joint_range=options.still_range,
             force_deviation=options.still_force * noise_scale(
-                model.mass, options.noise_at_mass)), motors, options.hanging)
+                model.mass, options.noise_at_mass)), motors, options.hanging,
+        STILL if options.still is None else (options.still,))
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task('reading', total=1.0)
         for share in read_recording(options.recording, finder, options.namespace):
             progress.update(task, completed=share,
                             description=f'reading, {len(finder.captures)} poses')
     captures = finder.require_captures()
+    console.print(f'{len(captures)} captures of {finder.duration:g} s each (--still)',
+                  style='dim', highlight=False)
     for problem, count in finder.rejected.items():
         console.print(f'not used of the recording ({count} x): {problem}', style='yellow',
                       markup=False)

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The recording of the last minute: what is kept, how much of it, and what is written."""
+"""The recording of the last minutes: what is kept, how much of it, and what is written."""
 
 import itertools
 from pathlib import Path
@@ -22,9 +22,10 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.viewer.rolling_recording import (
     recorded_topics, RecordedTopic, RollingRecording)
 from biped_com_ros.ros.topics.qos import LATCHED
+from biped_com_ros.ros.topics.stamp import stamp_to_msg
 import pytest
 from sensor_msgs.msg import JointState
-from std_msgs.msg import String
+from std_msgs.msg import Header, String
 from support.messages import parameters
 from support.ros_rig import NodeRig
 
@@ -97,6 +98,24 @@ def test_the_last_seconds_are_written_with_what_was_latched_before(begin, tmp_pa
                  if name.endswith('/joint_states')]
     assert positions == sorted(positions) and positions[-1] >= robot.count - 2
     assert messages[-1][2].name == ['knee']
+
+
+def test_simulated_time_counts_where_it_is_slower_than_the_wall(closing):
+    """Joint states 10 ms apart by their stamps, which arrive at a fifth of that pace."""
+    rig = closing(NodeRig(f'viewer_{next(NUMBERS)}'))
+    rolling = RollingRecording(rig.node, TOPICS, 0.5, 10 ** 6)
+    joints = rig.peer.create_publisher(JointState, 'joint_states', 10)
+    rolling.start()
+    stamps = itertools.count(7 * 10**9, 10**7)
+
+    def publish():
+        joints.publish(JointState(header=Header(stamp=stamp_to_msg(next(stamps))), name=['knee']))
+        rig.spin(0.05)
+    rig.until(lambda: publish() or rolling.size, what='messages')
+    for _ in range(60):
+        publish()
+    recording = rolling.snapshot()
+    assert 0.4 < recording.duration <= 0.5 and len(recording) > 40
 
 
 def test_the_memory_is_bounded(begin):

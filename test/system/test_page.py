@@ -384,7 +384,7 @@ def test_nothing_is_subscribed_to_without_a_browser(live, stage):
     browser, robot = live
     topic = 'com_estimator/link_coms'
     count = robot.node.count_subscribers(topic)
-    assert count  # what is drawn, and the recording of the last minute
+    assert count  # what is drawn, and the recording of the last minutes
     browser.leave()
     browser.until(lambda: robot.node.count_subscribers(topic) == 0, 'no subscriber')
     browser.visit(stage[3])

@@ -76,10 +76,10 @@ class ViewerParameters(RobotChoice):
         'all', f'Groups of controls that may be used: all, none, or some of {", ".join(GROUPS)}, '
         'separated by commas; others are shown, but disabled')
     recording: float = read_only(
-        60.0, 'Time that the button for the last minute saves, of messages that are kept while '
-        'the page is open; 0: none', 's', 0.0, 600.0)
+        120.0, 'Time that the button for a recording saves, by the stamps of the joint states, of '
+        'messages that are kept while the page is open; 0: none', 's', 0.0, 600.0)
     recording_memory: int = read_only(
-        100, 'Memory for the messages that the button for the last minute saves; of longer '
+        250, 'Memory for the messages that the button for a recording saves; of longer '
         'recordings only the end is kept', 'MB', 1, 2000)
     recording_directory: str = read_only(
         '', 'Where recordings are written; empty: a temporary directory')

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
+from struct import Struct
 import tempfile
 import time
 from typing import Any, NamedTuple
@@ -39,6 +40,9 @@ from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Bool, Float64, String
 
 _FULL_NAME = '{}/msg/{}'
+_CLOCK = 'joint_states'
+"""The topic by whose stamps the robot's time passes."""
+_STAMP = Struct('<iI')  # of a header in CDR, after four bytes
 
 
 class RecordedTopic(NamedTuple):
@@ -62,9 +66,36 @@ class RecordedTopic(NamedTuple):
 
 
 class _Kept(NamedTuple):
+    at_ns: int
     received_ns: int
     topic: str
     raw: bytes
+
+
+class _RobotTime:
+    """
+    Time of the robot by the stamps of its joint states, wall time while there are none.
+
+    A simulation may be slower than wall time: a minute of it is that much of the robot's motion.
+    """
+
+    def __init__(self) -> None:
+        self._at_ns, self._stamp_ns, self._wall_ns = 0, 0, time.time_ns()
+
+    def update(self, topic: str, raw: bytes, wall_ns: int) -> int:
+        """Use a message, and return the time that has passed, ns."""
+        before = self._stamp_ns
+        if topic == _CLOCK and len(raw) >= 12:
+            seconds, rest = _STAMP.unpack_from(raw, 4)
+            self._stamp_ns = SECOND_NS * seconds + rest
+        step, elapsed = self._stamp_ns - before, wall_ns - self._wall_ns
+        # By the wall without stamps, and in gaps of theirs.
+        if not before or not 0 <= step <= SECOND_NS or (not step and elapsed > SECOND_NS):
+            step = max(elapsed, 0)
+        if step:
+            self._wall_ns = wall_ns
+        self._at_ns += step
+        return self._at_ns
 
 
 def recorded_topics(config: RobotConfig) -> dict[str, RecordedTopic]:
@@ -102,7 +133,7 @@ class RollingRecording:
     topics
         What is recorded, by name of the topic.
     seconds
-        Messages are dropped when they are older, s.
+        Messages are dropped when they are older by the robot's time, s.
     most_bytes
         Limit of the memory: the oldest messages are dropped above it.
 
@@ -120,6 +151,7 @@ class RollingRecording:
         self._node, self._topics = node, dict(topics)
         self._span_ns, self._most_bytes = round(seconds * SECOND_NS), most_bytes
         self._kept: deque[_Kept] = deque()
+        self._time = _RobotTime()
         self.latched: dict[str, _Kept] = {}
         self._subscriptions: list[Any] = []
         self.size = 0
@@ -135,8 +167,10 @@ class RollingRecording:
             return
         for name, topic in self._topics.items():
             def keep(raw: bytes, name: str = name, topic: RecordedTopic = topic) -> None:
+                now_ns = time.time_ns()
+                at_ns = self._time.update(name, raw, now_ns)
                 if len(raw) <= topic.longest:
-                    self._keep(_Kept(time.time_ns(), name, raw), topic.is_latched)
+                    self._keep(_Kept(at_ns, now_ns, name, raw), topic.is_latched)
             self._subscriptions.append(self._node.create_subscription(
                 topic.kind, name, keep, LATCHED if topic.is_latched else SENSOR_INPUT, raw=True))
 
@@ -154,8 +188,8 @@ class RollingRecording:
             return
         self._kept.append(message)
         self.size += len(message.raw)
-        oldest = message.received_ns - self._span_ns
-        while self._kept[0].received_ns < oldest or (
+        oldest = message.at_ns - self._span_ns
+        while self._kept[0].at_ns < oldest or (
                 self.size > self._most_bytes and len(self._kept) > 1):
             self.size -= len(self._kept.popleft().raw)
 
@@ -163,9 +197,10 @@ class RollingRecording:
         """Return the messages that are kept now; InputError if there are none."""
         if not self._kept:
             raise InputError('nothing was received yet that could be recorded')
-        begin = self._kept[0].received_ns
+        first = self._kept[0]
         # Messages latched before the begin are written with its time.
-        latched = [message._replace(received_ns=max(message.received_ns, begin))
+        latched = [message._replace(at_ns=max(message.at_ns, first.at_ns),
+                                    received_ns=max(message.received_ns, first.received_ns))
                    for message in self.latched.values()]
         resolve = self._node.resolve_topic_name
         return Recording(
@@ -180,13 +215,13 @@ class Recording:
     Attributes
     ----------
     duration
-        From the first to the last message, s.
+        From the first to the last message by the robot's time, s.
 
     """
 
     def __init__(self, topics: Mapping[str, tuple[str, type]], messages: list[_Kept]) -> None:
         self._topics, self._messages = topics, messages
-        self.duration = 1e-9 * (messages[-1].received_ns - messages[0].received_ns)
+        self.duration = 1e-9 * (messages[-1].at_ns - messages[0].at_ns)
 
     def __len__(self) -> int:
         """Return the number of messages."""

@@ -27,7 +27,7 @@ from biped_com_ros.core.errors import BipedComError, ConfigurationError, InputEr
 from biped_com_ros.core.identification.captures.capture import SensorNoise
 from biped_com_ros.core.identification.captures.capture_log import CaptureLog
 from biped_com_ros.core.identification.captures.recordings import (
-    AXES, CaptureFinder, read_recording)
+    AXES, CaptureFinder, read_recording, STILL)
 from biped_com_ros.core.identification.captures.stillness import StillnessOptions
 from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.corrections import InstrumentCorrections, SensorCorrection
@@ -273,6 +273,41 @@ def test_what_is_missing_is_named(recorded, tmp_path):
     broken.write_bytes(b'\xff\xfe')
     with pytest.raises(ConfigurationError, match='broken.csv. cannot be read'):
         captures_of(broken, true.model)
+
+
+@pytest.mark.parametrize('rest', [0.4, 1.2])
+def test_the_longest_rest_that_there_is_is_captured(recorded, tmp_path, rest):
+    """A demo rests 0.4 s in each pose, a robot that an operator moves for longer."""
+    true, poses, instants = recorded
+    robot, count = true.model, round(RATE * rest)
+    path = [replace(instants[0], time=k / RATE, q=instants[0].q + 0.1 * turn)
+            for k, turn in enumerate(
+                turn for turn in range(4) for turn in [*[turn] * count, *(
+                    turn + np.arange(1, 20) / 20.0)])]
+    finder = CaptureFinder(robot, durations=STILL)
+    for _ in read_recording(write_csv(tmp_path / 'a.csv', true, path), finder):
+        pass
+    assert len(finder.require_captures()) == 4
+    assert finder.duration == (0.3 if rest < 0.5 else 1.0)
+
+
+def test_a_recording_without_rest_names_the_option_and_the_value_that_would_do(
+        recorded, tmp_path):
+    true, _, instants = recorded
+    path = write_csv(tmp_path / 'a.csv', true, [
+        replace(instants[0], time=k / RATE, q=instants[0].q + 0.03 * k / RATE)
+        for k in range(round(3.0 * RATE))])
+    finder = CaptureFinder(true.model, durations=STILL)
+    for _ in read_recording(path, finder):
+        pass
+    with pytest.raises(InputError, match=r"in its stillest 0\.3 s joint '\w+' moved by 0\.00\d+ rad"
+                       r' or m \(at most 0\.004\): --still-range 0\.0\d+ would do') as found:
+        finder.require_captures()
+    value = float(re.search(r'--still-range (\S+)', str(found.value))[1])
+    finder = CaptureFinder(true.model, StillnessOptions(joint_range=value), durations=STILL)
+    for _ in read_recording(path, finder):
+        pass
+    assert finder.require_captures()
 
 
 def test_a_robot_without_positions(recorded):

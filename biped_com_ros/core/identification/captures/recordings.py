@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import csv
+from dataclasses import replace
 import math
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,8 @@ from biped_com_ros.core.constants import GRAVITY, SECOND_NS
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Array, rotation_from_quaternion
 from biped_com_ros.core.identification.captures.capture import Capture, MotorConstants
-from biped_com_ros.core.identification.captures.stillness import CaptureWindow, StillnessOptions
+from biped_com_ros.core.identification.captures.stillness import (
+    CaptureWindow, Motion, StillnessOptions)
 from biped_com_ros.core.identification.captures.virtual_contacts import (
     virtual_sensors, VirtualReadings)
 from biped_com_ros.core.model.robot import RobotModel
@@ -50,7 +52,17 @@ import pinocchio as pin
 NEW_POSE = 0.03
 """The robot has moved if a joint was further than this from its last posture at rest, rad or m."""
 
-CHECK_PERIOD = 0.1  # s between checks for stillness
+CHECK_PERIOD, CHECKS = 0.1, 5
+"""Time between checks for stillness, s, and their number in a rest, which may last hardly longer."""
+
+STILL = (1.0, 0.5, 0.3)
+"""Durations of rest that are tried where none is given, s, the longest first."""
+
+_MOST = 0.6
+"""A longer rest is preferred if it has at least this share of the captures of a shorter one."""
+
+_OPTIONS = {'joint_range': '--still-range', 'force_deviation': '--still-force'}
+"""Options of `calibrate` by the limits that they set."""
 
 LOW_STATE = 'low state'
 """Kind of a topic with Unitree's LowState, which has joints and IMU."""
@@ -73,23 +85,26 @@ class CaptureFinder:
         Of joints whose efforts are currents.
     hangs
         Whether the robot hangs all the time; see :class:`.CaptureWindow`.
+    durations
+        Durations of rest, s, of which the longest one with most captures is used; empty: that of
+        the options.
 
     Attributes
     ----------
     model
         The robot.
-    captures
-        Found so far.
-    rejected
-        Reasons why segments at rest were not captured or joint states not used, with their
-        counts.
 
     """
 
     def __init__(self, model: RobotModel, options: StillnessOptions | None = None,
-                 motors: MotorConstants | None = None, hangs: bool = False) -> None:
+                 motors: MotorConstants | None = None, hangs: bool = False,
+                 durations: Sequence[float] = ()) -> None:
         self.model, self._motors = model, motors or MotorConstants()
-        self._watch = CaptureWindow(model, model.config.imu.frame, options, hangs)
+        options = options or StillnessOptions()
+        self._rests = [
+            _Rests(CaptureWindow(model, model.config.imu.frame, replace(
+                options, duration=duration), hangs)) for duration in durations or (
+                    options.duration,)]
         n, sensors = len(model.joint_names), tuple(model.config.wrench_sensors)
         self._index = {name: i for i, name in enumerate(model.joint_names)}
         self._limits = dict(zip(model.joint_names, model.credible_positions))
@@ -100,9 +115,28 @@ class CaptureFinder:
         self._positions, self._efforts = np.full(n, np.nan), np.full(n, np.nan)
         self._velocities, self._virtual = np.zeros(n), VirtualReadings(model)
         self._wrenches, self._up = np.full((len(sensors), 6), np.nan), np.full(3, np.nan)
-        self._checked_at, self._last, self._has_moved = -math.inf, np.full(n, math.inf), False
-        self.captures: list[Capture] = []
-        self.rejected: dict[str, int] = {}
+        self._unused: dict[str, int] = {}
+
+    @property
+    def _found(self) -> _Rests:
+        """Return the rests of the longest duration with most captures."""
+        most = max(len(rests.captures) for rests in self._rests)
+        return next(rests for rests in self._rests if len(rests.captures) >= _MOST * most)
+
+    @property
+    def captures(self) -> list[Capture]:
+        """Captures found so far."""
+        return self._found.captures
+
+    @property
+    def duration(self) -> float:
+        """Duration of rest that these captures average, s."""
+        return self._found.duration
+
+    @property
+    def rejected(self) -> dict[str, int]:
+        """Reasons why joint states or rests were not used, with their counts."""
+        return self._unused | self._found.rejected
 
     def add_wrench(self, sensor: str, wrench: Array) -> None:
         """Use a reading of a wrench sensor, (6,), N and N m."""
@@ -165,11 +199,10 @@ class CaptureFinder:
         self._virtual.add_joints(
             round(time * SECOND_NS), self._positions, self._velocities, torques)
         self._wrenches[self._virtual.sensors] = self._virtual.readings
-        self._watch.force_deviations[self._virtual.sensors] = self._virtual.deviations
-        self._watch.add(time, self._positions, torques, self._wrenches, self._up)
-        if time >= self._checked_at + CHECK_PERIOD or time < self._checked_at:
-            self._checked_at = time
-            self._check()
+        for rests in self._rests:
+            rests.window.force_deviations[self._virtual.sensors] = self._virtual.deviations
+            rests.window.add(time, self._positions, torques, self._wrenches, self._up)
+            rests.update(time, self._positions)
 
     def require_captures(self) -> list[Capture]:
         """Return the captures; InputError with the reason if there are none."""
@@ -180,31 +213,80 @@ class CaptureFinder:
         if missing:
             raise InputError(f'the recording has no positions of {", ".join(missing[:8])}'
                              f'{f" that can be used: {reasons}" if reasons else ""}')
-        raise InputError('the robot is never still in the recording: '
-                         f'{reasons or self._watch.problem}')
+        rests = self._rests[-1]
+        raise InputError(f'the robot is never still in the recording: {reasons or rests.problem}')
 
     def _has_implausible_position(self, names: Sequence[str], positions: Array) -> bool:
         for name, position in zip(names, positions.tolist()):
             least, most = self._limits.get(name, (-math.inf, math.inf))
             if position < least or position > most:
-                self._reject(f"joint '{name}' is beyond {least:g} to {most:g}: check the unit of "
-                             'positions (rad, m), the zero of the encoder, and the limits in the '
-                             'URDF')
+                _count(self._unused, (
+                    f"joint '{name}' is beyond {least:g} to {most:g}: check the unit of positions "
+                    '(rad, m), the zero of the encoder, and the limits in the URDF'))
                 return True
         return False
 
-    def _reject(self, reason: str) -> None:
-        self.rejected[reason] = self.rejected.get(reason, 0) + 1
+class _Rests:
+    """
+    The rests of at least one duration.
 
-    def _check(self) -> None:
-        self._has_moved |= bool(np.abs(self._positions - self._last).max() >= NEW_POSE)
-        if not self._has_moved or self._watch.problem:
+    Attributes
+    ----------
+    window
+        Gets the readings.
+    captures, rejected
+        Of rests; reasons why others were not used, with their counts.
+
+    """
+
+    def __init__(self, window: CaptureWindow) -> None:
+        self.window = window
+        self.captures: list[Capture] = []
+        self.rejected: dict[str, int] = {}
+        self._last = np.full(len(window.model.joint_names), math.inf)
+        self._has_moved, self._checked_at = False, -math.inf
+        self._stillest: Motion | None = None
+
+    @property
+    def duration(self) -> float:
+        """Duration of a rest, s."""
+        return self.window.options.duration
+
+    @property
+    def problem(self) -> str:
+        """Return what kept the robot from being still where it nearly was, and the remedy."""
+        motion = self._stillest
+        if motion is None:
+            return self.window.problem
+        option = _OPTIONS.get(motion.limit)
+        remedy = f'{option} {1.1 * motion.value:.2g} would do' if option else (
+            'hold the robot still')
+        return f'in its stillest {self.duration:g} s {motion.text}: {remedy}'
+
+    def update(self, time: float, positions: Array) -> None:
+        """Capture the readings if the robot rests in another posture, or again in the last."""
+        period = min(CHECK_PERIOD, self.duration / CHECKS)
+        if self._checked_at <= time < self._checked_at + period:
+            return
+        self._checked_at = time
+        self._has_moved |= bool(np.abs(positions - self._last).max() >= NEW_POSE)
+        if not (self._has_moved and self.window.is_full):
+            return
+        motion = self.window.motion()
+        if motion.excess > 1.0:
+            if self._stillest is None or motion.excess < self._stillest.excess:
+                self._stillest = motion
             return
         try:
-            self.captures.append(self._watch.capture(f'{self._checked_at:.1f} s'))
+            self.captures.append(self.window.capture(f'{time:.1f} s'))
         except InputError as error:
-            self._reject(str(error))
-        self._last, self._has_moved = self._positions.copy(), False
+            _count(self.rejected, str(error))
+        self._last, self._has_moved = positions.copy(), False
+
+
+def _count(reasons: dict[str, int], reason: str) -> None:
+    """Count a reason once more."""
+    reasons[reason] = reasons.get(reason, 0) + 1
 
 
 def read_recording(path: Path, finder: CaptureFinder, namespace: str = '') -> Iterator[float]:

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 import math
+from typing import NamedTuple
 
 from biped_com_ros.core.constants import CERTAIN, GRAVITY
 from biped_com_ros.core.errors import InputError
@@ -45,6 +46,29 @@ class StillnessOptions(Settings):
     force_deviation: float = setting(
         6.0, 'Largest standard deviation of a force within still_duration', 'N', 1e-4, 1e5)
     min_samples: int = constant(10, 'Smallest number of readings in a capture')
+
+
+class Motion(NamedTuple):
+    """
+    What moved most within the duration of a capture.
+
+    Attributes
+    ----------
+    excess
+        Relative to its limit: up to 1 the robot is still.
+    limit
+        Name of the limit in `StillnessOptions`.
+    value
+        What was measured, in the unit of the limit.
+    text
+        Description, with the value.
+
+    """
+
+    excess: float
+    limit: str
+    value: float
+    text: str
 
 
 class MotionDirections:
@@ -148,15 +172,27 @@ class CaptureWindow:
             samples.popleft()
 
     @property
+    def is_full(self) -> bool:
+        """Whether there are readings of nearly the whole duration, and enough of them."""
+        samples = self._samples
+        return len(samples) >= self.options.min_samples and (
+            samples[-1][0] - samples[0][0] >= 0.9 * self.options.duration)
+
+    @property
     def problem(self) -> str:
         """Return what keeps the readings from being captured, or ''."""
         o, samples = self.options, self._samples
-        if len(samples) < o.min_samples:
-            return f'only {len(samples)} readings in the last {o.duration} s'
-        lasted = samples[-1][0] - samples[0][0]
-        if lasted < 0.9 * o.duration:
-            return f'only {lasted:.1f} of {o.duration} s of readings'
-        return self._motion()
+        if not self.is_full:
+            return (f'only {len(samples)} readings in the last {o.duration} s'
+                    if len(samples) < o.min_samples else
+                    f'only {samples[-1][0] - samples[0][0]:.1f} of {o.duration} s of readings')
+        motion = self.motion()
+        if motion.excess <= 1.0:
+            return ''
+        if motion.limit != 'force_deviation':
+            return motion.text
+        return (f'{motion.text} (still_force_deviation {o.force_deviation:.3g} N): keep hands off '
+                'the robot, and let it settle')
 
     def capture(self, name: str = '') -> Capture:
         """
@@ -183,23 +219,20 @@ class CaptureWindow:
             torque_variance=np.nan_to_num(_variance_of_mean(torques)), name=name,
             time=float(times.mean()), approach=self._motions.directions.copy())
 
-    def _motion(self) -> str:
+    def motion(self) -> Motion:
+        """Return what moved most within the readings, relative to its limit."""
         o, (_, positions, _, wrenches, up) = self.options, map(np.array, zip(*self._samples))
         ranges = np.ptp(_smoothed(positions), axis=0)
         worst = int(ranges.argmax())
-        if ranges[worst] > o.joint_range:
-            return (f"joint '{self.model.joint_names[worst]}' moved by {ranges[worst]:.4f} rad or "
-                    f'm (still_joint_range {o.joint_range:g})')
         tilt = float(np.ptp(_smoothed(up), axis=0).max())
-        if tilt > o.tilt_range:
-            return (f'the robot tilted by {math.degrees(tilt):.2f} deg (at most '
-                    f'{math.degrees(o.tilt_range):.2f} deg)')
-        deviation = np.nan_to_num(
-            wrenches[:, self._trusted, :3].std(axis=0)).max(initial=0.0)
-        if deviation > o.force_deviation:
-            return (f'a force varies by {deviation:.1f} N (still_force_deviation '
-                    f'{o.force_deviation:.3g} N): keep hands off the robot, and let it settle')
-        return ''
+        deviation = float(np.nan_to_num(
+            wrenches[:, self._trusted, :3].std(axis=0)).max(initial=0.0))
+        return max(Motion(value / getattr(o, limit), limit, value, text) for limit, value, text in (
+            ('joint_range', float(ranges[worst]), f"joint '{self.model.joint_names[worst]}' moved "
+             f'by {ranges[worst]:.4f} rad or m (at most {o.joint_range:g})'),
+            ('tilt_range', tilt, f'the robot tilted by {math.degrees(tilt):.2f} deg (at most '
+             f'{math.degrees(o.tilt_range):.2f} deg)'),
+            ('force_deviation', deviation, f'a force varies by {deviation:.1f} N')))
 
     def standing(self, wrenches: Array, positions: Array, up: Array) -> BoolArray:
         """
