@@ -25,6 +25,7 @@ from biped_com_ros.demo import chapter_names, CHAPTERS
 from biped_com_ros.demo.chapter import Chapter, ChapterFailed, Comparison
 from biped_com_ros.demo.screen import Screen
 from biped_com_ros.demo.stage import Stage
+from biped_com_ros.demo.terminal import tabbed
 from biped_com_ros.ros.node.callback_errors import log_exception
 from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.qos import STATE_OUTPUT
@@ -68,6 +69,8 @@ class Story:
         Whether all chapters have ended.
     outcomes
         Result of each chapter so far, by name; a text if it was skipped or failed.
+    results
+        Title and table of the last chapter, a row per line with tabs between its cells.
     failures
         Why a chapter failed, by name. One that is not for this robot is skipped, and no failure.
 
@@ -75,19 +78,21 @@ class Story:
 
     def __init__(self, chapters: Sequence[Chapter], stage: Stage, screen: Screen) -> None:
         self.chapters, self.stage, self.screen = list(chapters), stage, screen
-        self.heading, self.is_over = '', False
+        self.heading, self.is_over, self.results = '', False, ''
         self.outcomes: dict[str, Comparison | str] = {}
         self.failures: dict[str, str] = {}
 
     def summary(self) -> str:
-        """Return a line for each chapter so far."""
-        return '\n'.join(f'{name}: {self._describe(name, outcome)}'
+        """Return a line for each chapter so far: what it found, or why it did not."""
+        titles = {chapter.name: chapter.title for chapter in self.chapters}
+        return '\n'.join(f'{titles[name]} ({name}): {self._describe(name, outcome)}'
                          for name, outcome in self.outcomes.items())
 
     def _describe(self, name: str, outcome: Comparison | str) -> str:
         if isinstance(outcome, str):
             return outcome
-        return f'failed: {self.failures[name]}' if name in self.failures else 'shown'
+        return f'failed: {self.failures[name]}' if name in self.failures else (
+            outcome.conclusion or 'done')
 
     def run(self, settle: float) -> Generator[Array | None, None, None]:
         """Yield commands; at the end None for ever, so that others can command the robot."""
@@ -102,6 +107,8 @@ class Story:
                 self.failures[chapter.name] = outcome.problem
             stage.unsubscribe()
             self.outcomes[chapter.name] = outcome
+            text = outcome if isinstance(outcome, str) else tabbed(outcome)
+            self.results = f'{chapter.title}\n{text}'
             self.screen.end_chapter(chapter, outcome)
             yield from self._recover()
         self.heading, self.is_over = '', True

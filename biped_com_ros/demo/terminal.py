@@ -233,6 +233,13 @@ def comparison_text(comparison: Comparison) -> str:
     return '\n'.join([*lines, *filter(None, (comparison.conclusion, _problem(comparison)))])
 
 
+def tabbed(comparison: Comparison) -> str:
+    """Return the comparison for a program: a row per line, with tabs between its cells."""
+    rows = [('', *comparison.headings), *comparison.rows]
+    return '\n'.join(['\t'.join(row) for row in rows] + list(filter(None, (
+        comparison.conclusion, _problem(comparison)))))
+
+
 def _problem(comparison: Comparison) -> str:
     return f'not done: {comparison.problem}' if comparison.problem else ''
 

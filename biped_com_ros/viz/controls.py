@@ -18,9 +18,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 import re
 import reprlib
+import time
 from typing import Any, NamedTuple
 
-from biped_com_ros.core.errors import InputError, UnknownNameError
+from biped_com_ros.core.errors import BipedComError, InputError, UnknownNameError
+from biped_com_ros.core.legs.ik import legs_of
+from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.viz import widgets
 from biped_com_ros.viz.view import View
 import numpy as np
@@ -81,7 +84,25 @@ _EXPLAINED = {command.note: name for name, command in reversed(COMMANDS.items())
 _PUSH, _BEND = (0.02, 0.6), (-15.0, 15.0)
 #: Longest distance of a clicked point from the centre of mass of its link, m.
 _LONGEST_ARM = 5.0
+#: Time after a change of a slider of the torso in which it does not follow the robot, s, and least
+#: difference that it follows, deg.
+_HELD, _FOLLOWED = 2.0, 0.75
 _CAPTURED = re.compile(r'(\d+) of (\d+) captured')
+
+
+def missing_controls(model: RobotModel) -> frozenset[str]:
+    """Return the groups of controls that make no sense for a robot."""
+    config = model.config
+    try:
+        legs_of(model)
+    except BipedComError:
+        can_walk = False
+    else:
+        can_walk = True
+    has = {'tare': bool(config.wrench_sensors), 'torso': config.torso is not None,
+           'walk': can_walk,
+           'calibration': bool(config.wrench_sensors) or config.has_foot_wrenches}
+    return frozenset(group for group, is_there in has.items() if not is_there)
 
 
 def permitted(controls: str) -> frozenset[str]:
@@ -176,6 +197,8 @@ class Controls:
         self._controls: dict[str, list[Any]] = {}
         self._notes: dict[str, Any] = {}
         self._reasons: dict[str, str] = {}
+        self._folders: dict[str, Any] = {}
+        self._torso_changed = -np.inf
         self._make_sensor_controls(gui)
         self._make_feedforward_control(gui)
         self._make_push_controls(gui)
@@ -183,6 +206,12 @@ class Controls:
         self._make_walk_controls(gui)
         self._make_calibration_controls(gui)
         self._make_record_control(gui)
+
+    def set_robot(self, model: RobotModel) -> None:
+        """Show the controls that a robot has, and no others."""
+        missing = missing_controls(model)
+        for group, folder in self._folders.items():
+            folder.visible = group not in missing
 
     @property
     def can_push(self) -> bool:
@@ -225,6 +254,7 @@ class Controls:
         # While the robot walks, its state does not tell whether it will balance afterwards.
         if gait in ('balancing', 'standing'):
             self._balance.show(gait == 'balancing')
+        self._follow_torso(view)
         captured = _CAPTURED.search(view.calibration)
         if captured:
             self._progress.value = 100.0 * int(captured[1]) / max(int(captured[2]), 1)
@@ -234,10 +264,21 @@ class Controls:
         if np.isfinite(before):
             self._before_after.content = widgets.before_after(before, after)
 
+    def _follow_torso(self, view: View) -> None:
+        """Let the sliders show how the torso is bent, unless they are being moved."""
+        bend, direction, _ = view.torso
+        if not np.isfinite(bend) or time.monotonic() < self._torso_changed + _HELD:
+            return
+        for slider, angle in zip(self._bends, np.degrees(bend) * np.array(
+                (np.cos(direction), np.sin(direction)))):
+            shown = float(np.clip(0.5 * round(2.0 * float(angle)), *_BEND))
+            if abs(float(angle) - slider.value) > _FOLLOWED and shown != slider.value:
+                slider.value = shown
+
     # -- set-up
 
     def _make_sensor_controls(self, gui: Any) -> None:
-        with gui.add_folder('Foot sensors'):
+        with self._folder(gui, 'tare', 'Foot sensors'):
             self._button(gui, 'tare', 'Tare', 'With the feet in the air: measure the offsets of '
                          'the force sensors, and subtract them from now on')
             self._button(gui, 'untare', 'Clear the tare', 'Use the readings without a tare',
@@ -245,14 +286,14 @@ class Controls:
             self._note(gui, 'sensors')
 
     def _make_feedforward_control(self, gui: Any) -> None:
-        with gui.add_folder('Gravity feedforward'):
+        with self._folder(gui, 'feedforward', 'Gravity feedforward'):
             self._feedforward = self._switch(
                 gui, 'feedforward', ('Turn on', 'Turn off'),
                 'Joint efforts that carry the weight of the robot')
             self._note(gui, 'feedforward')
 
     def _make_push_controls(self, gui: Any) -> None:
-        with gui.add_folder('Simulated robot'):
+        with self._folder(gui, 'simulator', 'Simulated robot'):
             strength = self._strength = gui.add_slider(
                 'force [% of weight]', min=round(100.0 * _PUSH[0]), max=round(100.0 * _PUSH[1]),
                 step=1, initial_value=15)
@@ -272,12 +313,13 @@ class Controls:
             self._note(gui, 'push')
 
     def _make_torso_controls(self, gui: Any) -> None:
-        with gui.add_folder('Torso'):
-            sliders = [gui.add_slider(
+        with self._folder(gui, 'torso', 'Torso'):
+            sliders = self._bends = [gui.add_slider(
                 label, min=_BEND[0], max=_BEND[1], step=0.5, initial_value=0.0)
                        for label in ('forward [deg]', 'left [deg]')]
 
             def send(_: Any = None) -> None:
+                self._torso_changed = time.monotonic()
                 self._on_command('torso', tuple(slider.value for slider in sliders))
 
             def centre(_: Any) -> None:
@@ -296,7 +338,7 @@ class Controls:
             self._note(gui, 'torso')
 
     def _make_walk_controls(self, gui: Any) -> None:
-        with gui.add_folder('Walk'):
+        with self._folder(gui, 'walk', 'Walk'):
             self._button(gui, 'step', 'Single step', 'Shift the weight, lift a foot, set it down')
             self._button(gui, 'walk', 'Walk', 'As many steps as parameter steps of gait_player')
             self._button(gui, 'stop', 'Stop', 'Finish the step and stand on both feet', main=False)
@@ -307,7 +349,7 @@ class Controls:
             self._note(gui, 'walk')
 
     def _make_calibration_controls(self, gui: Any) -> None:
-        with gui.add_folder('Calibration of the masses'):
+        with self._folder(gui, 'calibration', 'Calibration of the masses'):
             self._progress = gui.add_progress_bar(0.0)
             self._progress_text = gui.add_html('')
             for command, label, hint in (
@@ -325,10 +367,14 @@ class Controls:
             self._note(gui, 'calibration')
 
     def _make_record_control(self, gui: Any) -> None:
-        with gui.add_folder('Recording'):
-            self._button(gui, 'record', 'Save the last minute', 'Write what the sensors measured '
-                         'and the nodes estimated as a rosbag2 (MCAP)')
+        with self._folder(gui, 'record', 'Recording'):
+            self._button(gui, 'record', 'Save the last minutes', 'Write what the sensors measured '
+                         'and the nodes estimated as a rosbag2 (MCAP), for calibrate, too')
             self._note(gui, 'record')
+
+    def _folder(self, gui: Any, group: str, label: str) -> Any:
+        self._folders[group] = gui.add_folder(label)
+        return self._folders[group]
 
     def _button(self, gui: Any, command: str, label: str, hint: str,
                 main: bool = True) -> None:

@@ -57,7 +57,7 @@ class Figures:
         self._charts: list[Chart] = []
         feet = tuple(model.config.feet)
         self.strips = Strips((
-            'URDF', 'uncalibrated', 'ZMP', 'DCM', 'CoM y', 'ZMP y', 'DCM y', 'bend',
+            'URDF', 'uncalibrated', 'fused', 'ZMP', 'DCM', 'CoM y', 'ZMP y', 'DCM y', 'bend',
             'total', *(f'foot {foot}' for foot in feet), *(f'tendon {i}' for i in range(4))))
         panel = gui.add_panel()
         with panel.add_tab('Balance'):
@@ -101,9 +101,9 @@ class Figures:
         self._headline = self._gui.add_html('')
         self._legend = self._gui.add_html('')
         marks = palette.MARKS
-        self._errors = self._add_chart('error of the CoM [mm]', {
-            'URDF': marks['com'].colour, 'uncalibrated': marks['uncalibrated'].colour},
-            (0.0, 1.0))
+        self._errors = self._add_chart('error of the CoM in 3-D [mm]', {
+            'URDF': marks['com'].colour, 'uncalibrated': marks['uncalibrated'].colour,
+            'fused': marks['fused'].colour}, (0.0, 1.0))
         self._add_chart('distance to the edge of support [mm]', {
             'ZMP': marks['zmp'].colour, 'DCM': marks['dcm'].colour}, (0.0, 20.0))
         self._add_chart('vertical force [N]', {
@@ -131,5 +131,6 @@ def _balance(view: View) -> dict[str, float]:
     sideways = {f'{label} y': 1e3 * float(point[1]) for label, kind in (
         ('CoM', 'com'), ('ZMP', 'zmp'), ('DCM', 'dcm')) if (point := view.point(kind)) is not None}
     return {'URDF': 1e3 * view.error('com'), 'uncalibrated': 1e3 * view.error('uncalibrated'),
+            'fused': 1e3 * view.error('fused'),
             'ZMP': 1e3 * view.margin, 'DCM': 1e3 * view.dcm_margin, **forces, **sideways,
             'total': sum(forces.values()) if forces else math.nan}

@@ -63,7 +63,9 @@ class Page:
 
     def __init__(self, host: str, port: int, title: str, on_command: CommandHandler,
                  most_browsers: int = 8) -> None:
-        self._server, access = open_server(host, port, title, most_browsers)
+        self._title = title
+        self._server, access = open_server(
+            host, port, title, most_browsers, lambda: self._title)
         self.address = url_of(self._server)
         self.url = f'{self.address}/?token={access.token}' if access.token else self.address
         self._figures: Figures | None = None
@@ -90,6 +92,9 @@ class Page:
     def set_robot(self, model: RobotModel) -> tuple[str, ...]:
         """Draw a robot from now on; return the problems of its visuals."""
         self._model = model
+        self._title = model.config.name
+        self._server.gui.set_panel_label(self._title)
+        self.controls.set_robot(model)
         self._figures = Figures(self._server.gui, model)
         self._scene = Scene(self._server, model)
         self._is_clickable = False
@@ -111,6 +116,10 @@ class Page:
             if time >= self._text_due:
                 self._text_due = time + _TEXT_PERIOD
                 self._brief.content = widgets.brief(view)
+                self._story.visible = bool(view.story)
+                self._story.content = widgets.story(view)
+                self._results.visible = bool(view.results)
+                self._results.content = widgets.results(view)
                 self._health.content = widgets.health(view.health)
                 self._figures.update_text(view)
                 self.controls.update(view)
@@ -150,6 +159,9 @@ class Page:
         gui.main_panel.set_width(330)
         gui.add_html(widgets.NARROW)
         self._brief = gui.add_html('')
+        self._story = gui.add_html('', visible=False)
+        # By itself, so that a table that was closed stays so until there is another one.
+        self._results = gui.add_html('', visible=False)
         self._waiting = gui.add_html(widgets.note('waiting for the robot description'))
         tabs = gui.add_tab_group()
         with tabs.add_tab('Controls'):

@@ -24,6 +24,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 import contextlib
+import gzip
+from html import escape
 import io
 from typing import Any
 
@@ -36,7 +38,11 @@ MOST_CONNECTIONS = 64
 """Connections at a time, of all kinds: a browser opens some to load the page, and keeps one."""
 
 
-def open_server(host: str, port: int, label: str, most_browsers: int = 8) -> tuple[Any, Access]:
+_TITLE = b'<title>Viser</title>'
+
+
+def open_server(host: str, port: int, label: str, most_browsers: int = 8,
+                title: Callable[[], str] | None = None) -> tuple[Any, Access]:
     """
     Start to serve an empty page.
 
@@ -48,6 +54,8 @@ def open_server(host: str, port: int, label: str, most_browsers: int = 8) -> tup
         Title of the controls.
     most_browsers
         Browsers that may show it at a time.
+    title
+        Returns the title of the page in the browser; by default the label.
 
     Returns
     -------
@@ -63,7 +71,7 @@ def open_server(host: str, port: int, label: str, most_browsers: int = 8) -> tup
     viser = import_viser()
     _check_host(host)
     access = Access(host)
-    with (_guarded(access, most_browsers) as used,
+    with (_guarded(access, most_browsers, title or (lambda: label)) as used,
           contextlib.redirect_stdout(io.StringIO())):
         server = viser.ViserServer(host=host, port=port, label=label, verbose=False)
     if not used:
@@ -120,7 +128,8 @@ def _check_host(host: str) -> None:
 
 
 @contextlib.contextmanager
-def _guarded(access: Access, most_browsers: int) -> Iterator[list[bool]]:
+def _guarded(access: Access, most_browsers: int,
+             title: Callable[[], str]) -> Iterator[list[bool]]:
     """Let the server that viser starts meanwhile check every request."""
     import websockets.asyncio.server
     library: Any = websockets.asyncio.server
@@ -130,7 +139,7 @@ def _guarded(access: Access, most_browsers: int) -> Iterator[list[bool]]:
     def guarded(*arguments: Any, process_request: Any = None, **options: Any) -> Any:
         used.append(True)
         return serve(*arguments, **options | {
-            'process_request': _checked(process_request, access, most_browsers),
+            'process_request': _checked(process_request, access, most_browsers, title),
             'max_size': LARGEST_MESSAGE, 'create_connection': _limited(library.ServerConnection)})
 
     library.serve = guarded
@@ -141,7 +150,7 @@ def _guarded(access: Access, most_browsers: int) -> Iterator[list[bool]]:
 
 
 def _checked(process: Callable[[Any, Any], Any], access: Access,
-             most_browsers: int) -> Callable[[Any, Any], Any]:
+             most_browsers: int, title: Callable[[], str]) -> Callable[[Any, Any], Any]:
     """Return a handler that passes permitted requests to `process`, and refuses the others."""
     def handle(connection: Any, request: Any) -> Any:
         headers = request.headers
@@ -157,12 +166,28 @@ def _checked(process: Callable[[Any, Any], Any], access: Access,
             if response is None and len(connection.server.connections) >= most_browsers:
                 response = connection.respond(
                     503, f'{most_browsers} browsers show this page already; close one.\n')
+            elif response is not None:
+                _entitle(response, title())
         if response is not None:
             for name, value in HEADERS.items():
                 response.headers[name] = value
         return response
 
     return handle
+
+
+def _entitle(response: Any, title: str) -> None:
+    """Replace viser's title in a response that has it; with other versions it stays."""
+    is_packed = response.headers.get('Content-Encoding') == 'gzip'
+    if 'text/html' not in response.headers.get('Content-Type', ''):
+        return
+    body = gzip.decompress(response.body) if is_packed else response.body
+    if _TITLE not in body:
+        return
+    body = body.replace(_TITLE, f'<title>{escape(title)}</title>'.encode(), 1)
+    response.body = gzip.compress(body, 1) if is_packed else body
+    del response.headers['Content-Length']
+    response.headers['Content-Length'] = str(len(response.body))
 
 
 def _limited(base: Any) -> Any:

@@ -18,17 +18,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 import math
+import re
 from typing import Any
 
 from biped_com_ros.core.geometry.pose import Array, Pose
 import numpy as np
 
 
+_CHAPTER = re.compile(r'(\d+/\d+) ')
+
 POINT = 'point'
 """Part of a view with `View.points`."""
 
 HAND = 'hand:'
 """Parts of a view that begin with this are hands."""
+
+
+def chapter_of(story: str) -> str:
+    """Return number and count of the chapter that a text of the demo names, or ''."""
+    found = _CHAPTER.match(story)
+    return found[1] if found else ''
 
 
 @dataclass
@@ -102,6 +111,8 @@ class View:
         Progress of com_calibrator.
     gait
         State of gait_player.
+    story, results
+        What the demo does, and the table of its last chapter; empty without a demo.
     base_from
         Source of the base's pose: ``tf``, ``odom``, or empty for none.
     stale
@@ -136,6 +147,8 @@ class View:
     health: list[HealthLine] = field(default_factory=list)
     calibration: str = ''
     gait: str = ''
+    story: str = ''
+    results: str = ''
     base_from: str = ''
     stale: dict[tuple[str, str], tuple[Any, float]] = field(default_factory=dict)
 
@@ -157,6 +170,11 @@ class View:
     def has_fallen(self) -> bool:
         """Whether the robot had fallen when that was last known."""
         return bool(self.latest('level')[0] == 'FALLEN')
+
+    @property
+    def chapter(self) -> str:
+        """Return number and count of the chapter of the demo that runs, as '2/5', or ''."""
+        return chapter_of(self.story)
 
     def point(self, kind: str) -> Array | None:
         """Return a point, or None if it is unknown."""

@@ -149,7 +149,8 @@ def legend(view: View) -> str:
               _line(palette.GOOD) + 'support polygon, by margin',
               _line(palette.MARKS['com'].colour) + 'CoM region at rest (uneven ground, hands)')
     head = [f'<span style="{_FAINT}">{column}</span>'
-            for column in ('what is drawn', 'x, y, z [mm]', 'error [mm]')]
+            for column in ('what is drawn', 'x, y, z [mm]',
+                           'error, horizontal<br>and height [mm]')]
     return box(_table([head, *rows]) + '<div style="display:flex;flex-wrap:wrap;gap:2px 14px;'
                'margin-top:5px">' + ''.join(f'<span>{one}</span>' for one in others) + '</div>'
                f'<div style="{_FAINT}margin-top:5px">Charts: the last {SPAN:.0f} s</div>')
@@ -263,6 +264,33 @@ def _stance(phase: str) -> str:
     foot = phase.removeprefix('single ')
     return {'double': 'both feet', 'flight': 'nothing', '': '–'}.get(
         phase, f'the {foot} foot' if foot != phase else phase)
+
+
+def story(view: View) -> str:
+    """Return what the demo does, and whether one may push the robot."""
+    if not view.story:
+        return ''
+    heading, _, activity = view.story.partition(': ') if view.chapter else (
+        'The chapters are over', '', view.story)
+    may = ('Please do not push: the demo measures' if view.chapter else
+           'You may push it, bend it, let it walk')
+    return box(f'<div style="font-weight:600">{escape(heading)}</div>'
+               f'<div style="overflow-wrap:anywhere">The robot {escape(activity)}.</div>'
+               f'<div style="{_FAINT}">{may}.</div>')
+
+
+def results(view: View) -> str:
+    """Return the table of the demo's last chapter: title, rows, and sentences below them."""
+    if not view.results:
+        return ''
+    title, *lines = view.results.split('\n')
+    rows = [[f'<span style="white-space:normal">{escape(cell)}</span>'
+             for cell in line.split('\t')] for line in lines if '\t' in line]
+    sentences = ''.join(f'<div style="overflow-wrap:anywhere;{_FAINT}">{escape(line)}</div>'
+                        for line in lines if line and '\t' not in line)
+    return box('<details open><summary style="cursor:pointer">'
+               f'{escape(title)}</summary><div style="max-height:32vh;overflow:auto">'
+               f'{_table(rows)}{sentences}</div></details>')
 
 
 def effort_bars(names: Sequence[str], groups: Mapping[str, Sequence[str]], efforts: Array | None,

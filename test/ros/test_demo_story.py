@@ -212,8 +212,9 @@ def test_only_what_a_robot_can_do_and_did_not_counts_as_failed(stage, rig):
     play(stage, rig, story.run(0.5), lambda: story.is_over)
     assert story.failures == {'partly': '1 of 6 steps', 'refused': 'it is too heavy'}
     assert story.summary().splitlines() == [
-        'lacking: skipped: it has no hands', 'partly: failed: 1 of 6 steps',
-        'refused: failed: it is too heavy', 'good: shown']
+        'A chapter (lacking): skipped: it has no hands',
+        'A chapter (partly): failed: 1 of 6 steps',
+        'A chapter (refused): failed: it is too heavy', 'A chapter (good): done']
 
 
 def test_services_succeed_or_fail(stage, rig):

@@ -16,6 +16,7 @@
 import math
 import subprocess
 import sys
+import time
 from types import SimpleNamespace
 
 from biped_com_ros.core.geometry.pose import Pose
@@ -231,6 +232,41 @@ def test_commands_without_their_node_name_it(acting):
     assert missing['step'] == 'gait_player is not running'
     acting.actions.execute('tare', None)
     assert acting.notes == [('sensors', 'wrench_aggregator is not running', False)]
+
+
+def test_while_a_chapter_of_the_demo_runs_nothing_may_disturb_it(acting):
+    for command in ('push', 'tare'):
+        node = {'push': 'simulator/reset', 'tare': 'wrench_aggregator/tare'}[command]
+        trigger_service(acting.rig.peer, node, lambda: None)
+        acting.until_ready(command)
+    story = acting.rig.peer.create_publisher(String, 'demo/story', LATCHED)
+    story.publish(String(data='2/5 A chapter: sways'))
+    acting.rig.until(lambda: 'push' in acting.actions.unavailable(), what='a chapter')
+    missing = acting.actions.unavailable()
+    assert missing['push'] == 'wait until chapter 2/5 of the demo is over'
+    assert missing['step'] == 'gait_player is not running' and 'tare' not in missing
+    story.publish(String(data='stands'))
+    acting.until_ready('push')
+    story.publish(String(data='2/5 A chapter: sways'))
+    acting.rig.until(lambda: 'push' in acting.actions.unavailable(), what='a chapter')
+    acting.rig.peer.destroy_publisher(story)  # killed in the middle of it
+    acting.until_ready('push')
+
+
+def test_the_story_and_the_table_of_the_demo_are_shown(polling):
+    story = polling.publisher(String, 'demo/story', LATCHED)
+    results = polling.publisher(String, 'demo/results', LATCHED)
+    story.publish(String(data='2/5 A chapter: sways'))
+    results.publish(String(data='title\n\tbefore\nmass\t3 kg'))
+    polling.inputs.update(0.0)
+    assert (polling.view.chapter, polling.view.results.count('\n')) == ('2/5', 2)
+    polling.inputs.update(500.0)  # it is published when it changes
+    assert polling.view.chapter == '2/5'
+    polling.robot.destroy_publisher(story)
+    end = time.monotonic() + 20.0
+    while polling.view.story:
+        assert time.monotonic() < end
+        polling.inputs.update(501.0)
 
 
 def test_responses_of_services_are_shown(acting):

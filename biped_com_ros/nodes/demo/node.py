@@ -38,8 +38,12 @@ wrench_aggregator/wrench    geometry_msgs/          in; its rate is shown
                             DiagnosticArray
 position_controller/        std_msgs/               out; positions of the actuated joints
 commands                    Float64MultiArray
+simulator/push              geometry_msgs/          in; a pushed robot is not judged
+                            WrenchStamped
 viewer/url                  std_msgs/String         in; the address of the page
 ~/story                     std_msgs/String         out, latched; chapter and activity
+~/results                   std_msgs/String         out, latched; the table of the last chapter:
+                                                    a row per line, cells with tabs between them
 simulator/reset             std_srvs/Trigger        called after a fall
 =========================== ======================= =========================================
 
@@ -114,6 +118,8 @@ class Demo(Node):
         self._health, self._published = Health(self, _EXPECTED), ''
         self._page = ''
         self._story_out = self.create_publisher(String, '~/story', LATCHED)
+        self._results_out = self.create_publisher(String, '~/results', LATCHED)
+        self._results = ''
         self._shown = Snapshot(waiting=['the robot description'])
         # The last table with results: after the last chapter there may be none.
         self._pictured = self._shown, self._shown
@@ -180,6 +186,9 @@ class Demo(Node):
         if text != self._published:
             self._published = text
             self._story_out.publish(String(data=text))
+        if self.story.results != self._results:
+            self._results = self.story.results
+            self._results_out.publish(String(data=self._results))
 
     # -- what is shown
 

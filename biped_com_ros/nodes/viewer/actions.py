@@ -26,15 +26,21 @@ from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.frames import frame_prefix
+from biped_com_ros.ros.topics.qos import LATCHED
 from biped_com_ros.ros.topics.stamp import now_ns, stamp_to_msg
+from biped_com_ros.ros.topics.whole_messages import subscribe
 from biped_com_ros.viz.controls import checked, COMMANDS, permitted, PUSH_DIRECTIONS
+from biped_com_ros.viz.view import chapter_of
 from geometry_msgs.msg import Vector3Stamped, WrenchStamped
 from lifecycle_msgs.msg import State, Transition
 from lifecycle_msgs.srv import ChangeState, GetState
 import numpy as np
 from rclpy.node import Node
+from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
+_ALWAYS = ('tare', 'record')
+"""Groups of controls that disturb no chapter of the demo."""
 
 ShowNote = Callable[[str, str, 'bool | None'], None]
 
@@ -78,6 +84,8 @@ class PageActions:
         self._push = node.create_publisher(WrenchStamped, names.PUSH, 10)
         self._target = node.create_publisher(Vector3Stamped, names.TORSO_TARGET, 10)
         self._heaviest_link = model.link_names[int(np.argmax(model.link_masses))]
+        self._story = ''
+        subscribe(node, String, names.DEMO_STORY, self._on_story, LATCHED)
         self._state_request: Any = None
         self._state = State.PRIMARY_STATE_UNKNOWN
 
@@ -129,11 +137,19 @@ class PageActions:
         ready['feedforward'] = self._can_switch_feedforward()
         reasons = {name: f'{COMMANDS[name].node} is not running'
                    for name, is_ready in ready.items() if not is_ready}
-        if self._model.config.torso is None:
-            reasons['torso'] = reasons['freeze'] = (
-                f'{self._model.config.name} has no tendon-driven torso')
+        if chapter := self._chapter():
+            reasons = {name: f'wait until chapter {chapter} of the demo is over'
+                       for name, command in COMMANDS.items()
+                       if command.group not in _ALWAYS} | reasons
         return reasons | {name: 'turned off by parameter controls' for name in COMMANDS
                           if name not in self._permitted}
+
+    def _chapter(self) -> str:
+        """Return which chapter the demo runs, or ''; what is latched outlasts its publisher."""
+        return chapter_of(self._story) if self._node.count_publishers(names.DEMO_STORY) else ''
+
+    def _on_story(self, message: String) -> None:
+        self._story = message.data
 
     def update_feedforward(self) -> None:
         """Request the state of gravity_compensation; :attr:`feedforward_is_on` follows."""

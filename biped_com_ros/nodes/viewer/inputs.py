@@ -68,6 +68,9 @@ _LATCHED_TEXTS = {'phase': names.SUPPORT_PHASE, 'gait': names.GAIT_STATE,
                   'calibration': names.CALIBRATION_PROGRESS}
 
 
+_DEMO_TEXTS = {'story': names.DEMO_STORY, 'results': names.DEMO_RESULTS}
+
+
 class PageInputs:
     """
     Subscribes to all that the page shows, and keeps a `View` of it.
@@ -104,6 +107,7 @@ class PageInputs:
         #: By the names of statuses, the last received at the end.
         self._health: dict[str, tuple[HealthLine, float]] = {}
         self._texts: dict[str, tuple[str, float]] = {}
+        self._demo: dict[str, str] = {}
         self._joints_since: float | None = None
         #: Of the names of this robot's nodes.
         self._prefix = f"{polled.node.get_namespace().strip('/')}/".lstrip('/')
@@ -131,6 +135,10 @@ class PageInputs:
             reported_at[name] = max(at, reported_at.get(name, at))
         self.view.health = self._current_health(now, reported_at)
         self._update_texts(now, reported_at)
+        for name, topic in _DEMO_TEXTS.items():
+            # Its node has no diagnostics.
+            is_there = self._polled.node.count_publishers(topic) > 0
+            setattr(self.view, name, self._demo.get(name, '') if is_there else '')
         self.view.stale = {key: (value, now - at) for key, (value, at) in self._last.items()}
         return self.view
 
@@ -222,6 +230,8 @@ class PageInputs:
         subscribe(DiagnosticArray, names.STABILITY_EVENT, self._on_event, LATCHED)
         for name, topic in _LATCHED_TEXTS.items():
             subscribe(String, topic, partial(self._on_text, name), LATCHED)
+        for name, topic in _DEMO_TEXTS.items():
+            subscribe(String, topic, partial(self._on_demo_text, name), LATCHED)
         subscribe(String, CALIBRATED_TOPIC, self._on_description, latest(LATCHED, 5),
                   longest=LARGEST_TEXT)
 
@@ -375,6 +385,9 @@ class PageInputs:
     def _use_level(self, status: DiagnosticStatus, key: str) -> None:
         level = next((value.value for value in status.values if value.key == key), '')
         self._texts['level'] = level[:_LONGEST_NAME], self._now
+
+    def _on_demo_text(self, name: str, message: String) -> None:
+        self._demo[name] = message.data
 
     def _on_text(self, name: str, message: String) -> None:
         self._texts[name] = message.data, self._now

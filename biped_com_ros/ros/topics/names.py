@@ -61,6 +61,8 @@ SIMULATOR_RESET = 'simulator/reset'
 
 POSITION_COMMANDS = 'position_controller/commands'
 PAGE_URL = 'viewer/url'
+DEMO_STORY = 'demo/story'
+DEMO_RESULTS = 'demo/results'
 
 
 def wrench_of(contact: str) -> str:

@@ -14,6 +14,7 @@
 """Who may open the page: the rules, and the server that applies them."""
 
 import contextlib
+import gzip
 import http.client
 import socket
 
@@ -118,6 +119,15 @@ def dial(port, host=None, **options):
     address = f'ws://{host or "127.0.0.1"}:{port}'
     return connect(address, sock=socket.create_connection(('127.0.0.1', port)),
                    subprotocols=[f'viser-v{viser.__version__}'], **options)
+
+
+@pytest.mark.parametrize('encoding', ['gzip', 'identity'])
+def test_the_title_is_that_of_the_page(encoding):
+    with serving(title=lambda: 'a <robot>') as (server, _):
+        response, page = get(server.get_port(), **{'Accept-Encoding': encoding})
+        assert int(response.headers['Content-Length']) == len(page)
+        page = gzip.decompress(page) if encoding == 'gzip' else page
+        assert b'<title>a &lt;robot&gt;</title>' in page and page.count(b'<title>') == 1
 
 
 def test_the_server_applies_the_rules():

@@ -14,6 +14,7 @@
 """A click on the robot becomes a push of the link that it meets, at the point that it meets."""
 
 import math
+import time
 from types import SimpleNamespace
 
 from biped_com_ros.core.errors import InputError
@@ -21,7 +22,7 @@ from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.geometry.shapes import box
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.viz.clicks import Click, first_hit, push_of
-from biped_com_ros.viz.controls import checked
+from biped_com_ros.viz.controls import checked, GROUPS
 import numpy as np
 import pytest
 
@@ -83,6 +84,44 @@ def test_what_no_click_can_be_is_refused():
                 (*good[:2], (2.0, 0.0, 0.0), 0.15), (*good[:2], (math.nan, 0.0, 0.0), 0.15)):
         with pytest.raises(InputError):
             checked('push_at', bad)
+
+
+@pytest.fixture
+def page():
+    """Yield a page without a browser."""
+    pytest.importorskip('viser', reason='the page needs viser: pip install viser')
+    from biped_com_ros.viz.page import Page
+    page = Page('127.0.0.1', 0, 'test', lambda *command: None)
+    yield page
+    page.close()
+
+
+@pytest.mark.parametrize(('robot', 'missing'), [
+    ('biped', set()), ('talos', {'torso'}), ('g1_as_sold', {'tare', 'torso'}),
+    ('three_link', {'torso', 'walk'})])
+def test_controls_that_a_robot_does_not_have_are_absent(page, robot, missing):
+    page.set_robot(RobotModel.load(robot))
+    folders = page.controls._folders
+    assert {group for group, folder in folders.items() if not folder.visible} == missing
+    assert set(folders) == set(GROUPS)
+
+
+def test_the_sliders_of_the_torso_follow_the_keys_unless_they_are_moved(page):
+    from biped_com_ros.viz.view import View
+    page.set_robot(MODEL)
+    controls, view = page.controls, View(torso=np.array((np.radians(10.0), np.radians(30.0), 0.0)))
+    controls.update(view)
+    assert [slider.value for slider in controls._bends] == [8.5, 5.0]
+    view.torso = np.array((np.radians(10.3), np.radians(30.0), 0.0))  # noise
+    controls.update(view)
+    assert [slider.value for slider in controls._bends] == [8.5, 5.0]
+    controls._torso_changed = time.monotonic()
+    view.torso = np.zeros(3)
+    controls.update(view)
+    assert [slider.value for slider in controls._bends] == [8.5, 5.0]
+    controls._torso_changed = -np.inf
+    controls.update(view)
+    assert [slider.value for slider in controls._bends] == [0.0, 0.0]
 
 
 def test_the_page_turns_clicks_into_commands_while_pushes_are_possible(monkeypatch):

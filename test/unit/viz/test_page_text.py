@@ -139,6 +139,21 @@ class NoGui:
         return False
 
 
+def test_the_page_shows_what_the_demo_does_and_whether_one_may_push():
+    assert widgets.story(View()) == widgets.results(View()) == ''
+    view = View(story='2/5 Where the masses really are: moves, while it is hoisted',
+                results='The URDF\n\tbefore\tafter\nweight <N>\t35.3\t35.6\nit is wrong')
+    assert view.chapter == '2/5'
+    assert text_of(widgets.story(view)) == (
+        '2/5 Where the masses really are The robot moves, while it is hoisted. Please do not '
+        'push: the demo measures.')
+    assert text_of(widgets.results(view)) == (
+        'The URDF before after weight <N> 35.3 35.6 it is wrong')
+    view.story = 'stands'
+    assert view.chapter == ''
+    assert 'The robot stands. You may push it' in text_of(widgets.story(view))
+
+
 def test_charts_of_balance_end_with_a_fall():
     model = RobotModel.load('biped')
     figures = Figures(NoGui(), model)
@@ -146,7 +161,7 @@ def test_charts_of_balance_end_with_a_fall():
     view = View(feet=forces_on_feet(), margin=0.03,
                 dcm_margin=0.04, torso=np.array((0.1, 0.0, 0.0)), tensions=np.full(4, 7.0),
                 points={'com': point, 'zmp': point, 'dcm': point, 'truth': np.zeros(3),
-                        'uncalibrated': point})
+                        'uncalibrated': point, 'fused': point})
     figures.sample(view, 0.0)
     view.level, view.margin, view.dcm_margin = 'FALLEN', -0.9, -1.2
     figures.sample(view, 1.0)
@@ -171,7 +186,7 @@ def test_the_chart_of_errors_names_the_calibrated_urdf():
     def labels(time):
         figures.sample(view, time)
         figures.update_charts()
-        return [series['label'] for series in made['error of the CoM [mm]'].series[1:]]
+        return [series['label'] for series in made['error of the CoM in 3-D [mm]'].series[1:]]
 
     assert labels(0.0) == ['URDF']
     view.is_calibrated, view.points['uncalibrated'] = True, np.array((0.03, 0.02, 0.1))

@@ -38,7 +38,7 @@ from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Array, rotation_from_quaternion
 from biped_com_ros.core.identification.captures.capture import Capture, MotorConstants
 from biped_com_ros.core.identification.captures.stillness import (
-    CaptureWindow, Motion, StillnessOptions)
+    CaptureWindow, LargestMotion, StillnessOptions)
 from biped_com_ros.core.identification.captures.virtual_contacts import (
     virtual_sensors, VirtualReadings)
 from biped_com_ros.core.model.robot import RobotModel
@@ -245,7 +245,7 @@ class _Rests:
         self.rejected: dict[str, int] = {}
         self._last = np.full(len(window.model.joint_names), math.inf)
         self._has_moved, self._checked_at = False, -math.inf
-        self._stillest: Motion | None = None
+        self._stillest: LargestMotion | None = None
 
     @property
     def duration(self) -> float:

@@ -48,7 +48,7 @@ class StillnessOptions(Settings):
     min_samples: int = constant(10, 'Smallest number of readings in a capture')
 
 
-class Motion(NamedTuple):
+class LargestMotion(NamedTuple):
     """
     What moved most within the duration of a capture.
 
@@ -219,7 +219,7 @@ class CaptureWindow:
             torque_variance=np.nan_to_num(_variance_of_mean(torques)), name=name,
             time=float(times.mean()), approach=self._motions.directions.copy())
 
-    def motion(self) -> Motion:
+    def motion(self) -> LargestMotion:
         """Return what moved most within the readings, relative to its limit."""
         o, (_, positions, _, wrenches, up) = self.options, map(np.array, zip(*self._samples))
         ranges = np.ptp(_smoothed(positions), axis=0)
@@ -227,12 +227,14 @@ class CaptureWindow:
         tilt = float(np.ptp(_smoothed(up), axis=0).max())
         deviation = float(np.nan_to_num(
             wrenches[:, self._trusted, :3].std(axis=0)).max(initial=0.0))
-        return max(Motion(value / getattr(o, limit), limit, value, text) for limit, value, text in (
+        measured = (
             ('joint_range', float(ranges[worst]), f"joint '{self.model.joint_names[worst]}' moved "
              f'by {ranges[worst]:.4f} rad or m (at most {o.joint_range:g})'),
             ('tilt_range', tilt, f'the robot tilted by {math.degrees(tilt):.2f} deg (at most '
              f'{math.degrees(o.tilt_range):.2f} deg)'),
-            ('force_deviation', deviation, f'a force varies by {deviation:.1f} N')))
+            ('force_deviation', deviation, f'a force varies by {deviation:.1f} N'))
+        return max(LargestMotion(value / getattr(o, limit), limit, value, text)
+                   for limit, value, text in measured)
 
     def standing(self, wrenches: Array, positions: Array, up: Array) -> BoolArray:
         """
