@@ -35,6 +35,8 @@ from std_msgs.msg import Float64MultiArray
 _UPDATE = 0.002  # s, between two torques
 _SETTLING_TIME = 2.5  # s
 _POSTURE = 'arms_out'
+_WHEN = {'without': 'without feedforward', 'feedforward': 'with it',
+         'calibrated': 'with calibrated masses'}
 Sag = tuple[float, float]
 
 
@@ -82,7 +84,9 @@ class Gravity(Chapter):
             ('largest error of a hand', *(f'{mm:.3f} mm' for _, mm in sags.values())),
             ('weight left on the lifted foot', *last, f'{100.0 * torques.least_share:.1f} %'),
             ('largest jump of a torque in 2 ms', *last,
-             f'{100.0 * torques.largest_step:.2f} % of its limit')])
+             f'{100.0 * torques.largest_step:.2f} % of its limit')],
+            'largest joint error: ' + ', '.join(
+                f'{degrees:.3f} deg {_WHEN[when]}' for when, (degrees, _) in sags.items()))
 
     def _shift(self, stage: Stage) -> Generator[Array | None, None, _Torques]:
         """Stand on the first foot, lift the other one, and back; return the torques' extremes."""

@@ -65,4 +65,6 @@ class Push(Chapter):
                     break
         finally:
             out.destroy()
-        return Comparison(('least ZMP margin', 'least DCM margin', 'then'), rows)
+        last = rows[-1][0].removeprefix('push of ')
+        return Comparison(('least ZMP margin', 'least DCM margin', 'then'), rows, (
+            f'falls at a push of {last}' if reports.has_fallen else f'stands pushes up to {last}'))

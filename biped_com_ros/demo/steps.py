@@ -60,7 +60,8 @@ class Steps(Chapter):
             stage.set_activity('walks quickly')
             rows.append((yield from self._walk('walk', 'quick', 'preview', count)))
         return Comparison(
-            ('ZMP error (rms)', 'least ZMP margin'), rows, problem='; '.join(self._undone))
+            ('ZMP error (rms)', 'least ZMP margin'), rows,
+            f'walked {" and ".join(label for label, *_ in rows)}', problem='; '.join(self._undone))
 
     def _walk(self, service: str, kind: str, pattern: str,
               steps: int) -> Generator[Array | None, None, tuple[str, str, str]]:

@@ -97,7 +97,7 @@ def html_report(model: RobotModel, captures: Sequence[Capture], found: Identific
         f'<style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>'
         + f'<p class="verdict">{escape(found.verdict[0].upper() + found.verdict[1:])}.</p>'
         + _about(model, captures, when or datetime.now().astimezone()) + warnings
-        + f'{_summary_table(found)}<h2>Centre of mass against measurement, by pose</h2>'
+        + f'{_summary_table(found)}<h2>Horizontal error of the centre of mass, by pose</h2>'
         + _pose_plot(found, 'mm', [
             1e3 * np.linalg.norm(r.com, axis=1) for _, r in found.residuals])
         + '<h2>Joint torques against measurement, root mean square by pose</h2>'
@@ -139,7 +139,7 @@ def _summary_table(found: Identification) -> str:
     rows: list[tuple[str, ...]] = [('Total mass, ± 95 %', f'{mass_before:.3f} kg',
                                    f'{found.mass:.3f} ± {1.96 * found.mass_std:.3f} kg', '', '')]
     for title, what, scale, digits, unit in (
-            ('Centre of mass, rms', 'com_rms', 1e3, 2, 'mm'),
+            ('Centre of mass, horizontally, rms', 'com_rms', 1e3, 2, 'mm'),
             ('Joint torque, rms', 'torque_rms', 1.0, 3, 'N m'),
             ('Joint torque, largest', 'torque_max', 1.0, 3, 'N m'),
             ('Weight, mean', 'weight_mean', 1.0, 2, 'N')):
@@ -265,7 +265,7 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _pose_plot(found: Identification, unit: str, series: Sequence[ArrayLike]) -> str:
-    """Return a plot of dots per pose: before, after and left out."""
+    """Return a plot of dots per pose: before, after and left out, on a line from before on."""
     names, colours = [name for name, _ in found.residuals], (BEFORE, AFTER, VALIDATED)
     values = np.array(series)
     known = values[np.isfinite(values)]
@@ -273,13 +273,21 @@ def _pose_plot(found: Identification, unit: str, series: Sequence[ArrayLike]) ->
         return '<p>Not measured.</p>'
     top, count, width, height = _round_top(float(known.max())), values.shape[1], 900.0, 240.0
     parts = [_axis(top, unit, width, height), _pose_numbers(count, width, height)]
-    radii = (3.0, 4.5, 2.5)  # dots of left-out poses are usually on top of fitted ones
+    radii = (6.0, 6.5, 3.5)  # dots of left-out poses are usually on top of fitted ones
+
+    def at(value: float) -> float:
+        return height - 20.0 - (height - 40.0) * value / top
+
+    for i, column in enumerate(values.T):
+        if np.isfinite(column).sum() > 1:
+            x = _pose_x(i, count, width)
+            parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{at(np.nanmin(column)):.1f}" '
+                         f'y2="{at(np.nanmax(column)):.1f}" stroke="#9ca3af" stroke-width="2"/>')
     for name, colour, radius, row in zip(names, colours, radii, values):
         for i, value in enumerate(row):
             if np.isfinite(value):
                 x = _pose_x(i, count, width)
-                y = height - 20.0 - (height - 40.0) * value / top
-                parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius}" fill="{colour}">'
+                parts.append(f'<circle cx="{x:.1f}" cy="{at(value):.1f}" r="{radius}" fill="{colour}">'
                              f'<title>pose {i + 1}, {name}: {value:.3g} {unit}</title></circle>')
     hoisted = '' if np.isfinite(values).any(axis=0).all() else (
         '<p>Poses without a dot: hoisted, where the feet measure no centre of mass.</p>')

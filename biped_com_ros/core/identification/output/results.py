@@ -132,7 +132,7 @@ def summary(found: Identification) -> str:
     """Return the result in a few lines of text."""
     report, before, after = found.identifiability, found.before, found.validated
     com = '' if math.isnan(before.com_rms) else (  # nothing measures it without foot sensors
-        f'centre of mass against measurement {1e3 * before.com_rms:.2f} -> '
+        f'horizontal error of the centre of mass {1e3 * before.com_rms:.2f} -> '
         f'{1e3 * after.com_rms:.2f} mm ({1e3 * found.validated_com:.2f} predicted; its own error '
         f'is predicted to be {1e3 * found.com_error:.2f} mm), ')
     lines = [
