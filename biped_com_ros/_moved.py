@@ -83,7 +83,7 @@ MODULES = {
     'core.torso.taut': 'core.torso.slack',
     'core.torso.workspace': 'core.torso.constant_curvature',
     'core.wrench_aggregation': 'core.wrench.aggregation',
-    'core.zmp': 'papers.wang_2013 core.com.momentum core.stability.zmp',
+    'core.zmp': 'papers.wang_2013 core.stability.zmp',
     # Since then.
     'core.identification.paper': '',
     'core.identification.paper.captures': 'core.identification.estimation.two_poses',
@@ -91,6 +91,7 @@ MODULES = {
     'core.identification.paper.poses': 'core.identification.estimation.moments_from_com',
     'core.identification.paper.two_pose': 'papers.muscolo_2017',
     'core.com.link_group': 'papers.newman_2013',
+    'core.com.momentum': 'core.stability.zmp',
     'core.legs.denavit_hartenberg': 'papers.wang_2013',
 }
 

@@ -36,7 +36,7 @@ LATER = {
                          'controller._tensions', 'controller.expected')}
 #: Filters without memory beyond some milliseconds, and the estimate whose prior it is.
 RESTARTED = {
-    'low_pass_cutoff': '.low_pass.', 'model_method': '_model_wrench', 'load_link': 'fusion.',
+    'low_pass_cutoff': '.low_pass.', 'load_link': 'fusion.',
     'wrench_delay': ('_model_wrench', 'fusion.'), 'align_wrenches': '_model_wrench',
     'fusion_link_mass': 'fusion.', 'fusion_link_com': 'fusion.'}
 

@@ -330,7 +330,6 @@ def test_on_stairs_support_is_between_the_soles_and_reported(rig, samples):
     ({'base_source': 'gps'}, "'imu', 'filter', 'odometry', 'tf', 'fixed'"),
     ({'tilt_unstable': 1.5},
      "'tilt_unstable' is 1.5 rad; it must be below 'tilt_fallen', 1.0 rad: lower it"),
-    ({'model_method': 'guess'}, "'full', 'links', 'point', 'static'"),
     ({'contact_release': 0.5},
      "'contact_release' is 0.5; it must be below 'contact_engage', 0.06 .* lower it"),
 ])

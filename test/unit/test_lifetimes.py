@@ -21,11 +21,11 @@ objects whenever masses or settings change, and grew by tens of megabytes.
 import gc
 
 from biped_com_ros.core.com.fused import FusedComEstimator
-from biped_com_ros.core.com.momentum import METHODS, Momentum
 from biped_com_ros.core.gravity.compensation import GravityCompensator
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.payload.estimator import PayloadEstimator
 from biped_com_ros.core.stability.monitor import MonitorSettings, StabilityMonitor
+from biped_com_ros.core.stability.zmp import Momentum
 from biped_com_ros.core.wrench.aggregation import AggregationSettings, WrenchAggregation
 from biped_com_ros.core.wrench.virtual_foot_wrenches import (
     VirtualFootWrenches, VirtualWrenchSettings)
@@ -33,8 +33,7 @@ import pytest
 
 MODEL = RobotModel.load('biped')
 MAKERS = {
-    **{f'momentum, {method}': lambda method=method: Momentum(MODEL, method)
-       for method in METHODS},
+    'momentum': lambda: Momentum(MODEL),
     'fused': lambda: FusedComEstimator(MODEL),
     'gravity': lambda: GravityCompensator(MODEL), 'payload': lambda: PayloadEstimator(MODEL),
     'model': lambda: RobotModel(MODEL.config, MODEL.urdf),

@@ -27,7 +27,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from biped_com_ros.core.com.kinematics import com_velocity_along_base, natural_frequency
-from biped_com_ros.core.com.momentum import METHODS
 from biped_com_ros.core.constants import LONGEST_STEP_NS, NEVER_NS
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.plane import Plane
@@ -60,9 +59,6 @@ class MonitorSettings(Settings):
     stability: StabilityThresholds = settings(StabilityThresholds)
     min_share: float = constant(
         0.03, 'Least normal force, as a share of body weight, for a ZMP or CoP')
-    method: str = setting(
-        'full', "How the model's ZMP is computed: with the whole angular momentum, with links as "
-        'point masses, with one point mass, or statically', options=METHODS, name='model_method')
     cutoff: float = constant(
         15.0, "Bandwidth of the model's ZMP; it is delayed by 0.225 / cutoff", 'Hz')
     gravity: float = gravity_setting()
@@ -81,9 +77,9 @@ class MonitorSettings(Settings):
     hands: HandSettings = settings(HandSettings, 'hand_{}')
 
     @property
-    def model_wrench_args(self) -> tuple[float, str, float, float]:
+    def model_wrench_args(self) -> tuple[float, float, float]:
         """Return the arguments of :class:`ModelWrench` after the robot."""
-        return self.cutoff, self.method, self.gravity, self.wrench_delay
+        return self.cutoff, self.gravity, self.wrench_delay
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -35,15 +35,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from biped_com_ros.core.com.momentum import Momentum
 from biped_com_ros.core.constants import GRAVITY
-from biped_com_ros.core.geometry.pose import Array, cross, Placement
+from biped_com_ros.core.geometry.pose import Array, cross, Placement, Pose
 from biped_com_ros.core.geometry.wrench import sum_wrenches, Wrench
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.payload.carried import LoadMotion
 from biped_com_ros.core.signals.filters import Differentiator
 from biped_com_ros.core.state.stance import Twist
 import numpy as np
+import pinocchio as pin
 
 
 def measured_wrench(wrenches: Sequence[Sequence[float]], soles: Sequence[Placement],
@@ -68,6 +68,52 @@ def measured_wrench(wrenches: Sequence[Sequence[float]], soles: Sequence[Placeme
                 if wrench is not None]
     return sum_wrenches([*wrenches, *(wrench for wrench, _ in measured)],
                         [*soles, *(hand for _, hand in measured)])
+
+
+class Momentum:
+    """
+    The momentum of a robot about the world's origin.
+
+    Its derivative is the wrench of all that acts on the robot: of gravity and of contacts.
+
+    Parameters
+    ----------
+    model
+        The robot.
+
+    """
+
+    def __init__(self, model: RobotModel) -> None:
+        self._model = model.pin_model
+        self._data = pin.Data(model.pin_model)  # createData() copies it twice
+        q = model.configuration(np.zeros(len(model.joint_names)))
+        pose = Pose.from_quaternion(q[3:7], q[:3])
+        is_identity = not pose.position.any() and np.array_equal(pose.rotation, np.eye(3))
+        self._pose_root_base = None if is_identity else pose.inverse()
+
+    def of(self, state: RobotState, twist: Twist) -> Array:
+        """
+        Return linear and angular momentum about the world's origin, shape (6,), kg m/s, kg m2/s.
+
+        Parameters
+        ----------
+        state
+            With its base in the world and its joint velocities.
+        twist
+            Of that base.
+
+        """
+        v, root = state.v.copy(), self._pose_root_base
+        if root is None:
+            v[:3], v[3:6] = twist
+        else:
+            angular = root.rotation.dot(twist.angular)
+            v[:3] = root.rotation.dot(twist.linear) + cross(root.position, angular)
+            v[3:6] = angular
+        about_com = pin.computeCentroidalMomentum(self._model, self._data, state.q, v).vector
+        momentum: Array = about_com.reshape(2, 3).dot(state.base.rotation.T).reshape(-1)
+        momentum[3:] += cross(state.com_in_world, momentum[:3])
+        return momentum
 
 
 class FilteredWrenches(NamedTuple):
@@ -97,8 +143,6 @@ class ModelWrench:
         The robot.
     cutoff
         Bandwidth of the derivative, Hz; it delays the result by :attr:`delay`.
-    method
-        One of :data:`.momentum.METHODS`.
     gravity
         m/s^2.
     wrench_delay
@@ -106,11 +150,11 @@ class ModelWrench:
 
     """
 
-    def __init__(self, model: RobotModel, cutoff: float = 15.0, method: str = 'full',
-                 gravity: float = GRAVITY, wrench_delay: float = 0.0) -> None:
+    def __init__(self, model: RobotModel, cutoff: float = 15.0, gravity: float = GRAVITY,
+                 wrench_delay: float = 0.0) -> None:
         self._wrench_delay = wrench_delay
-        self._momentum = Momentum(model, method)
-        self._mass, self._gravity, self._is_static = model.mass, gravity, method == 'static'
+        self._momentum = Momentum(model)
+        self._mass, self._gravity = model.mass, gravity
         # Momentum, measured wrench, and the weight with its moment arms (m g x, m g y, m g) side
         # by side: one product filters all.
         self._filter = Differentiator(cutoff, 15)
@@ -166,10 +210,9 @@ class ModelWrench:
     def _add(self, load: LoadMotion, state: RobotState, twist: Twist) -> None:
         """Add momentum and weight of a payload, a point mass."""
         sample, place = self._sample, load.place(state)
-        if not self._is_static:
-            linear = state.base.rotation.dot(load.momentum_along_base(twist))
-            sample[:3] += linear
-            sample[3:6] += cross(place, linear)
+        linear = state.base.rotation.dot(load.momentum_along_base(twist))
+        sample[:3] += linear
+        sample[3:6] += cross(place, linear)
         weight = load.mass * self._gravity
         sample[12:14] += place[:2] * weight
         sample[14] += weight

@@ -120,7 +120,7 @@ class StabilityHealth:
         deviation = float(np.sqrt(self._variances / self._uncertain)) if self._uncertain else 0.0
         self._restart()
         values = {'rate [Hz]': rate, 'rms difference [m]': difference,
-                  'method': params.monitor.method, 'delay of the model [s]': self._monitor.delay}
+                  'delay of the model [s]': self._monitor.delay}
         if deviation:
             values['standard deviation [m]'] = deviation
         if not self._inputs.wrenches:

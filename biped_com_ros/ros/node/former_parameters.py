@@ -46,6 +46,8 @@ _ELEMENTS = frozenset((
     'tilt_noise', 'torque_bias', 'torque_drift', 'torque_gain', 'torque_noise', 'torque_range',
     'torque_temperature', 'velocity_noise', 'viscous_friction', 'warming', 'warming_time',
     'wrench_gain', 'wrench_position', 'wrench_rotation'))
+_REMOVED = {
+    'model_method': "the model's ZMP is always that of the whole angular momentum; remove it"}
 _RENAMED = {'fusion_wrench_delay': 'wrench_delay'}
 
 
@@ -56,6 +58,8 @@ def remedy(name: str) -> str:
     if name in _ELEMENTS:
         return (f"since version 0.2.0 it is an element '{name} <value>' of the list errors "
                 '(simulator) or noise (com_calibrator)')
+    if name in _REMOVED:
+        return _REMOVED[name]
     if name in _RENAMED:
         return f"since version 0.2.0 its name is '{_RENAMED[name]}'"
     return ''

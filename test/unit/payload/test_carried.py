@@ -14,7 +14,6 @@
 """The payload that is added to a model: its laws, against a URDF in which it is a part."""
 
 from biped_com_ros.core.com.estimate import ComEstimate
-from biped_com_ros.core.com.momentum import Momentum
 from biped_com_ros.core.errors import InputError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.geometry.wrench import sum_wrenches
@@ -22,7 +21,7 @@ from biped_com_ros.core.gravity.compensation import CompensationSettings, Gravit
 from biped_com_ros.core.gravity.model import GravityModel
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.payload.carried import CarriedPayload, CarriedSettings, without_load
-from biped_com_ros.core.stability.zmp import ModelWrench
+from biped_com_ros.core.stability.zmp import ModelWrench, Momentum
 from biped_com_ros.core.state.base import LocatedState
 from biped_com_ros.core.state.stance import Twist
 import numpy as np
@@ -92,7 +91,7 @@ def test_com_velocity_and_momentum_are_those_of_a_robot_with_a_heavier_hand(mode
 def test_the_wrench_of_the_motion_contains_its_weight(model):
     base, still = moving(model, 2)[0].base, Twist(np.zeros(3), np.zeros(3))
     state = model.state(np.zeros(len(model.joint_names))).in_world(base)
-    load, dynamics = carry(model).motion(state), ModelWrench(model, method='static')
+    load, dynamics = carry(model).motion(state), ModelWrench(model)
     for _ in range(400):
         wrench = dynamics.update(state, still, 0.002, None, load).model
     weight = 9.81 * (model.mass + MASS)

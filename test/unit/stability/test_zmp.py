@@ -11,14 +11,12 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""ZMP, momentum by every method, and the live model against a motion that is known."""
+"""ZMP, momentum, and the live model against a motion that is known."""
 
-from biped_com_ros.core.com.momentum import METHODS, Momentum
-from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.plane import Plane
 from biped_com_ros.core.geometry.wrench import centre_of_pressure
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.stability.zmp import ModelWrench
+from biped_com_ros.core.stability.zmp import ModelWrench, Momentum
 from biped_com_ros.core.state.stance import Twist
 import numpy as np
 from numpy.testing import assert_allclose
@@ -53,23 +51,16 @@ def test_momentum_against_links_one_by_one(motion, known, t):
     model = motion.model.pin_model
     data = model.createData()
     pin.forwardKinematics(model, data, q, v)
-    full, links = np.zeros(6), np.zeros(6)
+    full = np.zeros(6)
     for i in range(1, model.njoints):
         inertia, placement = model.inertias[i], data.oMi[i]
         com = placement.act(inertia.lever)
         in_joint = data.v[i].linear + np.cross(data.v[i].angular, inertia.lever)
         momentum = inertia.mass * placement.rotation @ in_joint
         spin = placement.rotation @ inertia.inertia @ data.v[i].angular
-        links += np.concatenate((momentum, np.cross(com, momentum)))
         full += np.concatenate((momentum, np.cross(com, momentum) + spin))
     state, twist = world_state(motion, t)
-    point = np.concatenate((full[:3], np.cross(state.com_in_world, full[:3])))
-    expected = {'full': full, 'links': links, 'point': point, 'static': np.zeros(6)}
-    assert set(METHODS) == set(expected)
-    for method, momentum in expected.items():
-        assert_allclose(Momentum(motion.model, method).of(state, twist), momentum, atol=1e-5)
-    # The four are really different.
-    assert np.abs(full - links).max() > 1e-2 and np.abs(links - point).max() > 1e-2
+    assert_allclose(Momentum(motion.model).of(state, twist), full, atol=1e-5)
 
 
 def test_live_model_follows_inverse_dynamics_within_its_delay(motion, known):
@@ -90,18 +81,12 @@ def test_live_model_follows_inverse_dynamics_within_its_delay(motion, known):
     assert compared < 1e-5
 
 
-def test_static_method_is_the_projection_of_the_com(motion):
-    live = ModelWrench(motion.model, 15.0, 'static')
-    state, twist = world_state(motion, 0.4)
-    found = live.update(state, twist, 0.0)
+def test_without_motion_it_is_the_projection_of_the_com(motion):
+    live = ModelWrench(motion.model, 15.0)
+    found = live.update(*world_state(motion, 0.4), 0.0)
     assert found.measured is None
     zmp = zmp_on(Plane.level(0.1), found.model)
-    assert_allclose(zmp, (*state.com_in_world[:2], 0.1), atol=1e-12)
-
-
-def test_an_unknown_method_is_named(motion):
-    with pytest.raises(ConfigurationError, match="'ful'; valid: full, links, point, static"):
-        Momentum(motion.model, 'ful')
+    assert_allclose(zmp, (*world_state(motion, 0.4)[0].com_in_world[:2], 0.1), atol=1e-12)
 
 
 def test_a_known_delay_of_measured_wrenches_is_undone():
