@@ -46,8 +46,7 @@ from benchmarks.walk_estimates import print_com, print_edges, print_gravity
 from benchmarks.walk_states import contact_errors, ContactErrors, print_states, StateErrors
 from biped_com_ros.core.constants import CERTAIN
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.wrench.contact_probability import (
-    ContactProbabilities, ContactProbabilitySettings)
+from biped_com_ros.core.wrench.contact import ContactProbabilities, ContactProbabilitySettings
 from biped_com_ros.core.wrench.virtual_foot_wrenches import (
     VirtualFootWrenches, VirtualWrenchSettings)
 from biped_com_ros.nodes.wrench_aggregator.parameters import WrenchAggregatorParameters

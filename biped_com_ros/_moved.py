@@ -48,7 +48,7 @@ MODULES = {
        for new, names in _MOVED_TO.items() for name in names.split()},
     # The modules that have the names of one that is gone, or is a package now.
     'core.base': 'core.state.stance core.state.leg_odometry',
-    'core.com': 'core.constants core.com.kinematics',
+    'core.com': 'core.constants core.com.estimate',
     'core.com_check': 'core.com.check',
     'core.effort_safety': 'core.gravity.effort_guard core.gravity.attitude',
     'core.footprint': 'core.geometry.pose',
@@ -76,7 +76,7 @@ MODULES = {
     'core.motion': 'core.legs.keyframes',
     'core.stability': 'core.stability.levels',
     'core.stability_monitor': 'core.stability.monitor',
-    'core.support': 'core.geometry.polygon core.geometry.plane core.stability.support',
+    'core.support': 'core.geometry.polygon core.stability.support',
     'core.torso.drift': 'core.torso.orientation',
     'core.torso.elapsed': 'core.torso.cycle',
     'core.torso.sight': 'core.torso.orientation',

@@ -47,8 +47,8 @@ from typing import Any
 
 from biped_com_ros import RobotModel
 from biped_com_ros.core.com import FusedComEstimator, FusedComSettings
+from biped_com_ros.core.com.estimate import com_velocity_in_world
 from biped_com_ros.core.com.fused import trunk
-from biped_com_ros.core.com.kinematics import com_velocity_in_world
 from biped_com_ros.core.geometry import Pose
 from biped_com_ros.core.legs.ik import PostureIk
 from biped_com_ros.core.model import RobotState

@@ -30,9 +30,9 @@ from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.model import RobotConfig
 from biped_com_ros.sim import hidden
 from biped_com_ros.sim.description import GRAVITY, parse
+from biped_com_ros.sim.drives import ModelJoints
 from biped_com_ros.sim.frames import Array, quaternion_wxyz, rotation_from_rpy
 from biped_com_ros.sim.hidden import LinkError
-from biped_com_ros.sim.joints import ModelJoints
 from biped_com_ros.sim.mjcf import RobotSpec, WorldOptions
 import mujoco
 import numpy as np

@@ -24,7 +24,7 @@ from biped_com_ros.core.errors import UnknownNameError
 from biped_com_ros.core.model.config import check_topic, load_robot_config
 from biped_com_ros.core.model.resources import package_share
 from biped_com_ros.demo import chapter_names
-from biped_com_ros.launching import nodes, simulations, views
+from biped_com_ros.launching import nodes, simulations
 from biped_com_ros.launching.arguments import (
     choices_of, FIELDS, LaunchArguments, read_arguments, text_of)
 from biped_com_ros.launching.programs import Programs
@@ -141,11 +141,11 @@ _ALL = (
           'gravity_compensation_params', 'commands', *_TORSO, 'gait_player_params', 'postures',
           'lift_feet', 'approach', 'viewer', *_PAGE, 'view', *_VIEW,
           without=('trajectory_topic', 'trajectory_rate')),
-    _file(views.view, *_NODE, *_VIEW, without=('respawn', 'log_level'), use_sim_time=False),
-    _file(views.gazebo, *_BRINGUP, 'command', *_GAZEBO,
+    _file(simulations.view, *_NODE, *_VIEW, without=('respawn', 'log_level'), use_sim_time=False),
+    _file(simulations.gazebo, *_BRINGUP, 'command', *_GAZEBO,
           without=(*_NOT_IN_GAZEBO, 'gravity_compensation_params'),
           robot='biped', hidden='none'),
-    _file(views.gazebo_gravity, *_BRINGUP, *_GAZEBO,
+    _file(simulations.gazebo_gravity, *_BRINGUP, *_GAZEBO,
           without=(*_NOT_IN_GAZEBO, 'gravity', 'gravity_compensation_params'),
           robot='biped', hidden='none'))
 #: By name, without ``.launch.py``.

@@ -11,19 +11,176 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Simulated robots and their nodes: one function per launch file."""
+"""
+Simulated robots and their nodes, RViz, and robots in Gazebo: one function per launch file.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
+import shlex
+import sys
+from typing import Any, TYPE_CHECKING
 
-from biped_com_ros.core.model.resources import package_share
+from biped_com_ros.core.constants import GRAVITY
+from biped_com_ros.core.errors import UnknownNameError
+from biped_com_ros.core.files import read_text, write_atomically
+from biped_com_ros.core.model.config import load_robot_config
+from biped_com_ros.core.model.resources import PACKAGE, package_share
+from biped_com_ros.core.plain_yaml import load_yaml
 from biped_com_ros.demo import chapter_names
 from biped_com_ros.launching.arguments import LaunchArguments
 from biped_com_ros.launching.nodes import (
     bringup, calibrator, gait, gravity_compensation, torso, viewer)
-from biped_com_ros.launching.programs import node, parameter_file, Programs
-from biped_com_ros.launching.views import view
+from biped_com_ros.launching.programs import (
+    ForeignLaunchFile, namespace_of, node, parameter_file, Program, Programs, temporary_directory,
+    tf_remappings)
+from biped_com_ros.viz.rviz_file import adapted, with_arrows
+import yaml
+
+
+if TYPE_CHECKING:
+    from biped_com_ros.core.model.robot import RobotModel
+
+
+def view(a: LaunchArguments) -> Programs:
+    """Show a robot in RViz, with the frames of its links if a robot is given."""
+    namespace, time = namespace_of(a.namespace), {'use_sim_time': bool(a.use_sim_time)}
+    programs: Programs = []
+    if bool(a.robot) if a.state_publisher is None else a.state_publisher:
+        programs.append(_state_publisher(a))
+    programs.append(Program(
+        package='rviz2', executable='rviz2', namespace=namespace, parameters=time,
+        remappings=tf_remappings(a),
+        arguments=('-d', str(_rviz_file(a)), '-f', f'{a.frame_prefix}odom')))
+    if a.second_namespace:
+        prefix = _second_prefix(a)
+        programs.append(Program(
+            package='tf2_ros', executable='static_transform_publisher', arguments=(
+                '--x', str(a.second_x), '--y', str(a.second_y), '--yaw', str(a.second_yaw),
+                '--frame-id', f'{a.frame_prefix}odom', '--child-frame-id', f'{prefix}odom')))
+        if a.second_robot:
+            programs.append(_state_publisher(replace(
+                a, namespace=a.second_namespace, frame_prefix=prefix, robot=a.second_robot,
+                urdf='')))
+    return programs
+
+
+def _second_prefix(a: LaunchArguments) -> str:
+    return a.second_frame_prefix or f'{a.second_namespace}/'
+
+
+def _state_publisher(a: LaunchArguments) -> Program:
+    model = _model(a.robot, a.urdf)
+    _warn(model.warnings)
+    return Program(
+        package='robot_state_publisher', executable='robot_state_publisher',
+        namespace=namespace_of(a.namespace), remappings=tf_remappings(a), parameters={
+            'robot_description': model.urdf,
+            'frame_prefix': a.frame_prefix, 'use_sim_time': bool(a.use_sim_time)})
+
+
+def _model(robot: str, urdf: str) -> RobotModel:
+    # Slow to import, as below, and no other launch file needs it.
+    from biped_com_ros.core.model.robot import RobotModel
+    from biped_com_ros.core.model.urdf import load_urdf
+    config = load_robot_config(robot)
+    return RobotModel(config, load_urdf(config, urdf))
+
+
+def _warn(problems: Iterable[str]) -> None:
+    for problem in problems:
+        print(f'warning: {problem}', file=sys.stderr)
+
+
+def _rviz_file(a: LaunchArguments) -> Path:
+    """Return the configuration of RViz, adapted to the robots that are known."""
+    source = Path(a.rviz_config or package_share() / 'rviz' / 'biped.rviz').expanduser()
+    if not a.robot and not a.frame_prefix and not a.second_namespace:
+        return source
+    document = load_yaml(read_text(source, 'configuration of RViz'), str(source))
+    path = temporary_directory('biped_com_rviz.') / 'robots.rviz'
+    write_atomically(path, yaml.safe_dump(adapted(
+        _sized(document, a.robot, a.urdf), a.frame_prefix, a.second_namespace,
+        _second_prefix(a), _sized(document, a.second_robot, '')), sort_keys=False))
+    return path
+
+
+def _sized(document: Any, robot: str, urdf: str) -> Any:
+    """Return a configuration with arrows of a robot's size, as it is without a robot."""
+    if not robot:
+        return document
+    from biped_com_ros.viz.arrows import arrow_scale
+    model = _model(robot, '' if urdf == 'topic' else urdf)
+    scale = arrow_scale(model)
+    return with_arrows(document, scale, scale * model.mass * GRAVITY)
+
+
+def gazebo(a: LaunchArguments) -> Programs:
+    """
+    Start a robot in Gazebo with ros2_control, and its nodes but for torso_controller.
+
+    Gazebo has no tendons. URDF, controllers and bridge are made from the robot's YAML. It needs an
+    installed ROS 2 with ros_gz_sim, ros_gz_bridge, gz_ros2_control, ros2_controllers,
+    controller_manager and robot_state_publisher.
+    """
+    from biped_com_ros.gazebo.files import HIDDEN, write_files
+    if a.hidden not in HIDDEN:
+        raise UnknownNameError("value of argument 'hidden'", a.hidden, HIDDEN)
+    files = temporary_directory('biped_com_gazebo.')
+    _warn(write_files(
+        files, robot=a.robot, urdf=a.urdf, command=a.command, hidden=a.hidden, load=a.load,
+        seed=a.seed or 0, height=a.height, controllers=a.controllers, bridge=a.bridge))
+    world = a.world or package_share() / 'config' / 'gazebo' / 'flat.sdf'
+    # From the topic, because links without mass have some in Gazebo.
+    nodes = bringup(replace(
+        a, urdf='topic', use_sim_time=True, torso=False,
+        gravity_compensation_params=str(files / 'controllers.yaml')))
+    return [
+        ForeignLaunchFile(package='ros_gz_sim', file='gz_sim.launch.py', arguments={
+            # It is given to a shell.
+            'gz_args': f'-r {"" if a.gui else "-s "}{shlex.quote(str(world))}',
+            'on_exit_shutdown': 'true'}),
+        Program(package='robot_state_publisher', executable='robot_state_publisher',
+                files=(files / 'description.yaml',), parameters={'use_sim_time': True}),
+        # From a file: with hidden masses it differs from the description that nodes use.
+        Program(package='ros_gz_sim', executable='create', files=(files / 'create.yaml',)),
+        Program(package='ros_gz_bridge', executable='parameter_bridge', parameters={
+            'config_file': str(files / 'bridge.yaml'), 'use_sim_time': True}),
+        Program(package='controller_manager', executable='spawner', arguments=(
+            'joint_state_broadcaster', 'joint_trajectory_controller', '--param-file',
+            str(files / 'controllers.yaml'))),
+        *nodes, _truth(a, files),
+        *(view(replace(a, state_publisher=False, use_sim_time=True)) if a.view else [])]
+
+
+def gazebo_gravity(a: LaunchArguments) -> Programs:
+    """Start a robot in Gazebo that is commanded by efforts, with gravity compensation."""
+    return gazebo(replace(a, command='effort', gravity='active'))
+
+
+def _truth(a: LaunchArguments, files: Path) -> Program:
+    """
+    Return what publishes the true centre of mass.
+
+    It is of the masses in Gazebo, at the true pose of the base. It takes over no calibrated masses
+    and no payload.
+    """
+    name = 'gazebo_truth'
+    estimator = node(
+        replace(a, urdf=str(files / 'robot.urdf'), use_sim_time=True, namespace='',
+                frame_prefix=''), 'com_estimator', respawns=a.respawn != 'none',
+        base_source='odometry', fused_com=False, publish_base_tf=False, publish_link_tf=False,
+        tf_rate=0.0)
+    return replace(
+        estimator, name=name, enclave=f'/{PACKAGE}/{name}',
+        parameters={**estimator.parameters, 'payload_topic': ''}, remappings={
+            'calibrated_description': '~/calibrated_description', **{
+                f'~/{topic}': f'simulator/truth/{topic}'
+                for topic in ('com', 'com_velocity', 'link_coms')}})
+
 
 #: Time that the simulator has to complete a recording, s.
 _RECORDING = 20.0

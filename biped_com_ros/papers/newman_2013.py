@@ -27,7 +27,7 @@ last section    the shift of the CoM over a foot: :mod:`biped_com_ros.core.legs.
 
 In print the masses are missing in (6), ``J_c = sum m_i J_i / M``. In (11)-(12) the pelvis turns
 when joints of the stance leg move; to freeze its orientation is wrong by up to hundreds of N m.
-Double support, which the note leaves open: :mod:`biped_com_ros.core.gravity.minimum_norm`.
+Double support, which the note leaves open: :mod:`biped_com_ros.core.gravity.contacts`.
 """
 
 from __future__ import annotations

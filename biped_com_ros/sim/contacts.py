@@ -11,16 +11,124 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""True contact forces of the ground, from MuJoCo's constraint solver."""
+"""
+True contact forces of the ground, from MuJoCo's constraint solver, and hands that hold on.
+
+These hold on to something that stands, such as a rail, with a limited force.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
+from biped_com_ros.core.errors import InputError
 from biped_com_ros.sim.frames import Array
 import mujoco
 import numpy as np
+
+PLAY, DAMPING_TIME = 0.004, 0.004
+"""Default motion of a hand at which it holds with all of its force, m; time constant of its
+damping, s. Hands are light: with less play their forces chatter."""
+
+
+class Grips:
+    """
+    Hands of a plant that hold on.
+
+    Each is a spring and a damper to where the hand took hold. The sum of the force along the
+    world's axes is limited: a hand that cannot hold any longer slides and goes on pulling.
+
+    Parameters
+    ----------
+    model, data
+        MuJoCo's.
+
+    Attributes
+    ----------
+    forces
+        Of the environment on each hand that holds, by body, (3,), N.
+
+    """
+
+    def __init__(self, model: Any, data: Any) -> None:
+        self._model, self._data = model, data
+        self._held: dict[int, tuple[Array, Array, float, float]] = {}
+        self.forces: dict[int, Array] = {}
+
+    def clear(self) -> None:
+        """Let go with all hands."""
+        self._held.clear()
+        self.forces.clear()
+
+    def hold(self, body: int, point: Any, largest_force: float, play: float = PLAY) -> None:
+        """
+        Hold on where a point of a body is now.
+
+        Parameters
+        ----------
+        body
+            MuJoCo's index.
+        point
+            In the frame of the body, (3,), m.
+        largest_force
+            Largest sum of the force along the world's three axes, N; zero: let go.
+        play
+            Motion at which it holds with all of it, m.
+
+        Raises
+        ------
+        InputError
+            If a number is not finite, the force negative, or the play not positive.
+
+        """
+        point = np.array(point, dtype=float)
+        if point.shape != (3,) or not np.isfinite(point).all():
+            raise InputError(f'the point of a grip must be three finite numbers, not {point}')
+        if not 0.0 <= largest_force < np.inf:
+            raise InputError(f'the force of a grip must be finite and not negative, not '
+                             f'{largest_force:g} N')
+        if not 0.0 < play < np.inf:
+            raise InputError(f'the play of a grip must be positive and finite, not {play:g} m')
+        self._held.pop(body, None)
+        self.forces.pop(body, None)
+        if largest_force:
+            self._held[body] = (
+                point, self._in_world(body, point), largest_force, largest_force / play)
+
+    def apply(self) -> None:
+        """Add the forces to the next physics step."""
+        data = self._data
+        for body, (point, anchor, largest, stiffness) in self._held.items():
+            here = self._in_world(body, point)
+            velocity = self._velocity(body, here)
+            pull = (anchor - here - DAMPING_TIME * velocity) * stiffness
+            force = self.forces[body] = limited_sum(pull, largest)
+            data.xfrc_applied[body, :3] += force
+            data.xfrc_applied[body, 3:] += np.cross(here - data.xipos[body], force)
+
+    def _in_world(self, body: int, point: Array) -> Array:
+        data = self._data
+        return np.asarray(data.xpos[body] + data.xmat[body].reshape(3, 3) @ point)
+
+    def _velocity(self, body: int, point: Array) -> Array:
+        """Return the velocity of a point that moves with a body, (3,), m/s."""
+        # Spatial, in the world's axes, about the centre of mass of the whole robot.
+        angular, linear = np.split(self._data.cvel[body], 2)
+        root = self._data.subtree_com[self._model.body_rootid[body]]
+        return np.asarray(linear + np.cross(angular, point - root))
+
+
+def limited_sum(force: Array, largest: float) -> Array:
+    """Return the nearest force (3,) whose components' sizes sum up to no more than a limit."""
+    sizes = np.abs(force)
+    if sizes.sum() <= largest:
+        return force
+    ordered = np.sort(sizes)[::-1]
+    excess = (np.cumsum(ordered) - largest) / np.arange(1, 4)
+    count = int(np.flatnonzero(ordered > excess)[-1])
+    return np.asarray(np.sign(force) * np.maximum(sizes - excess[count], 0.0))
+
 
 _YZX, _ZXY = [1, 2, 0], [2, 0, 1]
 

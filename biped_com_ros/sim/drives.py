@@ -11,17 +11,146 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Drives between commands and motors: position control, speed limits, noise, delay of tendons."""
+"""
+Drives between commands and joints: position control, speed limits, noise, delay, friction.
+
+Friction is Coulomb's, viscous, and breakaway with the Stribeck effect. At the speed ``v`` the
+joint is braked by at most ``F(v) = Fc + (Fs - Fc) exp(-(v / vs)^2)``, and by ``b v``. At rest,
+friction balances any effort up to ``Fs`` (Armstrong-Helouvry, Dupont and Canudas de Wit 1994, "A
+survey of models, analysis tools and compensation methods for the control of machines with
+friction", equation (5) with exponent 2).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 import math
+from typing import Any, NamedTuple
 
+from biped_com_ros.sim.description import Description, Joint
 from biped_com_ros.sim.frames import Array
 from biped_com_ros.sim.gains import Gains
+from biped_com_ros.sim.instruments import ErrorSource
 from biped_com_ros.sim.interface import Command, DriveOptions
 from biped_com_ros.sim.sensors import Delay, Noise, steps_of
 import numpy as np
+
+
+class Follower(NamedTuple):
+    """A joint at ``gain * leader + offset``; `leader` is an index, None for a locked joint."""
+
+    qpos: int
+    dof: int
+    leader: int | None
+    gain: float
+    offset: float
+
+
+class ModelJoints:
+    """
+    Maps joint positions to MuJoCo's ``qpos``, with the joints that mimic others.
+
+    Parameters
+    ----------
+    model
+        MuJoCo's.
+    robot
+        Robot with these joints.
+    names
+        Joints, in the order of the positions.
+    locked
+        Positions of locked joints, which MuJoCo's model does not have, by name.
+
+    Attributes
+    ----------
+    qpos, dofs
+        Addresses of the joints' positions and velocities, shape (n,).
+    followers
+        Joints that mimic others.
+
+    """
+
+    def __init__(self, model: Any, robot: Description, names: tuple[str, ...],
+                 locked: Mapping[str, float]) -> None:
+        joints = [model.joint(f'joint/{name}') for name in names]
+        self.qpos = np.array([joint.qposadr[0] for joint in joints], dtype=int)
+        self.dofs = np.array([joint.dofadr[0] for joint in joints], dtype=int)
+        self.followers = []
+        for name, (leader, gain, offset) in robot.mimics.items():
+            if name not in locked:
+                joint = model.joint(f'joint/{name}')
+                self.followers.append(Follower(
+                    joint.qposadr[0], joint.dofadr[0],
+                    names.index(leader) if leader in names else None, gain,
+                    offset + gain * locked.get(leader, 0.0)))
+
+    def write(self, qpos: Array, positions: Array) -> None:
+        """Write joint positions (n,), and those of the followers, to `qpos`."""
+        qpos[self.qpos] = positions
+        for follower in self.followers:
+            leader = 0.0 if follower.leader is None else positions[follower.leader]
+            qpos[follower.qpos] = follower.offset + follower.gain * leader
+
+
+@dataclass(frozen=True, kw_only=True)
+class JointFriction:
+    """
+    Friction of joints.
+
+    Attributes
+    ----------
+    coulomb, breakaway
+        ``Fc`` and ``Fs >= Fc``, (n,), N m or N.
+    viscous
+        ``b``, (n,), N m s/rad or N s/m.
+    stribeck_velocity
+        ``vs``, rad/s or m/s.
+
+    """
+
+    coulomb: Array
+    breakaway: Array
+    viscous: Array
+    stribeck_velocity: float
+
+    @staticmethod
+    def draw(joints: Sequence[Joint], options: DriveOptions,
+             source: ErrorSource) -> JointFriction:
+        """
+        Return the friction of joints by their limits, with its scatter.
+
+        Joints without an effort limit have none, and those without a speed limit no viscous one,
+        unless it is given.
+        """
+        names, o = tuple(joint.name for joint in joints), options
+        limits = _finite([joint.effort for joint in joints])
+        speeds = np.array([joint.velocity for joint in joints])
+        # As many joints are stiffer than the mean as are freer by the same factor.
+        scatter = np.exp(source.sample('friction', names, o.friction_scatter))
+
+        def of(what: str, values: Array) -> Array:
+            return source.settle(what, names, values[:, np.newaxis])[:, 0]
+
+        coulomb = of('friction', o.joint_friction * limits * scatter)
+        stiction = of('stiction', o.joint_stiction * limits * scatter)
+        viscous = of('viscous', o.viscous_friction * limits * scatter / speeds)
+        return JointFriction(coulomb=coulomb, breakaway=coulomb + stiction, viscous=viscous,
+                             stribeck_velocity=o.stribeck_velocity)
+
+    @property
+    def depends_on_speed(self) -> bool:
+        """Whether breakaway is above Coulomb friction anywhere."""
+        return bool((self.breakaway > self.coulomb).any())
+
+    def dry(self, velocities: Array) -> Array:
+        """Return the largest dry friction (n,) at velocities (n,), N m."""
+        share = np.exp(-np.square(velocities / self.stribeck_velocity))
+        return np.asarray(self.coulomb + (self.breakaway - self.coulomb) * share)
+
+
+def _finite(values: Sequence[float]) -> Array:
+    return np.array([value if np.isfinite(value) else 0.0 for value in values])
 
 
 class SpeedLimit:

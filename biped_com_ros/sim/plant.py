@@ -27,17 +27,14 @@ from typing import Any
 from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
 from biped_com_ros.core.model.config import RobotConfig
 from biped_com_ros.sim import gains, hidden, torso
-from biped_com_ros.sim.contacts import GroundContacts, zero_moment_point
+from biped_com_ros.sim.contacts import Grips, GroundContacts, PLAY, zero_moment_point
 from biped_com_ros.sim.description import Description, parse
-from biped_com_ros.sim.drives import Drives
+from biped_com_ros.sim.drives import Drives, JointFriction, ModelJoints
 from biped_com_ros.sim.faults import WrenchFaults
 from biped_com_ros.sim.frames import Array, quaternion_wxyz, rotation_from_rpy
-from biped_com_ros.sim.friction import JointFriction
-from biped_com_ros.sim.grips import Grips, PLAY
 from biped_com_ros.sim.hoist import Hoist
 from biped_com_ros.sim.instruments import ErrorSource
 from biped_com_ros.sim.interface import Command, Observation, PlantOptions, Truth
-from biped_com_ros.sim.joints import ModelJoints
 from biped_com_ros.sim.loads import Loads
 from biped_com_ros.sim.mjcf import RobotSpec, stiff_torso_joints
 from biped_com_ros.sim.placement import Place, place_of, put_on_soles, sole_centre

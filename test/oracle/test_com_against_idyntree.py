@@ -18,7 +18,7 @@ iDynTree reads the same URDF text with a parser and kinematics of its own. It kn
 joints, so it gets the position and velocity of every joint that moves.
 """
 
-from biped_com_ros.core.com.kinematics import com_velocity_in_world
+from biped_com_ros.core.com.estimate import com_velocity_in_world
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.identification.equations.first_moments import StaticsRegressor
 from biped_com_ros.core.model.robot import RobotModel

@@ -16,7 +16,7 @@
 from importlib import import_module
 
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.wrench.correction import ReadingCorrection
+from biped_com_ros.core.wrench.aggregation import ReadingCorrection
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from geometry_msgs.msg import PointStamped, Vector3, Vector3Stamped
 from nav_msgs.msg import Odometry

@@ -54,8 +54,7 @@ def test_files_that_a_page_names_exist_and_its_commands_work_with_spaces(page):
 # Programs, whose interfaces are topics and arguments; of `ros` the page lists single modules.
 NO_LIBRARY = {'demo', 'launching', 'nodes', 'ros'}
 # Modules of `ros`, and a package, that serve those on the page only.
-INTERNAL = {'fast', 'node.callback_errors', 'node.command_line', 'node.ending',
-            'node.former_parameters'}
+INTERNAL = {'fast', 'node.callback_errors', 'node.ending'}
 
 
 def test_the_api_page_has_every_package_of_the_library():

@@ -11,17 +11,116 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The centre of mass of one located state: position, velocity, divergent component."""
+"""
+The centre of mass of one located state: position, velocity, divergent component.
+
+The linear inverted pendulum ``x'' = omega_0^2 (x - p)`` has one unstable mode, the divergent
+component of motion (DCM, capture point) ``xi = x + x' / omega_0``; the robot comes to rest without
+a step where its centre of pressure p can be put on xi.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+import math
 
-from biped_com_ros.core.com.kinematics import com_velocity_along_base, divergent_point
+from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.core.geometry.pose import Vector
+from biped_com_ros.core.geometry.pose import Array, Vector
+from biped_com_ros.core.model.robot import RobotState
 from biped_com_ros.core.payload.carried import LoadMotion
 from biped_com_ros.core.state.base import LocatedState
+from biped_com_ros.core.state.stance import Twist
+import numpy as np
+
+#: Lower ones, m, are those of no robot, and their pendulum is infinitely fast.
+_LEAST_HEIGHT = 1e-6
+
+
+def com_velocity_in_world(state: RobotState, twist: Twist) -> Array:
+    """
+    Return the velocity of the centre of mass in the world, shape (3,), m/s.
+
+    Parameters
+    ----------
+    state
+        With the pose of its base (:meth:`RobotState.in_world`) and its joint velocities.
+    twist
+        How that base moves.
+
+    """
+    return np.array(state.base.turn(*com_velocity_along_base(state, twist)))
+
+
+def com_velocity_along_base(state: RobotState, twist: Twist) -> Vector:
+    """
+    Return the velocity of the centre of mass in the world, along the axes of the base, m/s.
+
+    Parameters
+    ----------
+    state, twist
+        As for :func:`com_velocity_in_world`.
+
+    Notes
+    -----
+    ``v + omega x c + c'`` with the centre of mass c in the frame of the base.
+
+    """
+    wx, wy, wz = twist.angular.tolist()
+    vx, vy, vz = twist.linear.tolist()
+    x, y, z = state.com_in_base.tolist()
+    dx, dy, dz = state.com_velocity_in_base.tolist()
+    return vx + dx + wy * z - wz * y, vy + dy + wz * x - wx * z, vz + dz + wx * y - wy * x
+
+
+def natural_frequency(com_height: float, gravity: float = GRAVITY) -> float:
+    """
+    Return omega_0 of the linear inverted pendulum, rad/s.
+
+    Parameters
+    ----------
+    com_height
+        Height of the centre of mass above the ground, m.
+    gravity
+        m/s^2.
+
+    Raises
+    ------
+    InputError
+        If the centre of mass is not above the ground: there is no pendulum.
+
+    """
+    if not _LEAST_HEIGHT < com_height < math.inf:
+        raise InputError(
+            f'the centre of mass is {com_height:.3f} m above the stance sole; it must be above '
+            'zero (check the base orientation and the direction of the sole frames)')
+    return math.sqrt(gravity / com_height)
+
+
+def divergent_point(com: Vector, com_velocity: Vector, ground_height: float,
+                    gravity: float = GRAVITY) -> Vector:
+    """
+    Return the divergent component of motion on the ground, m.
+
+    Parameters
+    ----------
+    com, com_velocity
+        In the world, z up, m and m/s.
+    ground_height
+        Height of the stance sole, m; also the height of the result.
+    gravity
+        m/s^2.
+
+    Raises
+    ------
+    InputError
+        If the centre of mass is not above the ground.
+
+    """
+    x, y, z = com
+    velocity_x, velocity_y, _ = com_velocity
+    omega_0 = natural_frequency(z - ground_height, gravity)
+    return x + velocity_x / omega_0, y + velocity_y / omega_0, ground_height
 
 
 class ComEstimate:

@@ -42,7 +42,7 @@ from collections import deque
 from dataclasses import dataclass, replace
 import math
 
-from biped_com_ros.core.com.kinematics import com_velocity_along_base
+from biped_com_ros.core.com.estimate import com_velocity_along_base
 from biped_com_ros.core.constants import NEVER_NS
 from biped_com_ros.core.geometry.pose import Array, cross, Pose
 from biped_com_ros.core.geometry.wrench import skew

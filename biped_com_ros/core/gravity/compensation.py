@@ -81,7 +81,7 @@ class CompensationSettings(Settings):
         0.5, 'How long the IMU has to be steady after a jump', 's', 0.0)
     gravity: float = gravity_setting()
     lever: float = constant(
-        0.1, 'Torque length L of the feet: see :mod:`biped_com_ros.core.gravity.minimum_norm`',
+        0.1, 'Torque length L of the feet: see :mod:`biped_com_ros.core.gravity.contacts`',
         'm')
     cop_tolerance: float = constant(
         0.02, 'How far outside its sole the centre of pressure of a contact that has all of the '

@@ -29,7 +29,7 @@ import math
 
 from biped_com_ros.core.geometry.pose import Array, BoolArray
 from biped_com_ros.core.settings import constant, setting, Settings
-from biped_com_ros.core.signals.limiter import limited_step
+from biped_com_ros.core.signals.filters import limited_step
 import numpy as np
 
 IDLE, WAITING, STARTING, ACTIVE = 'idle', 'waiting', 'starting', 'active'

@@ -22,7 +22,7 @@ These efforts are a loop: a foot that is pushed harder gets more effort. Where t
 yield, that is an integral action of the position controllers, which stops when they have no error
 left. Internal forces of several contacts would never stop growing, since they move nothing. Of
 them only the changes are used, with a high-pass of 1 Hz; in the place of lasting ones there are
-those of :mod:`~biped_com_ros.core.gravity.minimum_norm`, by the measured loads.
+those of :mod:`~biped_com_ros.core.gravity.contacts`, by the measured loads.
 """
 
 from __future__ import annotations
@@ -34,8 +34,7 @@ from biped_com_ros.core.constants import LONGEST_STEP_NS
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Placement
 from biped_com_ros.core.geometry.wrench import about_origin
-from biped_com_ros.core.gravity.contacts import ContactPoint
-from biped_com_ros.core.gravity.minimum_norm import minimum_norm_wrenches
+from biped_com_ros.core.gravity.contacts import ContactPoint, minimum_norm_wrenches
 from biped_com_ros.core.gravity.model import ContactSolution, GravityLoad
 import numpy as np
 

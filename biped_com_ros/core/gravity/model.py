@@ -24,7 +24,7 @@ the joint rows of g are the efforts. On the ground, contact wrenches f_k balance
 
 On one foot f is determined, and the efforts are those of a base that turns when the joints of
 the stance leg move, as (11)-(12) have it. On several contacts the internal forces are free;
-:mod:`~biped_com_ros.core.gravity.minimum_norm` and
+:mod:`~biped_com_ros.core.gravity.contacts` and
 :mod:`~biped_com_ros.core.gravity.support_qp` choose them.
 
 Everything is computed in the axes of the base; of the world only the direction `up` enters, so
@@ -41,10 +41,9 @@ from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array, cross, Vector
 from biped_com_ros.core.geometry.wrench import about_origin
 from biped_com_ros.core.gravity.attitude import MountedImu
-from biped_com_ros.core.gravity.contacts import find_contacts
-from biped_com_ros.core.gravity.minimum_norm import minimum_norm_wrenches
+from biped_com_ros.core.gravity.contacts import find_contacts, minimum_norm_wrenches
 from biped_com_ros.core.model.efforts import effort_limits
-from biped_com_ros.core.model.kinematics import Kinematics
+from biped_com_ros.core.model.pinocchio_model import Kinematics
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.payload.carried import CarriedPayload
 import numpy as np
@@ -71,7 +70,7 @@ class GravityModel:
         Names of feet and hands that may be loaded, in the order of all shares and wrenches;
         default: the feet.
     lever
-        Torque length L of feet, m: see :mod:`~biped_com_ros.core.gravity.minimum_norm`. Hands
+        Torque length L of feet, m: see :mod:`~biped_com_ros.core.gravity.contacts`. Hands
         transmit forces only.
 
     Attributes

@@ -16,17 +16,21 @@ Positions that are commanded over time: trajectories of some joints, the others 
 
 A trajectory begins at the commanded positions. Joints that it does not name continue with the
 trajectory before.
+
+:class:`GoalCheck` finds whether the joints follow one, and reach its end, within tolerances.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from enum import Enum
+from typing import NamedTuple
 
 from biped_com_ros.core.errors import InputError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.gravity.joint_trajectory import braking, JointTrajectory
-from biped_com_ros.core.signals.limiter import limited_step
+from biped_com_ros.core.signals.filters import limited_step
 import numpy as np
 
 #: Positions beyond a limit by no more than this are only clamped, rad or m.
@@ -341,3 +345,119 @@ def prevent_overshoot(times: Array, positions: Array, velocities: Array) -> None
         most = 3.0 * step / (times[i + 1] - times[i])
         bounded = np.clip(velocities[i], np.minimum(most, 0.0), np.maximum(most, 0.0))
         np.copyto(velocities[i], bounded, where=velocities[i + 1] == 0.0)
+
+
+_KINDS = ('position', 'velocity')
+
+
+class Outcome(Enum):
+    """What has become of a goal."""
+
+    RUNNING = 'running'
+    REACHED = 'reached'
+    OFF_PATH = 'off the path'
+    NOT_REACHED = 'not reached'
+    REPLACED = 'replaced'
+
+
+class Tolerance(NamedTuple):
+    """Largest errors of a joint, rad or m, and per second; zero: the default; negative: any."""
+
+    joint: str
+    position: float
+    velocity: float
+
+
+def tolerances(joints: Sequence[str], position: float,
+               given: Sequence[Tolerance] = ()) -> Array:
+    """
+    Return the largest errors of position and velocity, (2, j); inf: any.
+
+    Parameters
+    ----------
+    joints
+        Names of the joints, j.
+    position
+        Default of positions, rad or m; zero: any error. Velocities may have any.
+    given
+        For some of the joints.
+
+    Raises
+    ------
+    InputError
+        If one is of another joint, or not a number, or the default is negative.
+
+    """
+    if not position >= 0.0:
+        raise InputError(f'the tolerance of positions is {position}; valid: zero (any) and above')
+    result = np.full((2, len(joints)), np.inf)
+    result[0] = position or np.inf
+    for tolerance in given:
+        if tolerance.joint not in joints:
+            raise InputError(f"a tolerance is of '{tolerance.joint}', which the trajectory does "
+                             'not name')
+        column = list(joints).index(tolerance.joint)
+        for row, value in enumerate(tolerance[1:]):
+            if not np.isfinite(value):
+                raise InputError(f"a tolerance of '{tolerance.joint}' is not finite")
+            if value:
+                result[row, column] = value if value > 0.0 else np.inf
+    return result
+
+
+class GoalCheck:
+    """
+    Compares joints with a motion.
+
+    Parameters
+    ----------
+    motion
+        What they follow.
+    path, goal
+        Largest errors until its end, and after it, (2, j); see :func:`tolerances`.
+    goal_time
+        Time after its end within which the errors of `goal` have to be met, s; zero: any.
+
+    Attributes
+    ----------
+    reason
+        Why the goal has failed: which joint, by how much.
+
+    """
+
+    def __init__(self, motion: Motion, path: Array, goal: Array, goal_time: float) -> None:
+        self.motion, self._path, self._goal = motion, path, goal
+        self._goal_time, self.reason = goal_time, ''
+
+    def check(self, time: float, desired: Array, actual: Array) -> Outcome:
+        """
+        Return what has become of the goal.
+
+        Parameters
+        ----------
+        time
+            The present one, s.
+        desired, actual
+            Positions and velocities of the motion's joints, (2, j) each.
+
+        """
+        if self.motion.is_replaced:
+            self.reason = 'another trajectory took over its joints'
+            return Outcome.REPLACED
+        errors, late = np.abs(desired - actual), time - self.motion.end
+        if late < 0.0:
+            return Outcome.OFF_PATH if self._exceeds(errors, self._path) else Outcome.RUNNING
+        if not self._exceeds(errors, self._goal):
+            return Outcome.REACHED
+        has_time = not self._goal_time or late <= self._goal_time
+        return Outcome.RUNNING if has_time else Outcome.NOT_REACHED
+
+    def _exceeds(self, errors: Array, limits: Array) -> bool:
+        excess = errors - limits
+        row, column = np.unravel_index(int(excess.argmax()), excess.shape)
+        if not excess[row, column] > 0.0:
+            return False
+        joint = self.motion.trajectory.joints[int(column)]
+        self.reason = (f"{_KINDS[int(row)]} error of '{joint}' is {errors[row, column]:.4g}, "
+                       f'tolerance {limits[row, column]:.4g}')
+        return True

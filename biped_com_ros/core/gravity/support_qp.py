@@ -14,7 +14,7 @@
 """
 Contact wrenches within limits: friction, centre of pressure, torsion, efforts.
 
-The weighted minimum-norm wrenches of :mod:`biped_com_ros.core.gravity.minimum_norm`, as a
+The weighted minimum-norm wrenches of :mod:`biped_com_ros.core.gravity.contacts`, as a
 quadratic program with, for each contact in its own axes,
 
     f_z >= 0                                unilateral
@@ -40,8 +40,7 @@ from typing import Any
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Array, cross
 from biped_com_ros.core.geometry.wrench import wrench_adjoint
-from biped_com_ros.core.gravity.contacts import ContactPoint, UP
-from biped_com_ros.core.gravity.minimum_norm import minimum_norm_wrenches
+from biped_com_ros.core.gravity.contacts import ContactPoint, minimum_norm_wrenches, UP
 from biped_com_ros.core.gravity.model import (
     ContactSolution, GravityLoad, GravityModel, minimum_norm)
 from biped_com_ros.core.settings import constant, setting, Settings

@@ -33,9 +33,8 @@ from biped_com_ros.core.model.config import load_robot_config, RobotConfig
 from biped_com_ros.core.model.description_check import (
     check_sensors, find_warnings, RobotDescription)
 from biped_com_ros.core.model.frames import RobotFrames, ROOT
-from biped_com_ros.core.model.kinematics import Kinematics
 from biped_com_ros.core.model.pinocchio_model import (
-    add_sole_frames, build_model, check_names, check_postures, range_of, unbound)
+    add_sole_frames, build_model, check_names, check_postures, Kinematics, range_of, unbound)
 from biped_com_ros.core.model.robot_state import RobotState as RobotState
 import numpy as np
 import pinocchio as pin

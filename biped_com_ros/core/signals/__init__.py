@@ -22,5 +22,5 @@ from biped_com_ros.core.lazy import lazy_exports
 __getattr__, __dir__, __all__ = lazy_exports(__name__, {
     'Differentiator': 'filters',
     'LowPass': 'filters',
-    'TiltFilter': 'tilt',
+    'TiltFilter': 'filters',
 })

@@ -11,16 +11,24 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Filters for signals that arrive at uneven times, one matrix product per sample."""
+"""
+Filters, means and limits of signals that arrive at uneven times.
+
+Filters take one matrix product per sample. :func:`limited_step` is the last step before a command.
+:class:`TiltFilter` finds the direction of gravity where an IMU publishes no orientation.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 import math
 
+from biped_com_ros.core.constants import GRAVITY, LONGEST_STEP_NS, nanoseconds, NEVER_NS
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.signals.age import is_recent
 import numpy as np
+import pinocchio as pin
 
 HIGHEST_CUTOFF_SHARE = 0.45
 """Largest cut-off as a share of the sample rate; at 0.5 the filter has no meaning."""
@@ -241,3 +249,137 @@ class MovingAverage:
         share = (begin - before) / (after - before) if begin > before else 0.0
         average: Array = (self._integral - first - share * (second - first)) / self._duration
         return average
+
+
+def limited_step(target: Array, previous: Array, largest: Array | float, low: Array | float,
+                 high: Array | float) -> Array:
+    """
+    Return a command: first the rate limit, then, always, the clamp.
+
+    Parameters
+    ----------
+    target, previous
+        What is wanted, and the last command, (n,).
+    largest
+        Largest change, not negative; (n,), or one for all.
+    low, high
+        Range; (n,), or one for all. It holds also where `previous` is beyond it.
+
+    """
+    # As numpy.clip, in a third of its time.
+    step = np.minimum(np.maximum(target, previous - largest), previous + largest)
+    return np.minimum(np.maximum(step, low), high)
+
+
+#: Largest difference between the stamps of the last sample and of the instant, ns.
+_SAME_NS = nanoseconds(0.05)
+
+
+class RecentMean:
+    """
+    Mean of the samples since it was last taken.
+
+    Parameters
+    ----------
+    size
+        Number of values of a sample.
+
+    Attributes
+    ----------
+    stamp_ns
+        Of the last sample, ns.
+
+    """
+
+    def __init__(self, size: int) -> None:
+        self._sum, self._count, self.stamp_ns = np.zeros(size), 0, NEVER_NS
+
+    def add(self, stamp_ns: int, *values: Array) -> None:
+        """Add a sample, the arrays one after another."""
+        self._sum += np.concatenate(values)
+        self._count, self.stamp_ns = self._count + 1, stamp_ns
+
+    def take(self, stamp_ns: int) -> Array | None:
+        """
+        Return the mean and begin anew.
+
+        None if there is no sample, or the last one is more than 0.05 s from the time `stamp_ns`.
+        """
+        is_known = self._count and is_recent(self.stamp_ns, stamp_ns, _SAME_NS)
+        mean = self._sum / self._count if is_known else None
+        self._sum, self._count = np.zeros_like(self._sum), 0
+        return mean
+
+
+TIME_CONSTANT = 1.0
+"""Of the accelerometer, s: accelerations of steps average out over it, and a bias of the gyroscope
+of 0.01 rad/s turns the vertical by 0.01 rad."""
+
+LARGEST_DIFFERENCE = 0.2
+"""A specific force whose size differs more from gravity, as a share of it, has no direction of
+gravity."""
+
+_UP = np.array((0.0, 0.0, 1.0))
+
+
+class TiltFilter:
+    """
+    Complementary filter: the gyroscope turns the orientation, the accelerometer levels it.
+
+    The heading begins anywhere and follows the gyroscope.
+
+    Parameters
+    ----------
+    gravity
+        m/s^2.
+
+    Attributes
+    ----------
+    R_world_imu
+        Orientation, (3, 3), z up; None before the first credible acceleration.
+    problem
+        Why there is none; '' if there is one.
+
+    """
+
+    def __init__(self, gravity: float = GRAVITY) -> None:
+        self.gravity, self._last_ns = gravity, 0
+        self.R_world_imu: Array | None = None
+        self.problem = ''
+
+    def update(self, stamp_ns: int, gyro: Array, acceleration: Array) -> Array | None:
+        """
+        Take a sample.
+
+        Parameters
+        ----------
+        stamp_ns
+            Its time, ns; a step back or a long one begins anew.
+        gyro, acceleration
+            Along the axes of the IMU, (3,), rad/s and m/s^2; at rest the latter is g, upward.
+
+        Returns
+        -------
+        numpy.ndarray or None
+            :attr:`R_world_imu`.
+
+        """
+        step_ns, self._last_ns = stamp_ns - self._last_ns, stamp_ns
+        if not 0 <= step_ns < LONGEST_STEP_NS:
+            self.R_world_imu = None
+        dt, size = 1e-9 * step_ns, float(np.linalg.norm(acceleration))
+        is_credible = abs(size - self.gravity) < LARGEST_DIFFERENCE * self.gravity
+        if self.R_world_imu is None:
+            self.problem = '' if is_credible else (
+                f'the accelerometer measures {size:.2f} m/s^2 instead of about '
+                f'{self.gravity:.2f}: check its unit, and whether gravity was taken off')
+            if is_credible:
+                self.R_world_imu = pin.Quaternion.FromTwoVectors(
+                    acceleration / size, _UP).toRotationMatrix()
+            return self.R_world_imu
+        R = self.R_world_imu @ pin.exp3(dt * gyro)
+        if is_credible:
+            up = R @ acceleration / size
+            R = pin.exp3(dt / (TIME_CONSTANT + dt) * np.cross(up, _UP)) @ R
+        self.R_world_imu = R
+        return R

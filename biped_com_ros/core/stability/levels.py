@@ -19,9 +19,9 @@ tip over its edge), the margin of the divergent component of motion (once that i
 support polygon no torque brings the robot to rest without a step), the tilt of the base, and its
 lean: the tilt that it will have soon at its present angular velocity.
 
-While the robot walks by steps that catch it (:mod:`.steps`), both margins vanish all the time and
-mean nothing. Then tilt and lean alone decide. A robot that rocks from foot to foot leans far at
-each step and comes back: its lean counts against how far it leaned at the steps before.
+While the robot walks by steps that catch it (:class:`StepWatch`), both margins vanish all the time
+and mean nothing. Then tilt and lean alone decide. A robot that rocks from foot to foot leans far
+at each step and comes back: its lean counts against how far it leaned at the steps before.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 import math
 
-from biped_com_ros.core.constants import nanoseconds
+from biped_com_ros.core.constants import nanoseconds, NEVER_NS
 from biped_com_ros.core.errors import check_setting
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.settings import constant, setting, Settings
@@ -290,3 +290,84 @@ def _from_edge(margin: float | None) -> str:
 
 def _degrees(value: float | None) -> str:
     return 'an unknown angle' if value is None else f'{math.degrees(value):.1f} deg'
+
+
+#: Shortest time in the air of a step.
+_SHORTEST_SWING_NS = nanoseconds(0.1)
+#: Time on all feet after which the robot stands.
+_STANDS_NS = nanoseconds(0.3)
+
+
+class StepWatch:
+    """
+    Detects steps that catch the divergent component of motion (DCM).
+
+    In learned and other fast gaits the DCM is outside the support most of the time: each foot
+    lands where it catches the fall. Slow steps, whose DCM stays inside, do not count. A robot
+    whose DCM is outside at the first instant counts as walking, too: it may be in the midst of a
+    step. So does one whose foot left the ground before the DCM left the support: the first step of
+    a gait has yet to land.
+
+    Parameters
+    ----------
+    timeout
+        Time after the last such step, or after the first one's lift-off, during which the robot
+        walks, s, unless it stands on all feet.
+
+    """
+
+    def __init__(self, timeout: float) -> None:
+        self.set_timeout(timeout)
+        self._in_contact: tuple[bool, ...] = ()
+        #: Since when each foot is on the ground, or in the air.
+        self._since_ns: list[int] = []
+        self._step_ns, self._outside_ns, self._began_ns = NEVER_NS, NEVER_NS, NEVER_NS
+        self._was_outside = False
+
+    def set_timeout(self, timeout: float) -> None:
+        """Use another timeout, s."""
+        self._timeout_ns = nanoseconds(timeout)
+
+    def update(self, ns: int, in_contact: tuple[bool, ...], dcm_margin: float | None) -> bool:
+        """
+        Update with an instant; return whether the robot walks.
+
+        Parameters
+        ----------
+        ns
+            Its time.
+        in_contact
+            Which feet are on the ground.
+        dcm_margin
+            Of the DCM inside the support, m; None without contact.
+
+        """
+        is_outside = dcm_margin is None or dcm_margin < 0.0
+        if in_contact != self._in_contact:
+            self._change(ns, in_contact, is_outside)
+        self._was_outside = is_outside
+        if is_outside:
+            self._outside_ns = ns
+            if not all(in_contact) and ns - self._began_ns < self._timeout_ns:
+                return True
+        if all(in_contact) and ns - max(self._since_ns) >= _STANDS_NS:
+            return False
+        return ns - self._step_ns < self._timeout_ns
+
+    def _change(self, ns: int, in_contact: tuple[bool, ...], is_outside: bool) -> None:
+        before, since_ns = self._in_contact, self._since_ns
+        self._in_contact = in_contact
+        if not before:
+            self._since_ns = [ns] * len(in_contact)
+            if is_outside:
+                self._step_ns = ns
+            return
+        for touches, touched, since in zip(in_contact, before, since_ns):
+            if touches and not touched and ns - since >= _SHORTEST_SWING_NS and (
+                    self._outside_ns >= since):
+                self._step_ns = ns
+            # With the foot in the air the support is smaller: what counts is the DCM before.
+            if touched and not touches and not self._was_outside:
+                self._began_ns = ns
+        self._since_ns = [since if touches == touched else ns for touches, touched, since in zip(
+            in_contact, before, since_ns)]

@@ -26,11 +26,10 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
-from biped_com_ros.core.com.kinematics import com_velocity_along_base, natural_frequency
+from biped_com_ros.core.com.estimate import com_velocity_along_base, natural_frequency
 from biped_com_ros.core.constants import LONGEST_STEP_NS, NEVER_NS
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.core.geometry.plane import Plane
-from biped_com_ros.core.geometry.polygon import Point
+from biped_com_ros.core.geometry.polygon import Plane, Point
 from biped_com_ros.core.geometry.pose import Array, combined, Placement, Vector
 from biped_com_ros.core.geometry.wrench import (
     centre_of_pressure, pressure_covariance, sum_covariance, Wrench)
@@ -41,12 +40,10 @@ from biped_com_ros.core.stability.contact_region import com_region, LastZmpRegio
 from biped_com_ros.core.stability.contacts import Contact
 from biped_com_ros.core.stability.hands import Hands, hands_covariance, HandSettings, HandTouch
 from biped_com_ros.core.stability.levels import (
-    Change, FallWatch, lean_of, StabilityThresholds, tilt_of)
+    Change, FallWatch, lean_of, StabilityThresholds, StepWatch, tilt_of)
 from biped_com_ros.core.stability.rolling import Part, RollingSoles
-from biped_com_ros.core.stability.steps import StepWatch
 from biped_com_ros.core.stability.support import Soles, SupportPolygon
-from biped_com_ros.core.stability.zmp import (
-    FilteredWrenches, measured_wrench, ModelWrench)
+from biped_com_ros.core.stability.zmp import FilteredWrenches, measured_wrench, ModelWrench
 from biped_com_ros.core.state.base import LocatedState
 from biped_com_ros.core.state.stance import Twist
 import numpy as np

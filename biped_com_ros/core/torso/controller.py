@@ -44,14 +44,14 @@ from typing import NamedTuple
 
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.signals.limiter import limited_step
+from biped_com_ros.core.signals.filters import limited_step
 from biped_com_ros.core.torso.arc import Arc
 from biped_com_ros.core.torso.constant_curvature import Backbone, ELONGATION, TORSION, Workspace
 from biped_com_ros.core.torso.options import ControllerOptions
 from biped_com_ros.core.torso.orientation import TorsoOrientation, YawOffsetEstimator
 from biped_com_ros.core.torso.reference import as_complex, BendReference, clamped
-from biped_com_ros.core.torso.slack import SlackDetector, SlackPrevention
 from biped_com_ros.core.torso.statics import Load, no_load, TorsoStatics
+from biped_com_ros.core.torso.slack import SlackDetector, SlackPrevention
 from biped_com_ros.core.torso.tension import TensionDistributor
 import numpy as np
 

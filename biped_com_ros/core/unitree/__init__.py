@@ -23,5 +23,5 @@ from biped_com_ros.core.lazy import lazy_exports
 
 __getattr__, __dir__, __all__ = lazy_exports(__name__, {
     'LowStateStream': 'stream',
-    'read_low_states': 'recording',
+    'read_low_states': 'stream',
 })

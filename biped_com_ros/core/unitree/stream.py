@@ -11,17 +11,110 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""From LowState messages to joints and IMU of a robot, with checks."""
+"""
+From LowState messages to joints and IMU of a robot, with checks; also those of a recording.
+
+The messages only have a counter of milliseconds: :class:`TickClock` makes stamps of it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from biped_com_ros.core.bags import opened_bag
+from biped_com_ros.core.constants import SECOND_NS
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.model.config import RobotConfig
 from biped_com_ros.core.unitree.low_state import LowState, LowStateDecoder
-from biped_com_ros.core.unitree.stamps import TickClock
 import numpy as np
+
+_WRAP = 2**32
+_TICK_NS = 1_000_000
+#: How fast the two clocks may drift apart.
+_DRIFT = 2e-4
+#: Part of a step by which stamps may lag behind, to approach a smaller delay.
+_APPROACH = 0.5
+#: Difference from the clock that means that one of the two was set, ns.
+_JUMP_NS = SECOND_NS // 2
+#: Number of steps of which the usual one is the median.
+_FIRST = 20
+
+
+class TickClock:
+    """
+    Converts a counter of milliseconds to the time of the computer.
+
+    Messages arrive late by different times; the counter is even. A stamp is the counter plus the
+    least difference from the time of arrival so far, which follows slowly where the two clocks
+    drift apart. Stamps of a counter that goes up always go up, too.
+
+    Attributes
+    ----------
+    restarts
+        How often the counter went back, as after a restart of the robot.
+    jumps
+        How often one of the two clocks was set, or messages stopped for a while and then had
+        another delay.
+    lost
+        Number of messages that are missing, by the usual step of the counter.
+
+    """
+
+    def __init__(self) -> None:
+        self.restarts = self.jumps = self.lost = 0
+        self._tick: int | None = None
+        self._elapsed_ns = self._offset_ns = 0
+        self._usual = 0.0
+        self._first: list[int] = []
+
+    def stamp(self, tick: int, arrival_ns: int) -> int | None:
+        """
+        Return the stamp of a message in ns; None if its counter is that of the message before.
+
+        Parameters
+        ----------
+        tick
+            The counter, ms, which wraps at 2^32.
+        arrival_ns
+            When the message arrived.
+
+        """
+        if self._tick is None:
+            return self._restart(tick, arrival_ns)
+        step = (tick - self._tick) % _WRAP
+        if step == 0:
+            return None
+        if step > _WRAP // 2:
+            self.restarts += 1
+            return self._restart(tick, arrival_ns)
+        self._tick, elapsed = tick, step * _TICK_NS
+        self._elapsed_ns += elapsed
+        self._count_lost(step)
+        ahead = arrival_ns - self._elapsed_ns - self._offset_ns
+        if abs(ahead) > _JUMP_NS:
+            self.jumps += 1
+            self._offset_ns += ahead
+        else:
+            self._offset_ns += max(min(ahead, round(_DRIFT * elapsed)),
+                                   -round(_APPROACH * elapsed))
+        return self._elapsed_ns + self._offset_ns
+
+    def _restart(self, tick: int, arrival_ns: int) -> int:
+        self._tick, self._elapsed_ns, self._offset_ns = tick, 0, arrival_ns
+        self._usual, self._first = 0.0, []
+        return arrival_ns
+
+    def _count_lost(self, step: int) -> None:
+        """Count missing messages by the usual step: the median of the first ones, then a mean."""
+        if not self._usual:
+            self._first.append(step)
+            if len(self._first) == _FIRST:
+                self._usual = float(sorted(self._first)[_FIRST // 2])
+            return
+        self.lost += max(int(step / self._usual + 0.25) - 1, 0)
+        self._usual += 0.01 * (min(float(step), 1.5 * self._usual) - self._usual)
 
 
 class RefusedLowState(InputError):
@@ -203,3 +296,44 @@ class LowStateStream:
             self.errors.counts[name] = self.errors.counts.get(name, 0) + (value if counted else 1)
             if not counted:
                 self.errors.codes[name] = value
+
+
+def read_low_states(path: Path, topic: str) -> Iterator[tuple[int, bytes]]:
+    """
+    Read the messages of a topic, in the sequence of time.
+
+    Parameters
+    ----------
+    path
+        Directory of a rosbag2, an .mcap or a .db3 file.
+    topic
+        Name of the topic, with or without its namespace.
+
+    Yields
+    ------
+    tuple
+        When the message was recorded in ns, and its bytes.
+
+    Raises
+    ------
+    ConfigurationError
+        If the recording cannot be read.
+    InputError
+        If it does not have the topic.
+
+    """
+    if not path.exists():
+        raise ConfigurationError(f"there is no recording '{path}'")
+    with opened_bag(path) as reader:
+        connections = [c for c in reader.connections if is_topic(c.topic, topic)]
+        if not connections:
+            raise InputError(
+                f"'{path}' does not have the topic {topic}; it has "
+                f'{", ".join(sorted(reader.topics))}')
+        for _, stamp_ns, message in reader.messages(connections):
+            yield stamp_ns, bytes(message)
+
+
+def is_topic(name: str, topic: str) -> bool:
+    """Return whether a full name is that of a topic, whatever its namespace."""
+    return name == topic or name.endswith(f'/{topic.lstrip("/")}')

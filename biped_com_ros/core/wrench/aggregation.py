@@ -41,8 +41,47 @@ from biped_com_ros.core.signals.filters import LowPass
 from biped_com_ros.core.signals.schmitt import SchmittTrigger
 from biped_com_ros.core.signals.synchronizer import Synchronizer
 from biped_com_ros.core.wrench.contact import ContactThresholds
-from biped_com_ros.core.wrench.correction import ReadingCorrection
 import numpy as np
+
+
+class ReadingCorrection:
+    """
+    Scale, bias and matrix of one sensor: ``true = matrix @ (scale * reading - bias)``.
+
+    Parameters
+    ----------
+    config
+        The robot's configuration.
+    sensor
+        Name of the wrench sensor.
+
+    Attributes
+    ----------
+    scale
+        Of the reading, by the configuration, shape (6,).
+    bias
+        Offset that the configuration gives, shape (6,), N and N m; a tare uses another one.
+    matrix
+        Shape (6, 6); None for a sensor without known errors.
+
+    """
+
+    def __init__(self, config: RobotConfig, sensor: str) -> None:
+        known = config.instruments.sensor(sensor)
+        self.scale = np.array(config.wrench_sensors[sensor].factors)
+        self.bias = np.array(known.bias)
+        self.matrix: Array | None = known.matrix if known.correction else None
+
+    def corrected(self, scaled: Array, offset: Array) -> Array:
+        """Return the wrench (6,) of a scaled reading: here the offset of a tare is subtracted."""
+        unbiased = scaled - offset
+        if self.matrix is not None:
+            unbiased = self.matrix.dot(unbiased)
+        return unbiased
+
+    def reading_of(self, wrench: Array) -> Array:
+        """Return the reading (6,), after the scale and without bias, of a true wrench."""
+        return wrench if self.matrix is None else np.array(np.linalg.solve(self.matrix, wrench))
 
 
 FORCE_Z = np.array([0.0, 0.0, 1.0, 0.0, 0.0, 0.0])

@@ -11,16 +11,28 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Contact of feet and hands, by their forces."""
+"""
+Contact of feet and hands: by their forces, or with what probability.
+
+The probability is that of a hidden Markov model per foot with two states, by force, kinematics and
+the IMU's vertical. The force of a foot in the air is zero up to its
+uncertainty; that of a foot in contact may have any value up to 1.5 times the weight. A foot whose
+lowest corner is above that of another foot in contact is unlikely to touch, too; uneven ground
+limits its weight.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+import math
 
 from biped_com_ros.core.errors import check_setting
+from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.settings import constant, setting, Settings
 from biped_com_ros.core.signals.schmitt import SchmittTrigger
+import numpy as np
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,3 +94,123 @@ class FootContacts:
         """Return which feet are in contact, by their normal forces (N) at `stamp_ns` (ns)."""
         return tuple([trigger.update(force, stamp_ns)
                       for trigger, force in zip(self._triggers, normal_forces)])
+
+
+#: Largest log odds by which one instant changes those of a contact, by force and by heights.
+_FORCE_LIMIT, _HEIGHT_LIMIT = 6.0, 4.0
+#: Limit of the log odds of a contact.
+_CERTAIN = 8.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContactProbabilitySettings(Settings):
+    """What distinguishes a foot in contact from one in the air."""
+
+    force_deviation: float = constant(
+        0.02, 'Deviation of the force of a foot in the air besides its covariance, as a share of '
+        'weight')
+    height_deviation: float = constant(
+        0.02, 'Of the lowest corner of a foot in contact from those of others in contact', 'm')
+    correlation_time: float = constant(
+        0.004, 'Time after which a measurement counts as a new one', 's')
+    change_rate: float = constant(3.0, 'How often a contact begins or ends a priori', '1/s')
+    engage: float = constant(0.6, 'Probability above which a contact begins')
+    release: float = constant(0.4, 'Probability below which a contact ends')
+
+    def contacts(self, count: int) -> FootContacts:
+        """Return what decides by their probabilities which feet are in contact, at once."""
+        return FootContacts(ContactThresholds(
+            engage=self.engage, release=self.release, engage_dwell=0.0, release_dwell=0.0),
+            1.0, count)
+
+
+class ContactProbabilities:
+    """
+    The probability of contact of each foot, and whether it counts as in contact.
+
+    Parameters
+    ----------
+    model
+        The robot.
+    body_weight
+        N.
+    settings
+        What distinguishes a foot in contact from one in the air.
+
+    Attributes
+    ----------
+    probabilities
+        Of each foot, (F,).
+    in_contact
+        Whether each foot counts as in contact.
+
+    """
+
+    def __init__(self, model: RobotModel, body_weight: float,
+                 settings: ContactProbabilitySettings) -> None:
+        self._settings, self._weight = settings, body_weight
+        self._corners = [foot.polygon for foot in model.config.feet.values()]
+        self._contacts = settings.contacts(len(self._corners))
+        self.reset()
+
+    def reset(self) -> None:
+        """Start anew, with probabilities of one half."""
+        count = len(self._corners)
+        self.probabilities = np.full(count, 0.5)
+        self.in_contact: tuple[bool, ...] = (False,) * count
+        self._contacts.reset()
+
+    def update(self, dt: float, normal_forces: Array, deviations: Array,
+               soles: Array) -> tuple[bool, ...]:
+        """
+        Update with the next instant, and return which feet are in contact.
+
+        Parameters
+        ----------
+        dt
+            Time since the one before, s.
+        normal_forces, deviations
+            On each foot with standard deviation, (F,), N.
+        soles
+            Placements of the soles along the axes of the world, (F, 4, 3), as
+            :meth:`RobotState.along_world` returns them.
+
+        """
+        settings, before = self._settings, self.probabilities.tolist()
+        certainty = min(1.0, dt / settings.correlation_time)
+        change = min(0.5, settings.change_rate * dt)
+        heights = self._lowest_corners(soles)
+        following = []
+        for foot, (force, deviation) in enumerate(
+                zip(normal_forces.tolist(), deviations.tolist())):
+            prior = before[foot] + (1.0 - 2.0 * before[foot]) * change
+            odds = math.log(prior / (1.0 - prior)) + certainty * (
+                self._by_force(force, deviation) + self._by_height(foot, heights, before))
+            following.append(1.0 / (1.0 + math.exp(-max(-_CERTAIN, min(odds, _CERTAIN)))))
+        self.probabilities = np.array(following)
+        self.in_contact = self._contacts.update(following, 0)
+        return self.in_contact
+
+    def _lowest_corners(self, soles: Array) -> list[float]:
+        """Return the height of each sole's lowest corner from the base, m."""
+        heights = []
+        for corners, sole in zip(self._corners, soles):
+            along_x, along_y = sole.item(2), sole.item(5)
+            heights.append(sole.item(11) + min([x * along_x + y * along_y for x, y in corners]))
+        return heights
+
+    def _by_force(self, force: float, deviation: float) -> float:
+        """Return the log odds of contact by one force, N."""
+        width = math.hypot(deviation, self._settings.force_deviation * self._weight)
+        odds = (math.log(math.sqrt(2.0 * math.pi) * width / (1.5 * self._weight))
+                + 0.5 * (max(force, 0.0) / width) ** 2)
+        return max(-_FORCE_LIMIT, min(odds, _FORCE_LIMIT))
+
+    def _by_height(self, foot: int, heights: list[float], probabilities: list[float]) -> float:
+        """Return the log odds of contact by the height above other feet in contact."""
+        odds = 0.0
+        for other, probability in enumerate(probabilities):
+            if other != foot:
+                above = (heights[foot] - heights[other]) / self._settings.height_deviation
+                odds = min(odds, -min(0.5 * above * above, _HEIGHT_LIMIT) * probability)
+        return odds

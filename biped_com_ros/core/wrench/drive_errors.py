@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Errors of the torques of drives: gain, Coulomb friction and offset of each joint, learnt.
+Errors of the force of the environment as joint torques show it: of drives, learnt, and others.
 
 Torques are measured at motors or by currents. Beside what the model needs they contain
 
@@ -25,14 +25,22 @@ beside them (they are marginalized, with their prior): what could be a wrench as
 information. Until they are known their variance is part of that of the joint's force.
 
 A joint that hardly moves may stick anywhere between both signs of friction. That is a variance.
+
+:class:`RowErrors` are those beside the errors of drives. Errors of the masses and centres of mass
+of links are in many rows at once, and follow posture and acceleration. What sensors measure at
+feet and hands is in the rows of the root. A joint near its limit may rest on its stop, whose
+torque is not that of its motor.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 import math
 
-from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.geometry.pose import Array, IndexArray
+from biped_com_ros.core.model.robot import position_limits, RobotModel, RobotState
+from biped_com_ros.core.settings import constant, gravity_setting, Settings
 from biped_com_ros.core.wrench.dynamics import by_joint, ExternalForces
 import numpy as np
 
@@ -178,3 +186,136 @@ def drive_errors(model: RobotModel, forces: ExternalForces, shares: tuple[float,
     friction = by_joint(model.config.drives.friction, model.config.groups, forces.names)
     deviations = np.outer(forces.effort_scales, shares)
     return DriveErrors(deviations, cutoff, forces.measured[6:], friction)
+
+
+#: Distance from a joint's limit at which it may rest on its stop, rad or m, and the deviation of
+#: the stop's torque, as a share of the effort limit.
+_STOP_MARGIN, _OF_STOPS = 0.01, 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowErrorSettings(Settings):
+    """How wrong model and measurements may be, as standard deviations."""
+
+    link_mass: float = constant(0.08, 'Of the mass of each link, as a share of it')
+    link_com: float = constant(
+        0.005, 'Of the centre of mass of each link along each axis', 'm')
+    effort_deviation: float = constant(
+        0.03, "Of friction and offset of a joint's torque, as a share of its effort limit, before "
+        'they are learnt')
+    contact_force: float = constant(
+        0.02, 'Of the sum of the measured contacts, as a share of body weight: gains, offsets and '
+        'places of sensors, tilt of the IMU')
+    contact_lever: float = constant(
+        0.005, 'Of the moment of the measured contacts, as a lever of body weight', 'm')
+    gravity: float = gravity_setting()
+
+
+class RowErrors:
+    """
+    Covariance of the errors of :class:`ExternalForces`.
+
+    Parameters
+    ----------
+    model
+        The robot.
+    external
+        Has the rows.
+    settings
+        Deviations.
+
+    Attributes
+    ----------
+    deviations
+        Of the rows by measured contacts, (m,), N and N m.
+
+    """
+
+    def __init__(self, model: RobotModel, external: ExternalForces,
+                 settings: RowErrorSettings) -> None:
+        self._model, self._external = model, external
+        names, weight = external.names, model.mass * settings.gravity
+        self._scales = external.effort_scales
+        drives, groups = model.config.drives, model.config.groups
+        self.deviations = np.concatenate((
+            [settings.contact_force * weight] * 3, [settings.contact_lever * weight] * 3,
+            np.zeros(len(names))))
+        # Not all drives have the viscous friction of the URDF.
+        of_urdf = np.square(external.to_rows).dot(np.array(model.pin_model.damping))[6:]
+        self._damping = np.abs(of_urdf - by_joint(drives.damping, groups, names))
+        self._positions, self._lower, self._upper = self._position_limits(names)
+        self._mass_factors = _mass_factors(model, settings.link_mass, settings.link_com)
+
+    def covariance(self, state: RobotState, ahead: float) -> Array:
+        """
+        Return the covariance of the rows at the last instant of the forces.
+
+        Parameters
+        ----------
+        state
+            The robot at that instant.
+        ahead
+            Time for which the result will be used, s: joints may reach their stops in it.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (m, m), N and N m.
+
+        """
+        of_links = np.matmul(self._external.of_masses().transpose(1, 0, 2), self._mass_factors)
+        factor = of_links.transpose(1, 0, 2).reshape(len(self.deviations), -1)
+        speeds = state.v[self._external.rows[6:]]
+        positions, change = state.q[self._positions], ahead * speeds
+        # What a stop transmits is not in the torque of the motor.
+        may_rest = (positions + np.minimum(change, 0.0) < self._lower) | (
+            positions + np.maximum(change, 0.0) > self._upper)
+        variances = self.deviations ** 2
+        variances[6:] += may_rest * (_OF_STOPS * self._scales) ** 2
+        variances[6:] += (self._damping * speeds) ** 2
+        covariance: Array = factor.dot(factor.T)
+        covariance.flat[::len(variances) + 1] += variances
+        return covariance
+
+    def _position_limits(self, names: Sequence[str]) -> tuple[IndexArray, Array, Array]:
+        """Return where the joints are in q, and their limits beside a margin."""
+        model = self._model
+        limits = dict(zip(model.joint_names, zip(*position_limits(model))))
+        lower, upper = np.array(
+            [limits.get(name, (-np.inf, np.inf)) for name in names]).reshape(-1, 2).T
+        joints = [model.pin_model.joints[model.pin_model.getJointId(name)] for name in names]
+        turns = [joint.nq > 1 for joint in joints]  # a continuous joint is a point on a circle
+        lower[turns], upper[turns] = -np.inf, np.inf
+        index = np.array([joint.idx_q for joint in joints], dtype=np.intp)
+        return index, lower + _STOP_MARGIN, upper - _STOP_MARGIN
+
+
+def _mass_factors(model: RobotModel, mass: float, com: float) -> Array:
+    """
+    Return factors of the covariances of mass and first moment of the body of each joint.
+
+    Parameters
+    ----------
+    model
+        The robot.
+    mass, com
+        Standard deviations of the mass of each link, as a share, and of its centre, m.
+
+    Returns
+    -------
+    numpy.ndarray
+        Of Pinocchio's joints but the first, (joints - 1, 4, 4), whose product with its transpose
+        is the covariance; kg and kg m, in the frame of the joint.
+
+    """
+    covariances = np.zeros((model.pin_model.njoints - 1, 4, 4))
+    links = model.frames(model.link_names)
+    for joint, pose, its_mass, centre in zip(
+            links.joints, links.poses_in_joint(), model.link_masses, model.link_coms_in_link):
+        by_mass = np.array([1.0, *pose.apply(centre)])
+        added = (mass * its_mass) ** 2 * np.outer(by_mass, by_mass)
+        added[range(1, 4), range(1, 4)] += (com * its_mass) ** 2
+        covariances[int(joint) - 1] += added
+    values, vectors = np.linalg.eigh(covariances)
+    factors: Array = vectors * np.sqrt(np.maximum(values, 0.0))[:, np.newaxis]
+    return factors

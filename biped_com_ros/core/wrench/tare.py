@@ -15,7 +15,7 @@
 Taring force-torque sensors: their offset, measured while nothing touches the feet.
 
 The *offset* is what is subtracted from the scaled reading
-(:meth:`~biped_com_ros.core.wrench.correction.ReadingCorrection.corrected`); a tare sets it to the
+(:meth:`~biped_com_ros.core.wrench.aggregation.ReadingCorrection.corrected`); a tare sets it to the
 estimated *bias*, the reading of the sensor without a load.
 
 The sensors of a robot that hangs with its feet in the air do not read zero: each carries the

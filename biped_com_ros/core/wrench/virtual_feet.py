@@ -19,8 +19,7 @@ from biped_com_ros.core.check_result import CheckResult
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.wrench.aggregation import FORCE_Z
-from biped_com_ros.core.wrench.contact_probability import (
-    ContactProbabilities, ContactProbabilitySettings)
+from biped_com_ros.core.wrench.contact import ContactProbabilities, ContactProbabilitySettings
 from biped_com_ros.core.wrench.virtual_foot_wrenches import (
     VirtualFootWrenches, VirtualWrenchSettings)
 import numpy as np

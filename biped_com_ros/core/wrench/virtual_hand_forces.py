@@ -50,9 +50,8 @@ from biped_com_ros.core.geometry.wrench import set_twist_adjoint
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.settings import constant, setting, settings
 from biped_com_ros.core.wrench.contact import ContactThresholds
-from biped_com_ros.core.wrench.drive_errors import drive_errors
+from biped_com_ros.core.wrench.drive_errors import drive_errors, RowErrors, RowErrorSettings
 from biped_com_ros.core.wrench.dynamics import EstimateErrors, ExternalForces
-from biped_com_ros.core.wrench.row_errors import RowErrors, RowErrorSettings
 import eigenpy  # comes with Pinocchio; takes a part of NumPy's time
 import numpy as np
 

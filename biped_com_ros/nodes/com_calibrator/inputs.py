@@ -23,10 +23,9 @@ from biped_com_ros.core.geometry.wrench import largest_credible_load
 from biped_com_ros.core.identification.captures.virtual_contacts import (
     force_deviations, frame_of_readings, reading_to_sensor, virtual_sensors)
 from biped_com_ros.core.identification.session import CalibrationSession
-from biped_com_ros.core.wrench.correction import ReadingCorrection
+from biped_com_ros.core.wrench.aggregation import ReadingCorrection
 from biped_com_ros.core.wrench.tare import AXES
-from biped_com_ros.nodes.com_calibrator.parameters import (
-    ComCalibratorParameters, motor_constants)
+from biped_com_ros.nodes.com_calibrator.parameters import ComCalibratorParameters, motor_constants
 from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.inputs import (

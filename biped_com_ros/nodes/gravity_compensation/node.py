@@ -47,15 +47,13 @@ from biped_com_ros.nodes.gravity_compensation.outputs import (
     COMMAND_TOPIC, CommandOutput, ControllerOutput, EffortOutput, SupportOutput)
 from biped_com_ros.nodes.gravity_compensation.parameters import (
     GravityCompensationParameters, make_compensator)
-from biped_com_ros.nodes.gravity_compensation.trajectory import (
-    TRAJECTORY_TOPIC, TrajectoryOutput)
+from biped_com_ros.nodes.gravity_compensation.trajectory import TRAJECTORY_TOPIC, TrajectoryOutput
 from biped_com_ros.ros.fast.message_reader import RefusedMessage
 from biped_com_ros.ros.node.callback_errors import Throttle
-from biped_com_ros.ros.node.clock import steady_time
+from biped_com_ros.ros.node.clock import steady_time, watchdog
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
 from biped_com_ros.ros.node.executor import guard_callbacks, run
 from biped_com_ros.ros.node.lifecycle import ManagedNode
-from biped_com_ros.ros.node.timers import watchdog
 from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.inputs import (
     ArrayInput, ImuInput, Input, JointStateInput, StampedArrayInput, WrenchInput)

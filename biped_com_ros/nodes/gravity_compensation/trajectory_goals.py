@@ -30,8 +30,8 @@ from typing import Any
 from biped_com_ros.core.constants import SECOND_NS
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.gravity.motion_goal import GoalCheck, Outcome, Tolerance, tolerances
-from biped_com_ros.core.gravity.reference import Motion, PositionReference
+from biped_com_ros.core.gravity.reference import (
+    GoalCheck, Motion, Outcome, PositionReference, Tolerance, tolerances)
 from biped_com_ros.nodes.gravity_compensation.parameters import GravityCompensationParameters
 from biped_com_ros.ros.topics.goal_server import GoalServer
 from builtin_interfaces.msg import Duration

@@ -26,8 +26,7 @@ from typing import Any
 
 from biped_com_ros.core.constants import SECOND_NS
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.unitree.recording import read_low_states
-from biped_com_ros.core.unitree.stream import LowStateStream, RefusedLowState
+from biped_com_ros.core.unitree.stream import LowStateStream, read_low_states, RefusedLowState
 from biped_com_ros.ros.fast.message_reader import MessageReader, ReadSpec, RefusedMessage
 from biped_com_ros.ros.node.clock import steady_clock
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN

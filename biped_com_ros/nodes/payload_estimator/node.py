@@ -44,7 +44,7 @@ from biped_com_ros.core.geometry.wrench import largest_credible_load
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.payload.estimator import Payload, PayloadEstimator
 from biped_com_ros.core.payload.residuals import PayloadMeasurement
-from biped_com_ros.core.signals.means import RecentMean
+from biped_com_ros.core.signals.filters import RecentMean
 from biped_com_ros.core.signals.synchronizer import StampThrottle
 from biped_com_ros.nodes.payload_estimator.parameters import PayloadEstimatorParameters
 from biped_com_ros.ros.node.diagnostics import OK, Report, WARN

@@ -71,10 +71,10 @@ from biped_com_ros.nodes.torso_controller.parameters import (
     find_weakness, make_body, make_controller, TorsoControllerParameters)
 from biped_com_ros.ros.fast.message_reader import RefusedMessage
 from biped_com_ros.ros.node.callback_errors import Throttle
+from biped_com_ros.ros.node.clock import watchdog
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
 from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.lifecycle import ManagedNode
-from biped_com_ros.ros.node.timers import watchdog
 from biped_com_ros.ros.topics.inputs import ImuInput, Input, JointStateInput, WrenchInput
 from biped_com_ros.ros.topics.qos import COMMAND_INPUT
 from biped_com_ros.ros.topics.services import switch_service

@@ -41,8 +41,8 @@ from biped_com_ros.core.geometry.pose import Array, rotation_from_quaternion
 from biped_com_ros.core.geometry.wrench import largest_credible_load
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.signals.age import is_recent
+from biped_com_ros.core.signals.filters import TiltFilter
 from biped_com_ros.core.signals.synchronizer import StampThrottle
-from biped_com_ros.core.signals.tilt import TiltFilter
 from biped_com_ros.core.wrench.aggregation import ContactBody, WrenchAggregation
 from biped_com_ros.core.wrench.tare import JointStillness
 from biped_com_ros.core.wrench.weight_check import WEIGHING_RATE, WeightCheck
@@ -57,7 +57,6 @@ from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.topics.inputs import (
     ImuInput, Input, JointStateInput, TemperatureInput, WrenchInput)
 import numpy as np
-
 
 #: Longest time between two messages of a contact, which is also published when it changes.
 _CONTACT_PERIOD_NS = nanoseconds(0.1)

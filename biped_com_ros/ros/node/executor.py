@@ -21,6 +21,8 @@ SystemError, so that no subscription of this package has one.
 
 A node with the methods `stop` and `busy` commands something that has to end softly: at SIGINT or
 SIGTERM its callbacks run until it is no longer busy.
+
+Words of the command line that are not for ROS are refused, or answered (``--help``).
 """
 
 from __future__ import annotations
@@ -28,8 +30,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial, update_wrapper
 import gc
+import inspect
 import math
 from pathlib import Path
+import re
 import signal
 import sys
 import time
@@ -41,7 +45,6 @@ from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.ros.fast.backlog import BACKLOG
 from biped_com_ros.ros.fast.compat import is_events_executor, make_executor, wrap_callbacks
 from biped_com_ros.ros.node.callback_errors import log_exception
-from biped_com_ros.ros.node.command_line import complaint, help_text, needs_help
 from biped_com_ros.ros.node.ending import limited
 import rclpy
 from rclpy.exceptions import NameValidationException
@@ -49,6 +52,59 @@ from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.signals import uninstall_signal_handlers
 from rclpy.task import Future
+
+#: What ROS takes behind --ros-args only.
+_ROS_FLAGS = ('-p', '-r', '-e', '--param', '--params-file', '--remap', '--enclave', '--log-level')
+
+
+def needs_help(words: Sequence[str]) -> bool:
+    """Return whether the words before ``--ros-args`` request help."""
+    return any(word in ('-h', '--help') for word in _before_ros(words))
+
+
+def complaint(create: Callable[..., Any], words: Sequence[str]) -> str:
+    """
+    Return why the words of a command line cannot be meant so; '' if they can.
+
+    rclpy ignores what comes without ``--ros-args``: the node would run with its defaults.
+    """
+    before = list(_before_ros(words))
+    if not any(word in _ROS_FLAGS or ':=' in word for word in before):
+        return ''
+    corrected = [word if ':=' not in word or before[max(i - 1, 0)] in _ROS_FLAGS else f'-p {word}'
+                 for i, word in enumerate(before)]
+    return (f"'{' '.join(before)}' is ignored without --ros-args; call: ros2 run biped_com_ros "
+            f"{_name_of(create)} --ros-args {' '.join(corrected)}")
+
+
+def help_text(create: Callable[..., Any]) -> str:
+    """Return call, description and parameters of the node that a function creates."""
+    name, module = _name_of(create), sys.modules[create.__module__]
+    lines = [f'ros2 run biped_com_ros {name} --ros-args -p PARAMETER:=VALUE '
+             '--params-file FILE -r FROM:=TO', '', _plain(module.__doc__ or '')]
+    parameters = getattr(module, f"{name.title().replace('_', '')}Parameters", None)
+    if parameters is not None:
+        from biped_com_ros.core.settings import setting_fields
+        lines += ['', 'Parameters:']
+        lines += [f'  {field}: {info.text()}; default {default!r}'
+                  for field, (_, default, info) in setting_fields(parameters).items()]
+    return '\n'.join(lines)
+
+
+def _plain(docstring: str) -> str:
+    """Return a docstring without what only Sphinx shows: indentation and roles."""
+    return re.sub(r':\w+:`~?([^`]*)`', r'\1', inspect.cleandoc(docstring))
+
+
+def _before_ros(words: Sequence[str]) -> Sequence[str]:
+    words = list(words)
+    return words[:words.index('--ros-args')] if '--ros-args' in words else words
+
+
+def _name_of(create: Callable[..., Any]) -> str:
+    """Return the name of the executable, which is that of the folder of its module."""
+    return Path(inspect.getfile(create)).parent.name
+
 
 #: Period of checks for shutdown, s. The SingleThreadedExecutor misses a signal that comes just
 #: before it waits; the EventsExecutor does not.

@@ -13,8 +13,7 @@
 # limitations under the License.
 """Tests of the timer that goes on in place of messages, on both executors."""
 
-from biped_com_ros.ros.node.clock import steady_time
-from biped_com_ros.ros.node.timers import watchdog
+from biped_com_ros.ros.node.clock import steady_time, watchdog
 import pytest
 from support.ros_rig import NodeRig
 

@@ -234,7 +234,7 @@ TABLES = {
             lambda half: half + half.T)},
     # -- recordings and offsets
     'bags.opened_bag': {'path': _recordings, 'use': _topics_of},
-    'unitree.recording': {'path': _recordings},
+    'unitree.stream.read_low_states': {'path': _recordings},
     'identification.captures.recordings': {
         'path': _recordings, 'namespace': v.names, 'finder': _with_imu.map(
             recordings.CaptureFinder)},

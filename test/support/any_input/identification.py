@@ -160,8 +160,9 @@ TABLES = {
         'e': _instruments, 'ambiguities': _covariances().map(
             lambda drawn: confounding.confounded(*drawn))},
     'identification.estimation.confounding.confounded': {'arguments': _covariances()},
-    'identification.estimation.remedies': {'calls': 20, **_NAN, 'captures': _captures(least=1)},
-    'identification.estimation.remedies.best_candidates': {
+    'identification.estimation.confounding.candidates_of': {
+        'calls': 20, **_NAN, 'captures': _captures(least=1)},
+    'identification.estimation.confounding.best_candidates': {
         'nan_means': '', 'arguments': _covariances().map(lambda drawn: (
             drawn[0], [0, len(drawn[0]) - 1], [('a', drawn[0][:2]), ('b', drawn[0][2:3])]))},
     # -- fleets

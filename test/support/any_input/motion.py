@@ -15,7 +15,7 @@
 from functools import cache
 
 from biped_com_ros.core.geometry.polygon import area
-from biped_com_ros.core.gravity import contacts, model as gravity_model, motion_goal, support_qp
+from biped_com_ros.core.gravity import contacts, model as gravity_model, reference, support_qp
 from biped_com_ros.core.legs import footsteps, gait
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.stability import hands
@@ -69,7 +69,7 @@ TABLES = {
     # -- models
     'model.robot': {'may_be_infinite': True, 'other': r.robots},
     'model.robot.different_kinematics': {'may_be_infinite': False},
-    'model.kinematics': {'data': lambda model: model.pin_model.createData()},
+    'model.pinocchio_model.view_memory': {'data': lambda model: model.pin_model.createData()},
     'model.sole_geometry': {'thickness': v.anything},
     'model.frames': {'foot': lambda model: st.sampled_from(list(model.config.feet.values()))},
     'model.pinocchio_model': {
@@ -85,8 +85,9 @@ TABLES = {
         'model': lambda robot: robot.pin_model.copy(), 'continuous': lambda model: st.frozensets(
             st.sampled_from(list(model.names)[2:]), max_size=2)},
     'model.efforts': {'may_be_infinite': True},
-    'signals.limiter': {'largest': st.floats(0.0, 1e6), 'low': st.floats(-1e6, 0.0),
-                        'high': st.floats(0.0, 1e6)},
+    'signals.filters.limited_step': {
+        'largest': st.floats(0.0, 1e6), 'low': st.floats(-1e6, 0.0),
+        'high': st.floats(0.0, 1e6)},
     'wrench.drive_errors': {
         'calls': 10, 'model': r.robots.filter(lambda model: model.config.imus),
         'forces': lambda model: ExternalForces(model), 'shares': st.tuples(
@@ -96,14 +97,14 @@ TABLES = {
         'groups': st.dictionaries(st.sampled_from('ab'), st.lists(st.sampled_from('xyz'))),
         'joints': st.lists(st.sampled_from('axyz'))},
     # -- moving robots
-    'com.kinematics.com_velocity_in_world': {
+    'com.estimate.com_velocity_in_world': {
         'calls': 15, 'twist': st.builds(Twist, v.vectors(), v.vectors())},
-    'com.kinematics.com_velocity_along_base': {
+    'com.estimate.com_velocity_along_base': {
         'calls': 15, 'twist': st.builds(Twist, v.vectors(), v.vectors())},
-    'state.wrench_mover': {
+    'state.estimator': {
         'foot': lambda model: st.integers(0, len(model.config.feet) - 1),
         'hand': lambda model: st.sampled_from(list(model.config.hands))},
-    'state.wrench_mover.mover_to_hand': {'model': r.robots.filter(
+    'state.estimator.mover_to_hand': {'model': r.robots.filter(
         lambda model: model.config.hands)},
     'state.base': {'settings': st.builds(
         base.BaseSettings, source=st.sampled_from(base.BASE_SOURCES),
@@ -135,14 +136,14 @@ TABLES = {
     'gravity.joint_trajectory.braking': {
         'arguments': st.integers(1, 3).flatmap(lambda n: st.tuples(
             st.just('abc'[:n]), v.vectors(n), v.vectors(n), v.anything))},
-    'gravity.reference': {'calls': 50, 'arguments': st.tuples(
+    'gravity.reference.prevent_overshoot': {'calls': 50, 'arguments': st.tuples(
         st.integers(2, 5), st.integers(1, 3)).flatmap(lambda size: st.tuples(
             v.vectors(size[0], st.floats(0.001, 1.0)).map(np.cumsum),
             v.vectors(size), v.vectors(size)))},
-    'gravity.motion_goal': {
+    'gravity.reference.tolerances': {
         'calls': 40, 'may_be_infinite': True, 'joints': _joints, 'position': v.anything,
-        'given': st.lists(st.builds(motion_goal.Tolerance, st.sampled_from('abcd'), v.anything,
-                                    v.anything), max_size=2)},
+        'given': st.lists(st.builds(reference.Tolerance, st.sampled_from('abcd'),
+                                    v.anything, v.anything), max_size=2)},
     'payload.carried': {'arguments': st.tuples(
         v.lists_of(v.plain(6), v.poses), v.vectors(3, v.lengths), v.credible).map(
             lambda drawn: (drawn[0][0], np.array([pose.rows for pose in drawn[0][1]]),

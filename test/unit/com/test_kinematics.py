@@ -13,7 +13,7 @@
 # limitations under the License.
 """Velocity of the centre of mass and divergent component, against differences and the pendulum."""
 
-from biped_com_ros.core.com.kinematics import (
+from biped_com_ros.core.com.estimate import (
     com_velocity_in_world, divergent_point, natural_frequency)
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import InputError

@@ -19,7 +19,7 @@ from biped_com_ros.core.errors import InputError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Pose, rotation_from_quaternion
 from biped_com_ros.core.geometry.wrench import skew, transform_wrench
 from biped_com_ros.core.gravity.attitude import MountedImu
-from biped_com_ros.core.gravity.minimum_norm import minimum_norm_wrenches
+from biped_com_ros.core.gravity.contacts import minimum_norm_wrenches
 from biped_com_ros.core.gravity.model import GravityModel
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np

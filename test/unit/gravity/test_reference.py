@@ -14,9 +14,8 @@
 
 from biped_com_ros.core.errors import InputError, UnknownNameError
 from biped_com_ros.core.gravity.joint_trajectory import joint_trajectory, JointTrajectory
-from biped_com_ros.core.gravity.motion_goal import GoalCheck, Outcome, Tolerance, tolerances
 from biped_com_ros.core.gravity.reference import (
-    PositionReference, prevent_overshoot, UNKNOWN_SPEED)
+    GoalCheck, Outcome, PositionReference, prevent_overshoot, Tolerance, tolerances, UNKNOWN_SPEED)
 import numpy as np
 import pytest
 from scipy.interpolate import BPoly, CubicHermiteSpline

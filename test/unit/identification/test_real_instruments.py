@@ -24,9 +24,9 @@ from biped_com_ros.core.identification.equations.friction import UnknownFriction
 from biped_com_ros.core.identification.equations.instrument_parameters import InstrumentParameters
 from biped_com_ros.core.identification.equations.instruments import (
     InstrumentCalibration, InstrumentEstimate, InstrumentKind, MATRIX_AXES, times_of)
+from biped_com_ros.core.identification.estimation.confounding import best_candidates
 from biped_com_ros.core.identification.estimation.estimator import Estimator
 from biped_com_ros.core.identification.estimation.prior import Prior
-from biped_com_ros.core.identification.estimation.remedies import best_candidates
 from biped_com_ros.core.identification.output.report import html_report
 from biped_com_ros.core.identification.output.results import summary
 from biped_com_ros.core.model.efforts import effort_limits

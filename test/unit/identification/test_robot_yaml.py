@@ -21,14 +21,13 @@ from biped_com_ros.core.identification.captures.virtual_contacts import with_vir
 from biped_com_ros.core.identification.equations.first_moments import StaticsRegressor
 from biped_com_ros.core.identification.estimation.estimator import Estimator
 from biped_com_ros.core.identification.output.robot_yaml import (
-    calibrated_robot_yaml, corrections_after, deviations_after, errors_of,
-    write_calibrated_robot)
+    calibrated_robot_yaml, corrections_after, deviations_after, errors_of, write_calibrated_robot)
 from biped_com_ros.core.model.config import (
     load_robot_config, robot_config_from_mapping, robot_file, robot_names)
 from biped_com_ros.core.model.corrections import InstrumentCorrections, SensorCorrection
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.strict_yaml import read_yaml
-from biped_com_ros.core.wrench.correction import ReadingCorrection
+from biped_com_ros.core.wrench.aggregation import ReadingCorrection
 import numpy as np
 import pytest
 from scipy.linalg import expm, logm

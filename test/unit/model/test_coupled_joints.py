@@ -21,12 +21,11 @@ from biped_com_ros.core.model.efforts import needed_efforts
 from biped_com_ros.core.model.robot import velocity_limits
 from biped_com_ros.core.payload.estimator import PayloadEstimator, PayloadSettings
 from biped_com_ros.core.payload.residuals import PayloadMeasurement
+from biped_com_ros.core.wrench.drive_errors import RowErrors
 from biped_com_ros.core.wrench.dynamics import ExternalForces
-from biped_com_ros.core.wrench.row_errors import RowErrors
 from biped_com_ros.core.wrench.virtual_foot_wrenches import (
     VirtualFootWrenches, VirtualWrenchSettings)
-from biped_com_ros.core.wrench.virtual_hand_forces import (
-    VirtualHandForces, VirtualHandSettings)
+from biped_com_ros.core.wrench.virtual_hand_forces import VirtualHandForces, VirtualHandSettings
 from biped_com_ros.papers.newman_2013 import com_jacobian, LinkGroup
 import numpy as np
 from numpy.testing import assert_allclose

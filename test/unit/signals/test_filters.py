@@ -14,8 +14,7 @@
 """The low-pass against SciPy's Butterworth design and against what a low-pass must do; means."""
 
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.signals.filters import Differentiator, LowPass, MovingAverage
-from biped_com_ros.core.signals.means import RecentMean
+from biped_com_ros.core.signals.filters import Differentiator, LowPass, MovingAverage, RecentMean
 import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
 import pytest

@@ -13,7 +13,7 @@
 # limitations under the License.
 """The last step before a command."""
 
-from biped_com_ros.core.signals.limiter import limited_step
+from biped_com_ros.core.signals.filters import limited_step
 from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 import numpy as np

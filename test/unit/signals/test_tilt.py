@@ -16,7 +16,7 @@
 import os
 from pathlib import Path
 
-from biped_com_ros.core.signals.tilt import TiltFilter, TIME_CONSTANT
+from biped_com_ros.core.signals.filters import TiltFilter, TIME_CONSTANT
 import numpy as np
 from numpy.testing import assert_allclose
 import pinocchio as pin

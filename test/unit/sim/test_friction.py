@@ -15,8 +15,7 @@
 
 from biped_com_ros.core.identification.poses.transfer import travel
 from biped_com_ros.sim.description import parse
-from biped_com_ros.sim.drives import Drives, SpeedLimit
-from biped_com_ros.sim.friction import JointFriction
+from biped_com_ros.sim.drives import Drives, JointFriction, SpeedLimit
 from biped_com_ros.sim.gains import Gains
 from biped_com_ros.sim.instruments import ErrorSource
 from biped_com_ros.sim.interface import Command, DriveOptions

@@ -15,7 +15,7 @@
 
 from biped_com_ros.core.errors import InputError, UnknownNameError
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.sim.grips import limited_sum, PLAY
+from biped_com_ros.sim.contacts import limited_sum, PLAY
 from biped_com_ros.sim.interface import PlantOptions
 from biped_com_ros.sim.plant import Plant
 import numpy as np

@@ -13,7 +13,7 @@
 # limitations under the License.
 """Whether a robot walks by steps that catch it."""
 
-from biped_com_ros.core.stability.steps import StepWatch
+from biped_com_ros.core.stability.levels import StepWatch
 import pytest
 
 BOTH, LEFT, RIGHT, NONE = (True, True), (True, False), (False, True), (False, False)

@@ -13,7 +13,7 @@
 # limitations under the License.
 """Stamps from a counter of milliseconds are even, monotonous, and on the computer's time."""
 
-from biped_com_ros.core.unitree.stamps import TickClock
+from biped_com_ros.core.unitree.stream import TickClock
 import numpy as np
 import pytest
 

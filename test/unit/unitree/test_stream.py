@@ -19,8 +19,7 @@ from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.low_state_config import LowStateConfig
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.unitree.layout import HEADER
-from biped_com_ros.core.unitree.low_state import LowStateDecoder
+from biped_com_ros.core.unitree.low_state import HEADER, LowStateDecoder
 from biped_com_ros.core.unitree.stream import LowStateStream, RefusedLowState
 import numpy as np
 import pytest

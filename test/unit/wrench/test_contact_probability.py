@@ -15,8 +15,7 @@
 
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.wrench.contact_probability import (
-    ContactProbabilities, ContactProbabilitySettings)
+from biped_com_ros.core.wrench.contact import ContactProbabilities, ContactProbabilitySettings
 import numpy as np
 import pytest
 

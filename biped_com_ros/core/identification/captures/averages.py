@@ -36,7 +36,7 @@ from biped_com_ros.core.identification.captures.recordings import AXES, recorded
 from biped_com_ros.core.identification.captures.stillness import CaptureWindow
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.spelling import likeliest_name
-from biped_com_ros.core.wrench.correction import ReadingCorrection
+from biped_com_ros.core.wrench.aggregation import ReadingCorrection
 import numpy as np
 import pinocchio as pin
 

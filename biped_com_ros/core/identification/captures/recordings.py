@@ -43,9 +43,8 @@ from biped_com_ros.core.identification.captures.virtual_contacts import (
     virtual_sensors, VirtualReadings)
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.spelling import likeliest_name
-from biped_com_ros.core.unitree.recording import is_topic
-from biped_com_ros.core.unitree.stream import LowStateStream
-from biped_com_ros.core.wrench.correction import ReadingCorrection
+from biped_com_ros.core.unitree.stream import is_topic, LowStateStream
+from biped_com_ros.core.wrench.aggregation import ReadingCorrection
 import numpy as np
 import pinocchio as pin
 

@@ -41,7 +41,8 @@ from biped_com_ros.core.identification.equations.first_moments import (
 from biped_com_ros.core.identification.equations.instrument_parameters import InstrumentParameters
 from biped_com_ros.core.identification.equations.instruments import (
     directions_of, InstrumentCalibration, times_of)
-from biped_com_ros.core.identification.estimation.confounding import confounded
+from biped_com_ros.core.identification.estimation.confounding import (
+    best_candidates, candidates_of, confounded)
 from biped_com_ros.core.identification.estimation.estimates import (
     Identifiability, Identification, level_rotation, LinkEstimate, Residuals, residuals_of,
     root_mean)
@@ -52,7 +53,6 @@ from biped_com_ros.core.identification.estimation.plausibility import (
 from biped_com_ros.core.identification.estimation.posterior import Posterior
 from biped_com_ros.core.identification.estimation.prior import Prior, PriorTerms, Spread
 from biped_com_ros.core.identification.estimation.problem import CalibrationProblem
-from biped_com_ros.core.identification.estimation.remedies import best_candidates, candidates_of
 from biped_com_ros.core.model.efforts import effort_scales
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
