@@ -36,7 +36,7 @@ from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.torso import (
     ControllerOptions, Joystick, Measurement, MotionLimits, TendonController, TendonDrive,
     TensionLimits, TorsoBody, Weight)
-from biped_com_ros.core.torso.joystick import tour, TOUR_PERIOD
+from biped_com_ros.core.torso.reference import tour, TOUR_PERIOD
 from biped_com_ros.core.torso.tension import TensionDistributor
 from biped_com_ros.sim.hidden import parse_errors
 from biped_com_ros.sim.interface import PlantOptions

@@ -46,11 +46,10 @@ from biped_com_ros.core.files import make_temporary_directory
 from biped_com_ros.core.model.resources import PACKAGE
 from biped_com_ros.launching.arguments import FIELDS
 from biped_com_ros.launching.console import Console, discard_output
-from biped_com_ros.launching.executables import executable_command
 from biped_com_ros.launching.files import launch_file, LaunchFile
 from biped_com_ros.launching.isolation import Isolation
 from biped_com_ros.launching.programs import ForeignLaunchFile, Program
-from biped_com_ros.launching.supervisor import Process, Supervisor
+from biped_com_ros.launching.supervisor import executable_command, Process, Supervisor
 
 _ARGUMENT = ':='
 _BAD_USE = 2

@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Starts processes, prints their output, ends them, and reports how each one ended.
+Starts executables as processes, prints their output, ends them, and reports how each one ended.
 
 Every process leads a session of its own: Ctrl-C in the terminal reaches the runner only and is
 forwarded exactly once, and the children of a process can be ended with it.
@@ -22,17 +22,74 @@ from __future__ import annotations
 
 import asyncio
 from asyncio.subprocess import DEVNULL
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 import contextlib
 import ctypes
 from dataclasses import dataclass
+import importlib.util
 import os
+from pathlib import Path
 import signal
 import sys
 from typing import Any
 
+from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
+from biped_com_ros.core.model.resources import PACKAGE, package_share
 from biped_com_ros.launching.console import Console
 from biped_com_ros.launching.programs import Program, RESPAWN_DELAY
+
+_NODES = 'biped_com_ros.nodes'
+
+
+def executable_command(package: str, name: str, environment: Mapping[str, str]) -> list[str]:
+    """
+    Return the command that starts an executable of a package.
+
+    Installed ones (``<prefix>/lib/<package>/<name>``) come first. The nodes of this package run
+    as modules of this Python where they are not installed, and always when this runs from the
+    source tree: an older installation must not be started there.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no such executable; the message lists those that exist.
+
+    """
+    is_ours = package == PACKAGE and _is_node(name)
+    module = [sys.executable, '-m', f'{_NODES}.{name}.node'] if is_ours else []
+    if module and package_share() == Path(__file__).resolve().parents[2]:
+        return module
+    for directory in _directories(package, environment):
+        if (directory / name).is_file() and os.access(directory / name, os.X_OK):
+            return [str(directory / name)]
+    if not module:
+        raise _not_found(package, name, environment)
+    return module
+
+
+def _directories(package: str, environment: Mapping[str, str]) -> Iterator[Path]:
+    prefixes = environment.get('AMENT_PREFIX_PATH', '').split(os.pathsep)
+    for prefix in [*filter(None, prefixes), sys.prefix]:
+        yield Path(prefix) / 'lib' / package
+
+
+def _is_node(name: str) -> bool:
+    return name.isidentifier() and importlib.util.find_spec(f'{_NODES}.{name}') is not None
+
+
+def _not_found(package: str, name: str, environment: Mapping[str, str]) -> ConfigurationError:
+    found = {file.name for directory in _directories(package, environment)
+             if directory.is_dir() for file in directory.iterdir() if os.access(file, os.X_OK)}
+    if package == PACKAGE:
+        nodes = Path(__file__).resolve().parents[1] / 'nodes'
+        found |= {file.parent.name for file in nodes.glob('*/node.py')}
+    if found or package == PACKAGE:
+        return UnknownNameError('executable', name, found, where=f"package '{package}'")
+    return ConfigurationError(
+        f"executable '{name}': package '{package}' is not installed; on a machine with ROS 2: "
+        f"sudo apt install ros-{environment.get('ROS_DISTRO', '<distro>')}-"
+        f"{package.replace('_', '-')}")
+
 
 _PR_SET_PDEATHSIG = 1
 # Exit codes after the signals sent here, as Python and as shells report them.

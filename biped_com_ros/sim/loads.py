@@ -11,7 +11,9 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Loads that are put in the robot's hands, or on any of its links."""
+"""
+Loads that are put in the robot's hands or on other links, and pushes: wrenches for some time.
+"""
 
 from __future__ import annotations
 
@@ -141,3 +143,58 @@ def _about_origin(com: Array) -> Array:
     """Return the inertia of a unit mass about the origin, (3, 3), m^2."""
     squared: Array = float(com.dot(com)) * np.eye(3) - np.outer(com, com)
     return squared
+
+
+class Pushes:
+    """
+    Wrenches that act now.
+
+    Parameters
+    ----------
+    model, data
+        MuJoCo's.
+
+    """
+
+    def __init__(self, model: Any, data: Any) -> None:
+        self._timestep, self._data = float(model.opt.timestep), data
+        self._active: list[tuple[int, Array, int]] = []
+
+    def clear(self) -> None:
+        """End all of them."""
+        self._active.clear()
+
+    def add(self, body: int, wrench: Any, duration: float) -> None:
+        """
+        Push a body from the next physics step on.
+
+        Parameters
+        ----------
+        body
+            MuJoCo's index.
+        wrench
+            Force through the body's centre of mass and moment, in the world, (6,), N and N m.
+        duration
+            Rounded to whole physics steps, s.
+
+        Raises
+        ------
+        InputError
+            If the wrench is not six finite numbers, or the duration not within 0 to 60 s.
+
+        """
+        wrench = np.array(wrench, dtype=float)
+        if wrench.shape != (6,) or not np.isfinite(wrench).all():
+            raise InputError(f'a push must be six finite numbers, not {wrench}')
+        if not 0.0 <= duration <= 60.0:
+            raise InputError(f'the duration of a push must be between 0 and 60 s, not {duration}')
+        if steps := round(duration / self._timestep):
+            self._active.append((body, wrench, steps))
+
+    def apply(self) -> None:
+        """Apply the pushes to the next physics step."""
+        applied = self._data.xfrc_applied
+        applied[:] = 0.0
+        for body, wrench, _ in self._active:
+            applied[body] += wrench
+        self._active = [(b, w, left - 1) for b, w, left in self._active if left > 1]

@@ -35,10 +35,9 @@ from biped_com_ros.sim.frames import Array, quaternion_wxyz, rotation_from_rpy
 from biped_com_ros.sim.hoist import Hoist
 from biped_com_ros.sim.instruments import ErrorSource
 from biped_com_ros.sim.interface import Command, Observation, PlantOptions, Truth
-from biped_com_ros.sim.loads import Loads
+from biped_com_ros.sim.loads import Loads, Pushes
 from biped_com_ros.sim.mjcf import RobotSpec, stiff_torso_joints
 from biped_com_ros.sim.placement import Place, place_of, put_on_soles, sole_centre
-from biped_com_ros.sim.pushes import Pushes
 from biped_com_ros.sim.readings import Readings, sensor_slots, WXYZ_TO_XYZW
 from biped_com_ros.sim.sensors import Delay, steps_of
 from biped_com_ros.sim.tendons import TendonTorso

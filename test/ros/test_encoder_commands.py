@@ -19,7 +19,7 @@ from types import SimpleNamespace
 from biped_com_ros.core.legs.player import RemainingMotion
 from biped_com_ros.core.model.corrections import InstrumentCorrections
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.nodes.com_calibrator.pose_driver import PoseDriver
+from biped_com_ros.nodes.com_calibrator.node import PoseDriver
 from biped_com_ros.nodes.gait_player.outputs import TrajectoryPublisher
 import numpy as np
 import pytest

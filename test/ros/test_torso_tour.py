@@ -20,7 +20,7 @@ neither on how fast the computer is nor on what else it does.
 
 import math
 
-from biped_com_ros.core.torso.joystick import TOUR_PERIOD
+from biped_com_ros.core.torso.reference import TOUR_PERIOD
 from biped_com_ros.nodes.simulator.node import Simulator
 from biped_com_ros.nodes.torso_controller.node import TorsoController
 from biped_com_ros.nodes.torso_teleop.node import TorsoTeleop

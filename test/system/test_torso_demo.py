@@ -14,7 +14,7 @@
 """The stick and the keys of the torso's demo, and robots without such a torso."""
 
 from biped_com_ros.core.torso.constant_curvature import make_shape
-from biped_com_ros.core.torso.joystick import Joystick, tour, TOUR_PERIOD
+from biped_com_ros.core.torso.reference import Joystick, tour, TOUR_PERIOD
 from biped_com_ros.nodes.torso_teleop.node import split_keys, Stick
 import numpy as np
 import pytest

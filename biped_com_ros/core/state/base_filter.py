@@ -47,16 +47,14 @@ from biped_com_ros.core.model.frames import ROOT
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.settings import constant, gravity_setting, setting, Settings
 from biped_com_ros.core.state.external_odometry import ExternalOdometry, ExternalSettings
-from biped_com_ros.core.state.foot_pressure import FootPressure
+from biped_com_ros.core.state.feet import FootPressure, LegNoise, SlideDetector
 from biped_com_ros.core.state.imu_readings import ImuInterval, ImuReadings
 from biped_com_ros.core.state.invariant_filter import (
     ATTITUDE, ImuNoise, InvariantFilter, POSITION, VELOCITY)
-from biped_com_ros.core.state.leg_noise import LegNoise
 from biped_com_ros.core.state.leg_odometry import twist_from_stance
 from biped_com_ros.core.state.rest import (
     accelerometer_problem, GyroBias, gyroscope_problem, StandingMean, StandingWindow,
     starting_problem)
-from biped_com_ros.core.state.slides import SlideDetector
 from biped_com_ros.core.state.stance import Stance, Twist
 import numpy as np
 import pinocchio as pin

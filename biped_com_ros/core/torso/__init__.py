@@ -24,7 +24,7 @@ from biped_com_ros.core.lazy import lazy_exports
 __getattr__, __dir__, __all__ = lazy_exports(__name__, {
     'Backbone': 'constant_curvature',
     'ControllerOptions': 'options',
-    'Joystick': 'joystick',
+    'Joystick': 'reference',
     'Measurement': 'controller',
     'MotionLimits': 'reference',
     'Stiffness': 'statics',

@@ -33,21 +33,39 @@ imu (robot's YAML)    sensor_msgs/Imu                  of the base
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 import sys
 from typing import Any
 
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.unitree.stream import LowStateStream
-from biped_com_ros.nodes.lowstate_bridge.parameters import LowstateBridgeParameters
 from biped_com_ros.nodes.lowstate_bridge.sources import (
     low_state_type, LowStateInput, LowStatePlayer)
+from biped_com_ros.ros.node.common_parameters import RobotChoice
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
 from biped_com_ros.ros.node.executor import run
+from biped_com_ros.ros.node.parameters import read_only
 from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.topics.outputs import joint_state_publisher, TemplatePublisher
 from rclpy.node import Node
 from sensor_msgs.msg import Imu
 from std_msgs.msg import Header
+
+
+@dataclass(frozen=True)
+class LowstateBridgeParameters(RobotChoice):
+    """Parameters of `lowstate_bridge`."""
+
+    robot: str = read_only(
+        'g1_as_sold', 'Name of a robot of this package, or path of a YAML file; it has low_state')
+    recording: str = read_only(
+        '', 'Play this rosbag2 (directory, .mcap or .db3) instead of subscribing to the topic; '
+        'the package of the message is not needed. Stamps are moved to the present')
+    check_crc: bool = read_only(
+        True, 'Whether to refuse messages with a wrong checksum; simulators leave it at 0')
+    sensor_timeout: float = read_only(
+        0.5, 'Time without messages after which the input is stale', 's', 0.001, 60.0)
+
 
 _IMU_FIELDS = 'orientation', 'angular_velocity', 'linear_acceleration'
 #: Temperature of a motor that is reported, deg C.

@@ -35,6 +35,7 @@ imu (robot's YAML)   sensor_msgs/Imu                in
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 import sys
 from typing import Any
@@ -42,11 +43,12 @@ from typing import Any
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.geometry.wrench import largest_credible_load
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.payload.estimator import Payload, PayloadEstimator
+from biped_com_ros.core.payload.estimator import Payload, PayloadEstimator, PayloadSettings
 from biped_com_ros.core.payload.residuals import PayloadMeasurement
+from biped_com_ros.core.settings import setting, settings
 from biped_com_ros.core.signals.filters import RecentMean
 from biped_com_ros.core.signals.synchronizer import StampThrottle
-from biped_com_ros.nodes.payload_estimator.parameters import PayloadEstimatorParameters
+from biped_com_ros.ros.node.common_parameters import RobotNodeParameters
 from biped_com_ros.ros.node.diagnostics import OK, Report, WARN
 from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.input_watch import waiting_for
@@ -61,6 +63,18 @@ from biped_com_ros.ros.topics.services import trigger_service
 from biped_com_ros.ros.topics.stamp import stamp_to_msg
 from geometry_msgs.msg import InertiaStamped
 import numpy as np
+
+
+@dataclass(frozen=True)
+class PayloadEstimatorParameters(RobotNodeParameters):
+    """Parameters of `payload_estimator`."""
+
+    rate: float = setting(
+        50.0, 'Rate of the estimate and of ~/payload; sensors are averaged in between', 'Hz', 5.0,
+        500.0)
+    sensor_timeout: float = setting(
+        0.5, 'Time without messages after which an input is stale', 's', 0.001, 60.0)
+    payload: PayloadSettings = settings(PayloadSettings)
 
 
 class PayloadEstimation(RobotNode[PayloadEstimatorParameters]):

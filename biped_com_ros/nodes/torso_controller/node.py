@@ -65,7 +65,7 @@ from biped_com_ros.core.torso.body import TorsoBody
 from biped_com_ros.core.torso.constant_curvature import make_shape
 from biped_com_ros.core.torso.controller import TendonController, TorsoCommand
 from biped_com_ros.core.torso.cycle import ControlCycle, TargetInput
-from biped_com_ros.core.torso.joystick import Joystick
+from biped_com_ros.core.torso.reference import Joystick
 from biped_com_ros.nodes.torso_controller.outputs import TorsoOutputs
 from biped_com_ros.nodes.torso_controller.parameters import (
     find_weakness, make_body, make_controller, TorsoControllerParameters)

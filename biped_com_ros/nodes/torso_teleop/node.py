@@ -35,7 +35,7 @@ from typing import Any
 from biped_com_ros.core.errors import ConfigurationError, printable
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.config import load_robot_config
-from biped_com_ros.core.torso.joystick import tour
+from biped_com_ros.core.torso.reference import tour
 from biped_com_ros.ros.node.clock import steady_clock, steady_time
 from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.parameters import declare_parameters, read_only

@@ -14,5 +14,6 @@
 """
 What every node is made of: parameters, lifecycle, diagnostics, executor, start-up.
 
-Parameters are declared here, from the dataclass in ``nodes/<name>/parameters.py``.
+Parameters are declared here, from the dataclass in ``nodes/<name>/parameters.py``, of small nodes
+in ``node.py``.
 """

@@ -212,7 +212,7 @@ TABLES = {
     'torso.constant_curvature': {'angles': v.vectors(4)},
     'torso.constant_curvature.make_shape': dict.fromkeys(
         ('bend', 'direction', 'torsion', 'elongation'), v.credible),
-    'torso.joystick': {'time': v.times},
+    'torso.reference.tour': {'time': v.times},
     'torso.reference': {'calls': 40},
     'torso.reference.as_vector': {'bend': _complex},
     'torso.statics': {'wrench': v.vectors(6)},

@@ -13,8 +13,7 @@
 # limitations under the License.
 """The noise of legs, learnt from innovations, and feet that slide."""
 
-from biped_com_ros.core.state.leg_noise import LEAST, LegNoise
-from biped_com_ros.core.state.slides import SlideDetector
+from biped_com_ros.core.state.feet import LEAST, LegNoise, SlideDetector
 import numpy as np
 import pytest
 

@@ -22,7 +22,7 @@ import math
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.torso.constant_curvature import Backbone, make_shape, Workspace
-from biped_com_ros.core.torso.joystick import Joystick
+from biped_com_ros.core.torso.reference import Joystick
 from biped_com_ros.core.torso.statics import Stiffness, TorsoStatics, Weight
 from biped_com_ros.core.torso.tension import (
     antagonists, distribute, map_closure, moment_reserve, TensionDistributor, TensionLimits)
