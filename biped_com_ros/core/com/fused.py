@@ -75,16 +75,18 @@ _GROUNDED, _LIFTED = 0.3, 0.05
 _STRIDE = 10.0
 #: The external force is a mean over so long, s, of a mean: impacts are misplaced in time by less.
 _PUSH_WINDOW = 0.019
-#: Lever of a push from the CoM, m; level force that needs no push, as a share of the weight.
-_PUSH_LEVER, _NO_PUSH = 0.3, 0.007
+#: Lever of a push from the CoM, as a share of the height of the CoM; level force that needs no
+#: push, as a share of the weight.
+_PUSH_LEVER, _NO_PUSH = 0.75, 0.007
 #: Spectral density of the acceleration by forces, m^2/s^3: what sensors and pushes leave unknown.
 _UNKNOWN = 1.6e-5
 #: Time over which the noise of the kinematic velocity is measured, s.
 _NOISE_MEMORY = 0.5
 #: Share of its rate of momentum that the model may be wrong.
 _MODEL = 0.01
-#: Level acceleration, m/s^2, and joint speed, rad/s, above which a row is not one of rest.
-_MOVES, _TURNS = 0.03, 0.025
+#: Level acceleration, as a share of gravity, and joint speed, rad/s, above which a row is not one
+#: of rest.
+_MOVES, _TURNS = 0.003, 0.025
 #: Prior probability of a load, its largest log odds, and random walks of load and bias per root
 #: of a second, as a share of their deviations.
 _LOADED, _LARGEST_ODDS, _LOAD_DRIFT, _BIAS_DRIFT = 0.3, 12.0, 3e-3, 3e-3
@@ -98,8 +100,8 @@ _READS = 6 + np.arange(6)[:, np.newaxis] + 6 * np.arange(6)
 _ESTIMATED = np.isin(np.arange(PER_SENSOR), (*range(6), *range(6, 42, 7), *range(45, 48)))
 #: How many times as far a load may be up or down the robot as it is to a side.
 _TALL = 3.0
-#: Levers of moments per force: of biases, and of cross-talk, m.
-_BIAS_LEVER, _CROSS_LEVER = 0.03, 0.1
+#: Levers of moments per force, as shares of the height of the CoM: of biases, and of cross-talk.
+_BIAS_LEVER, _CROSS_LEVER = 0.075, 0.25
 #: Deviation of the velocity of a base that has no filter: m/s, and as a share, since legs give.
 _LEAST_SPEED, _GIVES = 2e-3, 0.1
 #: Share of the robot's mass above which no load is credible; what may be missing of the URDF's.
@@ -112,6 +114,9 @@ _ROUNDING = 1e-12
 #: Least deviations of a row over the weight: moment, m, vertical and level force.
 _LEAST = np.array((1e-5, 1e-5, 1e-5, 1e-4, 5e-3, 5e-3, 5e-3))
 
+#: A mean: y and H of force and moment, spin, vertical force, and the smallest one of a foot.
+_Mean = tuple[Array, Array, float, float, float]
+
 
 @dataclass(frozen=True, kw_only=True)
 class FusedComSettings(Settings):
@@ -119,7 +124,8 @@ class FusedComSettings(Settings):
 
     load_mass: float = constant(0.1, "Of a load, as a share of the robot's mass", '', 0.0)
     load_moment: float = constant(
-        0.006, "Of a load's first moment about the trunk's CoM over the robot's mass", 'm', 0.0)
+        0.015, "Of a load's first moment about the trunk's CoM over the robot's mass, as a share of "
+        'the height of the CoM', '', 0.0)
     link_mass: float = setting(
         0.08, 'Standard deviation of the mass of each link of the URDF, as a share of it; a '
         'smaller one in the deviations of the robot file, which a calibration writes, is used '
@@ -128,10 +134,11 @@ class FusedComSettings(Settings):
         0.005, 'Standard deviation of the centre of mass of each link of the URDF, per axis; the '
         'same holds for it and for those of sensors', 'm', 0.0, 1.0)
     sensor_bias: float = constant(
-        0.005, 'Of each foot sensor, as a share of the weight (moments: over 0.03 m)', '', 0.0)
+        0.01, 'Of each foot sensor, as a share of the weight (moments: of a lever, too); tared half '
+        'an hour ago they have it', '', 0.0)
     sensor_gain: float = constant(0.02, 'Of each of its axes', '', 0.0)
     sensor_crosstalk: float = constant(
-        0.01, 'Of what an axis has of the others (moments over 0.1 m)', '', 0.0)
+        0.01, 'Of what an axis has of the others (moments over a lever)', '', 0.0)
     sensor_rotation: float = constant(
         0.003, 'Of its orientation, with the effect of joint offsets', 'rad', 0.0)
     sensor_frame: float = constant(
@@ -222,7 +229,7 @@ class FusedComEstimator:
                  carrier: str = '') -> None:
         self._model = model
         self.settings = _after_calibration(settings or FusedComSettings(), model)
-        self._weight = model.mass * self.settings.gravity
+        self._weight, self._height = model.mass * self.settings.gravity, model.com_height
         self._pin = pin.Model(model.pin_model)
         self._pin.gravity = pin.Motion.Zero()
         self._data = pin.Data(self._pin)
@@ -284,16 +291,16 @@ class FusedComEstimator:
                 prior[4 * k:4 * k + 4, 4 * k:4 * k + 4] += spread(
                     coms[i], s.link_mass * mass, s.link_com * mass)
         com = coms[model.link_names.index(carrier)] if carrier in model.link_names else np.zeros(3)
-        moment = s.load_moment * model.mass
+        moment = s.load_moment * self._height * model.mass
         self._load_prior = spread(com, s.load_mass * model.mass, moment)
         frame = model.frames((carrier,))
         up = model.state(model.usual_posture()).placements_in_base(frame)[0, :3, 2]
         up = frame.poses_in_joint()[0].rotation.dot(up)
         self._load_prior[1:, 1:] += (_TALL ** 2 - 1.0) * moment ** 2 * np.outer(up, up)
-        units = np.repeat((1.0, _CROSS_LEVER), 3)
+        units = np.repeat((1.0, _CROSS_LEVER * self._height), 3)
         reads = s.sensor_crosstalk * np.outer(units, 1.0 / units) * (1.0 - np.eye(6))
         reads += s.sensor_gain * np.eye(6)
-        bias = self._weight * np.repeat((1.0, _BIAS_LEVER), 3)
+        bias = self._weight * np.repeat((1.0, _BIAS_LEVER * self._height), 3)
         of_sensor = np.concatenate((s.sensor_bias * bias, reads.ravel(),
                                     np.full(3, s.sensor_rotation), np.full(3, s.sensor_frame)))
         first, count = self._first_sensor, len(self._sensors)
@@ -330,8 +337,7 @@ class FusedComEstimator:
         self._sum: Array | None = None
         self._count = self._fresh = 0
         self._calm, self._stepping = _STEPPING, False
-        self._means: deque[tuple[Array, Array, float, float, float]] = deque(
-            maxlen=len(_WINDOWS[0]))
+        self._means: deque[_Mean] = deque(maxlen=len(_WINDOWS[0]))
         self._rests.clear()
         self._measured: Array | None = None
         self._resting: Array | None = None
@@ -495,7 +501,7 @@ class FusedComEstimator:
         motion, com = self._motion, state.com_in_base
         R, p = motion.R_root_base.T, motion.root - com
         level = R.dot(rate[:3]) - up * up.dot(R.dot(rate[:3]))
-        self._moves = math.sqrt(level.dot(level)) > _MOVES or np.abs(v[6:]).max() > _TURNS
+        self._moves = math.sqrt(level.dot(level)) > _MOVES * self.settings.gravity or np.abs(v[6:]).max() > _TURNS
         if not self._moves:
             # At rest noise must not look like a motion, which tells of heights.
             v, rate, wrenches = np.zeros_like(v), np.zeros_like(rate), resting
@@ -526,8 +532,7 @@ class FusedComEstimator:
 
     # -- estimation
 
-    def _learn(self, up: Array, window: Array,
-               means: list[tuple[Array, Array, float, float, float]]) -> None:
+    def _learn(self, up: Array, window: Array, means: list[_Mean]) -> None:
         """Update both hypotheses with a row."""
         n, elapsed = self._size, _MEAN * _PER_ROW[self._stepping]
         self._P[:, range(n), range(n)] += self._drift * elapsed
@@ -535,10 +540,7 @@ class FusedComEstimator:
         if min([mean[3] for mean in means]) < _GROUNDED * self._weight:
             self._rests.clear()
             return
-        T = np.zeros((7, 6))
-        T[:3, 3:], T[3, :3], T[4:, :3] = np.eye(3), up, np.eye(3) - np.outer(up, up)
-        y = T.dot(sum([k * mean[0] for k, mean in zip(window, means)]))
-        H = T.dot(sum([k * mean[1] for k, mean in zip(window, means)]))
+        y, H = self._row(up, window, means)
         if y[3] < -_MISSING * self._weight:  # something else carries, or a sensor fails
             self._refuse()
             return
@@ -546,15 +548,7 @@ class FusedComEstimator:
         white = self._white_noise()
         if white is None:
             return
-        # A level force that nothing explains acts at an unknown height.
-        rest = (y - H.dot(self.x))[4:]
-        known = 9.0 * (np.trace(white[4:, 4:]) + (_NO_PUSH * self._weight) ** 2)
-        push = max(float(rest.dot(rest)) - known, 0.0)
-        spin = max([mean[2] for mean in means])
-        is_lifted = min([mean[4] for mean in means]) < _LIFTED * self._weight
-        noise = np.array((1.0, 1.0, 1.0, 0.3, 10.0, 10.0, 10.0)) ** 2 * (
-            _PUSH_LEVER ** 2 * push + (_MODEL * spin) ** 2) + (_LEAST * self._weight) ** 2
-        S = np.diag(noise) + white * (1.0 + _STRIDE * is_lifted)
+        S, push = self._noise_of_row(y - H.dot(self.x), white, means)
         innovations = [self._innovation(k, y, H, S) for k in range(2)]
         if not push and min([nis for nis, *_ in innovations]) > _CHANGED:
             # Something was taken up, or this is an outlier: the next rows tell.
@@ -575,6 +569,26 @@ class FusedComEstimator:
         odds = self._log_odds + min(max(odds, -_OF_ONE_ROW), _OF_ONE_ROW)
         self._log_odds = min(max(odds, -_LARGEST_ODDS), _LARGEST_ODDS)
         self._update_output()
+
+    @staticmethod
+    def _row(up: Array, window: Array, means: list[_Mean]) -> tuple[Array, Array]:
+        """Return y and H of the moment, the vertical and the level force, (7,) and (7, n)."""
+        T = np.zeros((7, 6))
+        T[:3, 3:], T[3, :3], T[4:, :3] = np.eye(3), up, np.eye(3) - np.outer(up, up)
+        return (T.dot(sum([k * mean[0] for k, mean in zip(window, means)])),
+                T.dot(sum([k * mean[1] for k, mean in zip(window, means)])))
+
+    def _noise_of_row(self, rest: Array, white: Array, means: list[_Mean]) -> tuple[Array, float]:
+        """Return the covariance of a row, (7, 7), and the square of the push in it, N^2."""
+        # A level force that nothing explains acts at an unknown height.
+        known = 9.0 * (np.trace(white[4:, 4:]) + (_NO_PUSH * self._weight) ** 2)
+        push = max(float(rest[4:].dot(rest[4:])) - known, 0.0)
+        spin = max([mean[2] for mean in means])
+        is_lifted = min([mean[4] for mean in means]) < _LIFTED * self._weight
+        noise = np.array((1.0, 1.0, 1.0, 0.3, 10.0, 10.0, 10.0)) ** 2 * (
+            (_PUSH_LEVER * self._height) ** 2 * push + (_MODEL * spin) ** 2)
+        noise += (_LEAST * self._weight) ** 2
+        return np.diag(noise) + white * (1.0 + _STRIDE * is_lifted), push
 
     def _refuse(self) -> None:
         """Count a row that fits nothing."""

@@ -251,6 +251,13 @@ class RobotModel(RobotFrames):
         usual: Array = np.clip(0.0, *limits.reshape(-1, 2).T)
         return usual
 
+    @property
+    def com_height(self) -> float:
+        """Distance of the CoM from the middle of the soles in the usual posture, m: its size."""
+        state = self.state(self.usual_posture())
+        soles = state.placements_in_base(self.soles)[:, 3]
+        return float(np.linalg.norm(state.com_in_base - soles.mean(axis=0)))
+
     def positions(self, by_name: Mapping[str, float]) -> Array:
         """Return joint positions given by name, the others zero, in :attr:`joint_names` order."""
         positions = np.zeros(len(self.joint_names))

@@ -67,8 +67,9 @@ _OUTLIER = 3.0
 #: robot, and so many standard deviations less than all of it. Nothing does from halfway between
 #: the smallest share meanwhile and all of it, or from the second share. For how long, s.
 _ELSEWHERE, _CLEARLY, _ON_FEET, _SURE_TIME = 0.75, 3.0, 0.8, 0.3
-#: Deviation of the wrench of what else carries the robot: share of the weight, and its lever, m.
-_ANY_FORCE, _ANY_LEVER = 1.0, 0.5
+#: Deviation of the wrench of what else carries the robot: share of the weight, and its lever as a
+#: share of the height of the CoM.
+_ANY_FORCE, _ANY_LEVER = 1.0, 0.7
 #: Prior of CoP and torsion: shares of the half sole, flat and on an edge, and m.
 _FLAT, _EDGE, _TORSION = 0.7, 0.25, 0.03
 #: How far towards the edge the centre of the prior moves, as a share of the half sole.
@@ -157,7 +158,8 @@ class VirtualFootWrenches:
         self.wrenches = np.zeros((self._feet, 6))
         self.covariance = np.zeros((6 * self._feet, 6 * self._feet))
         self._on_root, self._root_variances = np.zeros(6), np.zeros(6)
-        self._any_root = (self._weight * np.repeat((_ANY_FORCE, _ANY_LEVER), 3)) ** 2
+        self._any_root = (self._weight * np.repeat((
+            _ANY_FORCE, _ANY_LEVER * model.com_height), 3)) ** 2
         self._last_ns, self._count = NEVER_NS, 0
         self.reset()
 
