@@ -33,7 +33,7 @@ from PIL import Image
 
 HERE = Path(__file__).resolve().parent
 RECORDING = HERE.parent / 'sample' / 'sabian.mcap'
-SIZE = (848, 915)  # pixels: down to the centres of mass by pose
+SIZE = (848, 985)  # pixels: down to the centres of mass by pose
 
 
 def main() -> None:

@@ -13,6 +13,7 @@
 # limitations under the License.
 """The sample recording of doc/calibration.rst gives a better URDF than the one it began with."""
 
+import json
 from pathlib import Path
 
 from biped_com_ros.core.model.robot import RobotModel
@@ -39,6 +40,8 @@ def com_errors(model, true):
 @pytest.mark.timeout(600)
 def test_the_sample_is_calibrated(tmp_path):
     assert calibrate([str(SAMPLE / 'sabian.mcap'), '--robot=sabian', f'--out={tmp_path}']) == 0
+    poses = len(json.loads((tmp_path / 'captures.json').read_text())['captures'])
+    assert f'a recording of {poses} poses' in (SAMPLE.parent / 'calibration.rst').read_text()
     model = RobotModel.load('sabian')
     true, found = (RobotModel(model.config, path.read_text()) for path in (
         SAMPLE / 'sabian_true.urdf', tmp_path / 'calibrated.urdf'))
