@@ -262,6 +262,7 @@ class Health:
     def __init__(self, node: Node, expected: Sequence[str] = ()) -> None:
         self._namespace = node.get_namespace()
         self._reports: dict[str, tuple[int, str, float]] = {}
+        self._values: dict[str, dict[str, str]] = {}
         # By node; of an expected one as if it had reported at the start.
         self._received_at = dict.fromkeys(expected, steady_time() + _STARTING)
         node.create_subscription(DiagnosticArray, '/diagnostics', self.on_array, STATE_OUTPUT)
@@ -272,7 +273,16 @@ class Health:
         for status in filter(lambda s: is_in_namespace(s, self._namespace), array.status):
             self._reports[status.name] = (
                 int.from_bytes(status.level, 'little'), status.message, now)
+            self._values[status.name.rpartition('/')[2]] = {
+                value.key: value.value for value in status.values}
             self._received_at[node_of(status.name)] = now
+
+    def number(self, status: str, key: str) -> float:
+        """Return a number of the last diagnostics with a name; NaN if there is none."""
+        try:
+            return float(self._values[status][key])
+        except (KeyError, ValueError):
+            return math.nan
 
     def worst(self) -> tuple[int, str]:
         """Return the worst level and its text; nodes that no longer report first."""

@@ -38,7 +38,7 @@ _GRAVITY = ('support', 'distribution', 'controller', 'commands_topic', 'trajecto
 _TORSO = ('torso_controller_params', 'joy')
 _BRINGUP = (*_ROBOT, *_ESTIMATORS, 'gravity', *_GRAVITY, 'gravity_compensation_params', 'torso',
             'tendon_commands', *_TORSO)
-_SIMULATOR = ('hidden', 'load', 'seed', 'rate', 'simulator_params')
+_SIMULATOR = ('hidden', 'load', 'seed', 'rate', 'least_rate', 'simulator_params')
 _ALONE = (*_ROBOT, *_SIMULATOR, *_ESTIMATORS)
 _CALIBRATION = ('move', 'trajectory_topic', 'poses', 'postures', 'lift_feet', 'approach',
                 'hoist_service', 'torso_bend', 'autostart', 'directory', 'com_calibrator_params')

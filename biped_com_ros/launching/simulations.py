@@ -184,6 +184,8 @@ def _truth(a: LaunchArguments, files: Path) -> Program:
 
 #: Time that the simulator has to complete a recording, s.
 _RECORDING = 20.0
+#: Rate down to which that of the sensors falls in demos on a slow computer, Hz.
+_LEAST_RATE = 100.0
 _OTHER_JOINT_STATES = 'torso_controller/joint_states'
 
 
@@ -196,6 +198,7 @@ def simulation(a: LaunchArguments) -> Programs:
     simulator = node(
         replace(a, use_sim_time=None), 'simulator', *files, ends_launch=True,
         sigkill_timeout=_RECORDING, hidden_errors=a.load, seed=a.seed, rate=a.rate,
+        least_rate=a.least_rate,
         virtual_joints=a.virtual_joints)
     return [simulator, *bringup(replace(
         a, use_sim_time=True, torso_joint_states=(
@@ -244,7 +247,7 @@ def torso_demo(a: LaunchArguments) -> Programs:
     timed = replace(a, use_sim_time=True)
     # The torso's virtual joints come from torso_controller only: no encoder measures a backbone.
     # It is not started by bringup: here a robot without a torso is an error.
-    programs = [*_alone(replace(a, virtual_joints=False)), *torso(timed)]
+    programs = [*_alone(_slowing(replace(a, virtual_joints=False))), *torso(timed)]
     teleop = {'tour': node(timed, 'torso_teleop', motion='tour', ends_launch=True),
               'keys': node(a, 'torso_teleop', ends_launch=True)}
     programs += [program for name, program in teleop.items() if getattr(a, name)]
@@ -262,7 +265,7 @@ def demo(a: LaunchArguments) -> Programs:
     chapters = set(chapter_names(a.chapters))
     own = str(package_share() / 'config/demo/rail.yaml') if 'rail' in chapters else 'biped'
     a = replace(a, robot=a.robot or own)
-    seeded = _seeded(a, hidden='masses')
+    seeded = _slowing(_seeded(a, hidden='masses'))
     timed = replace(a, use_sim_time=True, autostart=False)
     programs = [*_alone(seeded), *torso(replace(
         timed, joint_states=_OTHER_JOINT_STATES, optional=True))]
@@ -286,6 +289,13 @@ def _seeded(a: LaunchArguments, hidden: str = '') -> LaunchArguments:
     if a.simulator_params:
         return a
     return replace(a, hidden=a.hidden or hidden, seed=1 if a.seed is None else a.seed)
+
+
+def _slowing(a: LaunchArguments) -> LaunchArguments:
+    """Return arguments with a rate that falls on a slow computer, unless one is given."""
+    if a.rate or a.simulator_params or a.least_rate is not None:
+        return a
+    return replace(a, least_rate=_LEAST_RATE)
 
 
 def _shown(a: LaunchArguments) -> Programs:

@@ -59,6 +59,53 @@ MAX_DISTANCE = 10.0
 """Commands with a larger mean distance, in steps, are not waited for."""
 
 
+STRIDES = (1, 2, 5, 10)
+"""Steps between two readings where a computer is too slow for one at each."""
+
+TOO_SLOW, PATIENCE = 0.7, 5
+"""Pace relative to the factor below which readings become fewer, and seconds of it in turn."""
+
+
+class ReadingRate:
+    """
+    Rate of the readings, which falls where the computer is too slow for the nodes that get them.
+
+    It does not rise again: what is too slow now and then would change it for ever.
+
+    Parameters
+    ----------
+    rate
+        Steps per simulated second, and readings at first, Hz.
+    least
+        Lowest rate, Hz; 0: the rate stays.
+
+    Attributes
+    ----------
+    stride
+        Steps from one reading to the next.
+
+    """
+
+    def __init__(self, rate: float, least: float) -> None:
+        self._rate = rate
+        self._strides = [n for n in STRIDES if n == 1 or rate / n >= least > 0.0]
+        self.stride, self._slow = 1, 0
+
+    @property
+    def rate(self) -> float:
+        """Return the present rate, Hz."""
+        return self._rate / self.stride
+
+    def update(self, pace: float) -> bool:
+        """Use the pace of a second, relative to the factor; return whether the rate has fallen."""
+        self._slow = self._slow + 1 if pace < TOO_SLOW else 0
+        slower = self._strides[self._strides.index(self.stride) + 1:]
+        if self._slow < PATIENCE or not slower:
+            return False
+        self.stride, self._slow = slower[0], 0
+        return True
+
+
 class CommandStream:
     """
     Commands on one topic, and the step before which the next one is due.
@@ -134,6 +181,8 @@ class Pacer:
         Simulated time that is due, s.
     pace
         Simulated seconds per second that are tried: the factor, or less where that was too fast.
+    seconds
+        Number of seconds, or so, that were measured.
     achieved
         Simulated seconds per second over the last second or so; 0 during the first two.
     lost
@@ -153,7 +202,7 @@ class Pacer:
         self.backlog = self._window = 0.0
         # Wall time by which the pace was too high, so far and at the last change.
         self._overrun = self._overrun_before = 0.0
-        self.achieved, self.lost, self.waited = 0.0, 0.0, 0.0
+        self.seconds, self.achieved, self.lost, self.waited = 0, 0.0, 0.0, 0.0
         self._is_starting = True
         self.factor = factor
 
@@ -235,6 +284,7 @@ class Pacer:
     def _measure(self, now: float, steps: int) -> None:
         elapsed = now - self._window_start
         if elapsed >= 1.0:
+            self.seconds += not self._is_starting
             # The first second is not representative: the nodes are starting.
             self.achieved = 0.0 if self._is_starting else self._window / elapsed
             # Time lost by waiting was the others' already.

@@ -393,3 +393,26 @@ def test_a_load_is_carried_and_taken_off(rig):
     rig.until(lambda: carries(0.0), what='no load')
     put(1.0, 'no_link')
     rig.until(lambda: 'no_link' in rig.node.commands.last_error, what='a refusal')
+
+
+def test_a_slow_computer_gets_fewer_readings_and_an_explanation(closing, monkeypatch):
+    """At 0.3 of real time, half of them after 5 s, and no fewer than permitted."""
+    rig = closing(SimulatorRig(least_rate=200.0, rate=500.0))
+    pacer = rig.node.pacer
+    monkeypatch.setattr(type(pacer), 'achieved', 0.3, raising=False)
+    monkeypatch.setattr(type(pacer), 'due', lambda pacer: 10)
+    full = distance_of_stamps(rig)
+    for _ in range(12):
+        pacer.seconds += 1
+        rig.spin(0.01)
+    assert (full, distance_of_stamps(rig)) == (2_000_000, 4_000_000)
+    _, values = rig.node._report()[1:]
+    assert (values['rate [Hz]'], values['rate without slowing down [Hz]']) == (250.0, 500.0)
+
+
+def distance_of_stamps(rig):
+    """Return the time between joint states from now on, ns."""
+    rig.joints.clear()
+    rig.until(lambda: len(rig.joints) > 10, what='joint states')
+    stamps = [nanoseconds(message.header.stamp) for message in rig.joints]
+    return int(np.median(np.diff(stamps)))

@@ -127,11 +127,6 @@ class Browser:
                 if 'url' in event and str(event.get('initiator', '')).startswith(origin)}
 
     @property
-    def title(self):
-        """Return the title of the page."""
-        return self._driver.title
-
-    @property
     def text(self):
         """Return what can be read."""
         return self._driver.execute_script('return document.body.innerText')

@@ -108,7 +108,6 @@ def test_other_sites_may_not_connect(stage):
 
 def test_figures_are_those_of_the_nodes(live):
     browser, robot = live
-    assert browser.title == 'biped'
     true = robot.last['simulator/truth/com'].point
     shown = re.search(r'CoM, true \(simulator\)\s+(-?\d+), (-?\d+), (-?\d+)', browser.text)
     np.testing.assert_allclose(

@@ -47,7 +47,7 @@ def test_on_a_phone_nothing_is_wider_than_the_screen_and_the_result_is_on_it(bro
         assert page <= screen
         left, _, right, _ = browser.look_of('calibrated')['box']
         assert 0.0 < left < right < 1.0
-        assert 'Centre of mass, horizontally, rms' in browser.text
+        assert 'Horizontal CoM, rms' in browser.text
 
 
 def test_a_wide_screen_shows_no_sideways_scroll_bar_either(browser):

@@ -116,7 +116,7 @@ class Demo(Node):
         self._chapters = chosen_chapters(self.params.chapters)
         self.stage: Stage | None = None
         self._health, self._published = Health(self, _EXPECTED), ''
-        self._page = ''
+        self._page, self._rate = '', 0.0
         self._story_out = self.create_publisher(String, '~/story', LATCHED)
         self._results_out = self.create_publisher(String, '~/results', LATCHED)
         self._results = ''
@@ -199,7 +199,18 @@ class Demo(Node):
         inputs = {'joint_states (the simulator)': self._joints, **self.stage.measurements.inputs}
         return [name for name, source in inputs.items() if source.count == 0]
 
+    def _announce_rate(self) -> None:
+        """Print that the simulator gives fewer readings, as the computer is too slow."""
+        rate, full = (self._health.number('simulator: simulation', key)
+                      for key in (names.RATE, names.FULL_RATE))
+        if rate < full and rate != self._rate:
+            self._rate = rate
+            self._screen.show_message(
+                f'This computer is too slow for {full:g} readings per second, or too busy: the '
+                f'simulator gives {rate:g} from now on (rate:={rate:g} begins with that).')
+
     def _show(self) -> None:
+        self._announce_rate()
         if self.stage is None:
             self._screen.update(self._shown, self._shown)
         elif not self.finished:

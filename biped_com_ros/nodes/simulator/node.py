@@ -38,10 +38,11 @@ from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
 from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.node.robot_source import TOPIC
+from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.qos import COMMAND_INPUT, LATCHED
 from biped_com_ros.ros.topics.services import switch_service, trigger_service
 from biped_com_ros.ros.topics.whole_messages import subscribe
-from biped_com_ros.sim.pacing import Pacer
+from biped_com_ros.sim.pacing import Pacer, ReadingRate
 from biped_com_ros.sim.placement import Place
 from biped_com_ros.sim.plant import Plant
 from biped_com_ros.sim.setpoints import Setpoints
@@ -89,6 +90,8 @@ class Simulator(RobotNode[SimulatorParameters]):
         self._time_of_reset, self._divergences = 0.0, 0
         self.pacer = Pacer(
             self._plant.dt, params.real_time_factor, params.command_timeout, clock=steady_time)
+        self._readings, self._seconds, self._steps = (
+            ReadingRate(params.rate, params.least_rate), 0, 0)
         self.commands = CommandInputs(
             self, self._setpoints, self.now, self.pacer, self._on_command)
         self._make_outputs(model)
@@ -125,9 +128,21 @@ class Simulator(RobotNode[SimulatorParameters]):
         pacer = self.pacer
         for _ in range(pacer.due()):
             self.step()
+        if pacer.seconds != self._seconds:
+            self._seconds = pacer.seconds
+            self._adapt_rate()
         if pacer.period != self._period:
             self._period = pacer.period
             self._timer.timer_period_ns = nanoseconds(pacer.period)
+
+    def _adapt_rate(self) -> None:
+        """Give fewer readings where the computer is too slow for the nodes that use them."""
+        pacer = self.pacer
+        if pacer.factor > 0.0 and self._readings.update(pacer.achieved / pacer.factor):
+            self.get_logger().warning(
+                f'{pacer.achieved:.2f} of real time: the computer is too slow; from now on '
+                f'{self._readings.rate:g} readings per second in place of {self.params.rate:g} '
+                f'(rate:={self._readings.rate:g} begins with that)')
 
     def _on_command(self) -> None:
         """Make a step that waited for commands at once."""
@@ -145,8 +160,10 @@ class Simulator(RobotNode[SimulatorParameters]):
                 'file, or the commanded efforts')
         stamp_ns = nanoseconds(self.now())
         self._clock_out.publish(stamp_ns)
-        self._sensors.publish(stamp_ns, observation)
-        self._truth.publish(stamp_ns)
+        self._steps += 1
+        if self._steps % self._readings.stride == 0:
+            self._sensors.publish(stamp_ns, observation)
+            self._truth.publish(stamp_ns)
 
     def _restart_at(self, now: float) -> None:
         """Continue the simulated time after the plant was reset to time 0."""
@@ -231,6 +248,7 @@ class Simulator(RobotNode[SimulatorParameters]):
     def _report(self) -> Report:
         pacer, plant = self.pacer, self._plant
         values = {'real-time factor': pacer.achieved, 'requested': pacer.factor,
+                  names.RATE: self._readings.rate, names.FULL_RATE: self.params.rate,
                   'on hoist': 'yes' if plant.hoist.holds else 'no',
                   'time lost [s]': pacer.lost, 'waited for commands [s]': pacer.waited,
                   'time [s]': self.now(), 'mass [kg]': plant.mass,

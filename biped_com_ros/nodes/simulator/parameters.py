@@ -41,6 +41,9 @@ class SimulatorParameters(RobotChoice):
         'do not measure; if false, torso_controller has to publish them')
     seed: int = read_only(0, 'Seed of all random numbers', '', 0, 2 ** 31)
     rate: float = read_only(500.0, 'Rate of sensor readings and commands', 'Hz', 10.0, 2000.0)
+    least_rate: float = read_only(
+        0.0, 'Rate down to which that of the readings falls where the computer is too slow for '
+        'all nodes; 0: it stays', 'Hz', 0.0, 2000.0)
     physics_rate: float = read_only(
         1000.0, 'Physics steps per second; a multiple of rate', 'Hz', 200.0, 20000.0)
     clock_rate: float = read_only(100.0, 'Rate of /clock; 0: not published', 'Hz', 0.0, 2000.0)

@@ -61,6 +61,10 @@ SIMULATOR_RESET = 'simulator/reset'
 
 POSITION_COMMANDS = 'position_controller/commands'
 PAGE_URL = 'viewer/url'
+
+RATE, FULL_RATE = 'rate [Hz]', 'rate without slowing down [Hz]'
+"""Keys of the simulator's diagnostics: present rate of the readings, and that at the start."""
+
 DEMO_STORY = 'demo/story'
 DEMO_RESULTS = 'demo/results'
 

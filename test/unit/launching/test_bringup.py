@@ -41,6 +41,17 @@ def test_a_larger_torso_gets_stronger_tendons(file):
             SHARE / 'config' / expected,)
 
 
+@pytest.mark.parametrize(('file', 'given', 'least'), [
+    ('demo', {}, 100.0), ('torso_demo', {}, 100.0), ('simulation', {}, None),
+    ('demo', {'rate': '500.0'}, None), ('demo', {'simulator_params': 'my.yaml'}, None),
+    ('demo', {'least_rate': '0.0'}, 0.0), ('simulation', {'least_rate': '50.0'}, 50.0)])
+def test_demos_give_fewer_readings_on_a_slow_computer_unless_a_rate_is_given(
+        tmp_path, monkeypatch, file, given, least):
+    (tmp_path / 'my.yaml').write_text('{}')
+    monkeypatch.chdir(tmp_path)
+    assert planned(file, **given)['simulator'].parameters.get('least_rate') == least
+
+
 @pytest.mark.parametrize('file', ['torso', 'torso_demo'])
 def test_a_joystick_is_read_if_requested(file):
     joystick = planned(file, joy='true', namespace='r1')['joy_node']

@@ -13,7 +13,7 @@
 # limitations under the License.
 """Steps that are due, with a clock and commands under the control of the test."""
 
-from biped_com_ros.sim.pacing import CATCH_UP_FACTOR, MAX_LAG, Pacer
+from biped_com_ros.sim.pacing import CATCH_UP_FACTOR, MAX_LAG, Pacer, PATIENCE, ReadingRate
 import numpy as np
 import pytest
 
@@ -109,6 +109,25 @@ def test_a_slow_computer_shows_and_is_left_time_for_others():
     bench.cost = 0.0
     bench.run(25.0)
     assert bench.pacer.achieved == pytest.approx(1.0, rel=0.01)
+
+
+@pytest.mark.parametrize(('least', 'rates'), [
+    (100.0, [500.0, 250.0, 100.0, 100.0]), (200.0, [500.0, 250.0, 250.0]), (0.0, [500.0, 500.0]),
+    (500.0, [500.0, 500.0])])
+def test_readings_become_fewer_on_a_computer_that_is_too_slow(least, rates):
+    reading = ReadingRate(500.0, least)
+    for rate, next_rate in zip(rates, rates[1:]):
+        assert reading.rate == rate and 500.0 / reading.stride == rate
+        assert not any(reading.update(0.3) for _ in range(PATIENCE - 1))
+        assert reading.update(0.3) == (next_rate != rate)
+        assert reading.rate == next_rate
+
+
+def test_a_slow_second_now_and_then_does_not_count():
+    reading = ReadingRate(500.0, 100.0)
+    assert not any(reading.update(0.9 if second % PATIENCE == 0 else 0.3)
+                   for second in range(10 * PATIENCE))
+    assert reading.rate == 500.0
 
 
 def test_a_pause_slows_down_for_seconds_only():

@@ -16,6 +16,7 @@
 import math
 import time
 from types import SimpleNamespace
+import urllib.request
 
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Pose
@@ -101,6 +102,8 @@ def page():
     ('three_link', {'torso', 'walk'})])
 def test_controls_that_a_robot_does_not_have_are_absent(page, robot, missing):
     page.set_robot(RobotModel.load(robot))
+    with urllib.request.urlopen(page.url) as response:
+        assert f'<title>{robot}</title>' in response.read().decode()
     folders = page.controls._folders
     assert {group for group, folder in folders.items() if not folder.visible} == missing
     assert set(folders) == set(GROUPS)

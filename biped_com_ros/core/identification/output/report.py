@@ -139,7 +139,7 @@ def _summary_table(found: Identification) -> str:
     rows: list[tuple[str, ...]] = [('Total mass, ± 95 %', f'{mass_before:.3f} kg',
                                    f'{found.mass:.3f} ± {1.96 * found.mass_std:.3f} kg', '', '')]
     for title, what, scale, digits, unit in (
-            ('Centre of mass, horizontally, rms', 'com_rms', 1e3, 2, 'mm'),
+            ('Horizontal CoM, rms', 'com_rms', 1e3, 2, 'mm'),
             ('Joint torque, rms', 'torque_rms', 1.0, 3, 'N m'),
             ('Joint torque, largest', 'torque_max', 1.0, 3, 'N m'),
             ('Weight, mean', 'weight_mean', 1.0, 2, 'N')):
