@@ -176,7 +176,7 @@ class LaunchArguments:
         'load of the nodes; empty: as simulator_params says, by default 500')
     least_rate: float | None = _argument(
         None, 'Rate down to which that of the sensors falls where the computer is too slow, Hz; '
-        '0: it stays; empty: as simulator_params says; in demos 100 unless these or rate are given')
+        '0: it stays; empty: as simulator_params says; in demos 100 unless that or rate is given')
     virtual_joints: bool | None = _argument(
         None, "Whether the simulator's joint_states have the torso's virtual joints; if false, "
         'torso_controller publishes them there')

@@ -222,7 +222,9 @@ class Scene:
             self._scene.add_mesh_simple(
                 f'/robot/{surface.joint}/{i}', surface.triangles.vertices.astype(np.float32),
                 surface.triangles.faces.astype(np.uint32), color=surface.colour,
-                side='double')
+                # From outside only: thinned, the inner sides of thin walls are where the outer
+                # ones are, and both at a time look shattered.
+                side='front')
             for i, surface in enumerate(self.looks.surfaces)]
         self._hidden: set[str] = set()
 

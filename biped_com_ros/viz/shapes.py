@@ -34,7 +34,7 @@ LARGEST_MESH = 256 * 1024 ** 2
 
 #: Closer vertices of mesh files are merged, m; the distance is increased for files with more
 #: triangles than the limit.
-_DETAIL, _TRIANGLES = 0.002, 2000
+_DETAIL, _TRIANGLES = 0.002, 3500
 
 
 def mesh_file(path: Path, scale: Array) -> Triangles:
@@ -72,11 +72,20 @@ def mesh_file(path: Path, scale: Array) -> Triangles:
         raise RobotDescriptionError(f"mesh file '{path}' cannot be read: {error}") from None
     if not len(faces) or not np.isfinite(vertices).all():
         raise RobotDescriptionError(f"mesh file '{path}' has no usable triangles")
-    surface, detail = Triangles(vertices, faces).moved(np.diag(scale), np.zeros(3)), _DETAIL
+    surface, detail = Triangles(vertices, outward(vertices, faces)).moved(
+        np.diag(scale), np.zeros(3)), _DETAIL
     while len((surface := thinned(surface, detail)).faces) > _TRIANGLES:
         # Each triangle covers about detail squared.
         detail *= max(1.15, math.sqrt(len(surface.faces) / _TRIANGLES))
     return surface
+
+
+def outward(vertices: Array, faces: Array) -> Array:
+    """Return faces (F, 3) turned around where the enclosed volume is negative."""
+    # Relative to the middle, so that holes hardly count.
+    a, b, c = np.moveaxis((vertices - vertices.mean(axis=0))[faces], 1, 0)
+    volume = float(np.einsum('ij,ij->', np.cross(a, b), c))
+    return faces if volume >= 0.0 else faces[:, ::-1]
 
 
 def thinned(surface: Triangles, detail: float) -> Triangles:

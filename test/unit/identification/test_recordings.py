@@ -300,8 +300,9 @@ def test_a_recording_without_rest_names_the_option_and_the_value_that_would_do(
     finder = CaptureFinder(true.model, durations=STILL)
     for _ in read_recording(path, finder):
         pass
-    with pytest.raises(InputError, match=r"in its stillest 0\.3 s joint '\w+' moved by 0\.00\d+ rad"
-                       r' or m \(at most 0\.004\): --still-range 0\.0\d+ would do') as found:
+    with pytest.raises(InputError, match=(
+            r"in its stillest 0\.3 s joint '\w+' moved by 0\.00\d+ rad or m \(at most 0\.004\): "
+            r'--still-range 0\.0\d+ would do')) as found:
         finder.require_captures()
     value = float(re.search(r'--still-range (\S+)', str(found.value))[1])
     finder = CaptureFinder(true.model, StillnessOptions(joint_range=value), durations=STILL)

@@ -64,6 +64,37 @@ def test_mesh_files_of_all_kinds_are_read_with_their_scale(tmp_path, suffix):
     np.testing.assert_allclose(middle(surface), (0.05, 0.0, 0.0), atol=1e-5)
 
 
+@pytest.mark.parametrize('is_turned', [False, True])
+def test_a_mesh_file_is_drawn_from_outside_whichever_way_it_is_turned(tmp_path, is_turned):
+    mesh = trimesh.creation.box((0.1, 0.2, 0.3))
+    mesh.apply_translation((5.0, 0.0, 0.0))
+    if is_turned:
+        mesh.invert()
+    mesh.export(tmp_path / 'part.stl')
+    assert volume(mesh_file(tmp_path / 'part.stl', np.ones(3))) == pytest.approx(0.006, rel=1e-4)
+
+
+def test_of_thin_walls_only_the_outer_sides_are_drawn(monkeypatch):
+    """Thinned, both sides are at one place, and would look shattered."""
+    from biped_com_ros.viz.page import Page
+    from viser import SceneApi
+    sides = {}
+    add = SceneApi.add_mesh_simple
+
+    def note(scene, name, *arguments, side='front', **options):
+        sides[name] = side
+        return add(scene, name, *arguments, side=side, **options)
+
+    monkeypatch.setattr(SceneApi, 'add_mesh_simple', note)
+    page = Page('127.0.0.1', 0, 'test', lambda *command: None)
+    try:
+        page.set_robot(RobotModel.load('talos'))
+    finally:
+        page.close()
+    of_robot = {side for name, side in sides.items() if name.startswith('/robot/')}
+    assert of_robot == {'front'}
+
+
 def test_a_broken_mesh_file_is_named(tmp_path):
     (tmp_path / 'part.stl').write_text('no mesh')
     with pytest.raises(RobotDescriptionError, match=r'part\.stl'):

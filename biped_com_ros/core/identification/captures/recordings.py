@@ -52,7 +52,7 @@ NEW_POSE = 0.03
 """The robot has moved if a joint was further than this from its last posture at rest, rad or m."""
 
 CHECK_PERIOD, CHECKS = 0.1, 5
-"""Time between checks for stillness, s, and their number in a rest, which may last hardly longer."""
+"""Longest time between checks for stillness, s, and their number in a rest, at least."""
 
 STILL = (1.0, 0.5, 0.3)
 """Durations of rest that are tried where none is given, s, the longest first."""

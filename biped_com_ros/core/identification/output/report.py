@@ -287,7 +287,8 @@ def _pose_plot(found: Identification, unit: str, series: Sequence[ArrayLike]) ->
         for i, value in enumerate(row):
             if np.isfinite(value):
                 x = _pose_x(i, count, width)
-                parts.append(f'<circle cx="{x:.1f}" cy="{at(value):.1f}" r="{radius}" fill="{colour}">'
+                parts.append(f'<circle cx="{x:.1f}" cy="{at(value):.1f}" r="{radius}" '
+                             f'fill="{colour}">'
                              f'<title>pose {i + 1}, {name}: {value:.3g} {unit}</title></circle>')
     hoisted = '' if np.isfinite(values).any(axis=0).all() else (
         '<p>Poses without a dot: hoisted, where the feet measure no centre of mass.</p>')
