@@ -131,6 +131,9 @@ docs:
 	@echo 'Open build/doc/index.html.'
 
 bench:
+	@echo 'Five parts: functions of the core against bare Pinocchio, callbacks of the nodes, delay'
+	@echo 'from a sensor to an effort, all nodes in one process, errors of a calibration. Times are'
+	@echo 'those of this machine: close what else runs. doc/performance.rst compares.'
 	@$(environment) --level robots -- python benchmarks/core.py $(ARGS)
 	@$(environment) --level robots -- python -m benchmarks.callbacks $(ARGS)
 	@$(environment) --level robots -- python benchmarks/latency.py $(ARGS)

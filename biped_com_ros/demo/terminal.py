@@ -34,8 +34,8 @@ from biped_com_ros.core.geometry.pose import Array
 import numpy as np
 
 GOOD, BAD, QUIET = 'green', 'bold red', 'dim'
-#: Larger errors are shown in red: m, and as a share of the weight.
-COM_LIMIT, WEIGHT_LIMIT = 1e-3, 2e-3
+#: Larger errors are shown in red: of the CoM in 3-D and horizontally, m; as a share of the weight.
+COM_LIMIT, HORIZONTAL_LIMIT, WEIGHT_LIMIT = 1e-3, 1e-3, 2e-3
 FALLEN = 'the robot has fallen'
 
 
@@ -178,8 +178,8 @@ class Snapshot:
         """Return what the errors mean for the URDF."""
         distance = self.com_distance
         # Standing poses hardly determine the height.
-        judged = math.hypot(*self.com_error[:2]) if self.is_calibrated else distance
-        com_good = judged < COM_LIMIT
+        com_good = (math.hypot(*self.com_error[:2]) < HORIZONTAL_LIMIT if self.is_calibrated
+                    else distance < COM_LIMIT)
         weight_good = not abs(self.weight_error) >= WEIGHT_LIMIT  # also if it is not measured
         if self.has_fallen:
             return FALLEN
@@ -192,8 +192,8 @@ class Snapshot:
             ('the centre of mass', com_good), ('the weight', weight_good)) if not good)
         if self.is_calibrated:
             can_tare = com_good and self.has_sensors
-            return (f'still wrong after the calibration: {wrong} (limits: {1e3 * COM_LIMIT:g} mm, '
-                    f'{100 * WEIGHT_LIMIT:g} %); '
+            return (f'still wrong after the calibration: {wrong} (limits: '
+                    f'{1e3 * HORIZONTAL_LIMIT:g} mm horizontally, {100 * WEIGHT_LIMIT:g} %); '
                     f'{"tare the sensors in the air" if can_tare else "take more poses"}')
         if self.exact_sensors or not self.has_sensors:
             return f'wrong in the URDF: {wrong}; calibrate it'
@@ -324,11 +324,11 @@ def _rows(shot: Snapshot, whole: Snapshot) -> list[tuple[str, str, str]]:
     if shot.has_fallen:
         return [*rows, ('', f'[{BAD}]{FALLEN}[/]', '')]
     if not math.isnan(whole.com_distance):
-        rows += [('error of the CoM', _coloured_com(shot), _coloured_com(whole)),
+        rows += [('3-D error of the CoM', _coloured_com(shot), _coloured_com(whole)),
                  ('leg odometry', _drift(shot), _drift(whole)),
                  (_weighed(shot), _coloured_weight(shot), _coloured_weight(whole))]
     elif 'com' in shot.ages:
-        rows.append(('error of the CoM', f'[{QUIET}]- {_ago(shot.ages["com"])}[/]', ''))
+        rows.append(('3-D error of the CoM', f'[{QUIET}]- {_ago(shot.ages["com"])}[/]', ''))
     rows += [('contacts', _lines(_contact(foot, *contact, shot.ages.get(foot, 0.0))
                                  for foot, contact in shot.contacts.items()),
               f'with {shot.unmeasured:.1f} N below the sensors' if shot.unmeasured else ''),

@@ -430,6 +430,6 @@ def before_after(before: float, after: float) -> str:
     """Return the errors of the CoM before and after a calibration, m."""
     gain = before / after if after > 0.0 else math.inf
     return box(_table([
-        ('<b>error of the CoM</b>', ''), ('by the URDF', number(1e3 * before, 'mm', 2)),
+        ('<b>error of the CoM, in 3-D</b>', ''), ('by the URDF', number(1e3 * before, 'mm', 2)),
         ('by the calibrated URDF', number(1e3 * after, 'mm', 2)),
         ('improvement', f'{_narrow(gain, 0)} times' if math.isfinite(gain) else '–')]))

@@ -127,7 +127,7 @@ def test_the_errors_before_and_after_are_those_of_the_models(tmp_path):
     assert not np.any(stage.model.config.base_rpy)  # the stage publishes the pose of the base
     result = play(stage)
     rows = {row[0]: row[1:] for row in result.rows}
-    before, after = (float(text.split()[0]) for text in rows['centre of mass off by'])
+    before, after = (float(text.split()[0]) for text in rows['centre of mass off by, in 3-D'])
     upright = stage.model.posture()
     shift = stage.true.state(upright).com_in_base - stage.model.state(upright).com_in_base
     assert before == pytest.approx(1e3 * np.linalg.norm(shift), rel=0.5)

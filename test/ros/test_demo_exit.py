@@ -16,12 +16,14 @@
 from dataclasses import replace
 import re
 
+from biped_com_ros.core.model.resources import package_share
 from biped_com_ros.demo.measurements import Measurements
 from biped_com_ros.nodes.demo import node as demo
 import numpy as np
 import pytest
 from rclpy.parameter import Parameter
 from support.demo_snapshot import snapshot
+from support.messages import parameters
 from support.ros_rig import NodeRig
 
 
@@ -73,3 +75,10 @@ def test_the_picture_is_of_the_last_table_with_results(tmp_path, monkeypatch, cl
 
 def test_another_failure_keeps_its_exit_code(main_with):
     assert main_with({'gravity': 'no efforts'}, code=2) == 2
+
+
+@pytest.mark.parametrize('robot', ['biped', str(package_share() / 'config/demo/rail.yaml')])
+def test_the_title_has_the_robots_name_not_the_path_of_its_file(robot, capsys, closing):
+    closing(demo.Demo(parameter_overrides=parameters(
+        robot=robot, hidden='masses', display='plain')))
+    assert 'biped_com_ros demo: biped, whose real masses differ' in capsys.readouterr().out

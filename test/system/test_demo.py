@@ -222,7 +222,7 @@ def test_all_chapters_that_fit_the_robot_succeed(launch, observer, brisk, robot)
         assert outcome(output, chapter.name) == (f'skipped: {reason}' if reason else 'shown')
     if 'calibration' in {chapter.name for chapter in chosen_chapters(chapters)} and (
             outcome(output, 'calibration') == 'shown'):
-        calibrated, = found(r'centre of mass off by +[0-9.]+ mm +([0-9.]+) mm', output)
+        calibrated, = found(r'centre of mass off by, in 3-D +[0-9.]+ mm +([0-9.]+) mm', output)
         published, = found(r'published by com_estimator +([0-9.]+) mm', output)
         assert published == pytest.approx(calibrated, abs=0.5), output[-3000:]
     if robot == 'biped':

@@ -60,6 +60,7 @@ from typing import Any
 from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import printable
 from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.signals.synchronizer import StampThrottle
 from biped_com_ros.demo import ALL
@@ -250,7 +251,8 @@ def _title(params: DemoParameters) -> str:
     real = {'': '', 'none': ', whose URDF is exact',
             'real': ', whose real masses and sensors differ from its URDF (hidden:=real)'}.get(
         params.hidden, f', whose real masses differ from its URDF (hidden:={params.hidden})')
-    return f'biped_com_ros demo: {params.robot}{real}. Press Ctrl-C to end it.'
+    name = load_robot_config(params.robot).name  # not the path of its file
+    return f'biped_com_ros demo: {name}{real}. Press Ctrl-C to end it.'
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -213,7 +213,9 @@ class _Keyboard:
         modes = termios.tcgetattr(self._file)
         modes[6][termios.VSUSP] = b'\0'  # _POSIX_VDISABLE of Linux: ctrl-Z is a key
         termios.tcsetattr(self._file, termios.TCSANOW, modes)
-        print('arrows: push the stick, space: centre it, f: freeze, u: unfreeze, q: quit')
+        print('arrows: push the stick, space: centre it, f: freeze, u: unfreeze, q: quit\n'
+              'The tendons bend the torso where the stick is; the line below has the stick, the '
+              'bend,\nand the centre of mass of the whole robot, which follows.')
 
     def pressed(self) -> Iterator[bytes]:
         """Yield the keys pressed since the last call."""

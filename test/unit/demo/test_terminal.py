@@ -109,7 +109,7 @@ HIGH = (3e-4, 0.0, -1.1e-3)
     ({'com_error': (0.0, 0.0, 0.0), 'weight': 35.316, 'is_calibrated': True},
      'the calibrated URDF describes this robot'),
     ({'weight': 35.316, 'is_calibrated': True, 'exact_sensors': True},
-     'still wrong after the calibration: the centre of mass'),
+     'still wrong after the calibration: the centre of mass (limits: 1 mm horizontally, 0.2 %)'),
     ({'com_error': HIGH, 'weight': 35.316, 'is_calibrated': True},
      'the calibrated URDF describes this robot, but for 1.1 mm of height'),
     ({'com_error': (1.1e-3, 0.0, 0.0), 'weight': 35.316, 'is_calibrated': True},
