@@ -284,8 +284,9 @@ def results(view: View) -> str:
     if not view.results:
         return ''
     title, *lines = view.results.split('\n')
-    rows = [[f'<span style="white-space:normal">{escape(cell)}</span>'
-             for cell in line.split('\t')] for line in lines if '\t' in line]
+    label = 'display:inline-block;min-width:7.5em;'
+    rows = [[f'<span style="{"" if i else label}white-space:normal">{escape(cell)}</span>'
+             for i, cell in enumerate(line.split('\t'))] for line in lines if '\t' in line]
     sentences = ''.join(f'<div style="overflow-wrap:anywhere;{_FAINT}">{escape(line)}</div>'
                         for line in lines if line and '\t' not in line)
     return box('<details open><summary style="cursor:pointer">'

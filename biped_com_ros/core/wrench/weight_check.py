@@ -158,10 +158,13 @@ class WeightCheck:
     def _wrong_weight(self, mean: float, ratio: float) -> str:
         if abs(ratio - 1.0) <= self.tolerance:
             return ''
+        # Feet without any sensors have nothing to tare; without names it is unknown.
+        can_tare = not self._sensors_of or any(self._sensors_of.values())
+        tare = 'tare with the feet in the air; if it stays, ' if can_tare else ''
         return (f'the feet carry {mean:.1f} N, the model weighs {self.body_weight:.1f} N (ratio '
-                f'{ratio:.3f}, weight_tolerance {self.tolerance:g}): tare with the feet in the '
-                'air; if it stays, look for a support or load that has no sensor, and for masses '
-                'missing in the URDF: calibrate (calibration.launch.py)')
+                f'{ratio:.3f}, weight_tolerance {self.tolerance:g}): {tare}look for a support or '
+                'load that has no sensor, and for masses missing in the URDF: calibrate '
+                '(calibration.launch.py)')
 
 
 def _parameters(sensors: Sequence[str]) -> str:

@@ -131,11 +131,12 @@ class StabilityHealth:
         if not rate:
             return ERROR, f'not measured: {self._why_no_zmp(instants)}', values
         if difference > np.hypot(params.difference_warning, CERTAIN * deviation):
+            tare = 'tare the sensors, ' if self._node.model.config.wrench_sensors else ''
             return WARN, (f"the model's ZMP differs from the measured one by "
                           f'{1e3 * difference:.0f} mm rms (difference_warning: '
-                          f'{1e3 * params.difference_warning:.0f} mm): calibrate the masses, tare '
-                          'the sensors, and check whether anything else carries or pushes the '
-                          'robot'), values
+                          f'{1e3 * params.difference_warning:.0f} mm): calibrate the masses, '
+                          f'{tare}and check whether anything else carries or pushes the robot'
+                          ), values
         return OK, f'{rate:.0f} Hz', values
 
     def _why_no_zmp(self, instants: int) -> str:

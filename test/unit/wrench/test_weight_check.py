@@ -57,6 +57,12 @@ def test_a_problem_is_named_with_its_remedy(check, measured, plausible, named, n
     assert not any(part in result.message for part in not_named)
 
 
+def test_feet_without_sensors_are_not_tared():
+    check = WeightCheck(500.0, {'left': (), 'right': ()}, 0.03, 'my.yaml')
+    message = judge(check, 240.0, 200.0).message
+    assert '440.0 N' in message and 'calibrate' in message and 'tare' not in message
+
+
 def test_a_result_covers_only_what_came_since_the_last(check):
     assert judge(check, 240.0, 200.0).values['ratio'] == pytest.approx(0.88)
     result = judge(check, 260.0, 250.0)
