@@ -80,7 +80,8 @@ class Calibration(Chapter):
         torque = [found['residuals'][when]['torque_rms'] for when in ('before', 'left out')]
         models = (stage.model, calibrated)
         rows = [
-            ('centre of mass off by, in 3-D', *(f'{1e3 * e.mean():.2f} mm' for e in (before, after))),
+            ('centre of mass off by, in 3-D',
+             *(f'{1e3 * e.mean():.2f} mm' for e in (before, after))),
             ('at most', *(f'{1e3 * e.max():.2f} mm' for e in (before, after))),
             ('published by com_estimator', '', _published(stage)),
             (f'weight (the truth {recording.weight:.2f} N)',

@@ -44,8 +44,9 @@ class Measure(Chapter):
         shot = stage.measurements.whole_snapshot(0.0, (0, ''), ())
         error = 1e3 * shot.com_error
         return Comparison(('by the URDF', 'measured', 'off by'), [
-            ('centre of mass, in 3-D', '', 'against the truth', f'{np.linalg.norm(error):.2f} mm (x '
-             f'{error[0]:+.2f}, y {error[1]:+.2f}, z {error[2]:+.2f})'),
+            ('centre of mass, in 3-D', '', 'against the truth',
+             f'{np.linalg.norm(error):.2f} mm '
+             f'(x {error[0]:+.2f}, y {error[1]:+.2f}, z {error[2]:+.2f})'),
             *weight_rows(shot)], shot.conclusion)
 
 

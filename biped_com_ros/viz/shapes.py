@@ -23,7 +23,7 @@ from typing import Any
 from biped_com_ros.core.errors import ConfigurationError, RobotDescriptionError
 from biped_com_ros.core.files import read_bytes
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.geometry.shapes import Triangles
+from biped_com_ros.core.geometry.shapes import Indices, Triangles
 from biped_com_ros.core.plain_xml import check_no_document_type
 import numpy as np
 
@@ -80,7 +80,7 @@ def mesh_file(path: Path, scale: Array) -> Triangles:
     return surface
 
 
-def outward(vertices: Array, faces: Array) -> Array:
+def outward(vertices: Array, faces: Indices) -> Indices:
     """Return faces (F, 3) turned around where the enclosed volume is negative."""
     # Relative to the middle, so that holes hardly count.
     a, b, c = np.moveaxis((vertices - vertices.mean(axis=0))[faces], 1, 0)

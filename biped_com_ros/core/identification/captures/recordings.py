@@ -124,7 +124,7 @@ class CaptureFinder:
 
     @property
     def captures(self) -> list[Capture]:
-        """Captures found so far."""
+        """Return the captures found so far."""
         return self._found.captures
 
     @property
@@ -224,6 +224,7 @@ class CaptureFinder:
                     '(rad, m), the zero of the encoder, and the limits in the URDF'))
                 return True
         return False
+
 
 class _Rests:
     """
