@@ -32,7 +32,7 @@ ROOT = 'biped_com_ros.'
 
 # Since 0.1.0 these modules moved from `core`, or `core.identification`, to a folder there.
 _MOVED_TO = {
-    'core.model': 'config frames kinematics pinocchio_model resources robot robot_state '
+    'core.model': 'config frames pinocchio_model resources robot robot_state '
                   'sole_geometry urdf',
     'core.geometry': 'pose wrench',
     'core.signals': 'filters synchronizer',
@@ -71,6 +71,7 @@ MODULES = {
     'core.identification.travel': 'core.identification.poses.transfer',
     'core.identification.two_pose': 'papers.muscolo_2017',
     'core.identification.urdf': 'core.identification.output.urdf_inertials',
+    'core.kinematics': 'core.model.pinocchio_model',
     'core.legs.preview': 'core.legs.gait',
     'core.limits': 'core.model.efforts core.model.robot',
     'core.motion': 'core.legs.keyframes',

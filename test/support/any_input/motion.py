@@ -69,7 +69,7 @@ TABLES = {
     # -- models
     'model.robot': {'may_be_infinite': True, 'other': r.robots},
     'model.robot.different_kinematics': {'may_be_infinite': False},
-    'model.pinocchio_model.view_memory': {'data': lambda model: model.pin_model.createData()},
+    'model.pinocchio_model.view_memory': {'data': lambda model: model.createData()},
     'model.sole_geometry': {'thickness': v.anything},
     'model.frames': {'foot': lambda model: st.sampled_from(list(model.config.feet.values()))},
     'model.pinocchio_model': {

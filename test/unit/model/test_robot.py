@@ -20,7 +20,7 @@ from xml.etree import ElementTree
 from biped_com_ros.core.errors import (
     ConfigurationError, InputError, RobotDescriptionError, UnknownNameError)
 from biped_com_ros.core.geometry.pose import Pose
-from biped_com_ros.core.model import kinematics
+from biped_com_ros.core.model import pinocchio_model
 from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.frames import FrameSet
 from biped_com_ros.core.model.robot import RobotModel, SharedRobotModel, velocity_limits
@@ -225,7 +225,7 @@ def test_a_state_does_not_change_when_a_later_one_is_made(model, rng):
 def test_reading_memory_and_reading_one_by_one_agree(model, monkeypatch, rng):
     motion = random_joints(model, rng)
     assert model.kinematics.views is not None, 'the fast path works with this Pinocchio'
-    monkeypatch.setattr(kinematics, 'view_memory', lambda data: None)
+    monkeypatch.setattr(pinocchio_model, 'view_memory', lambda data: None)
     fast, slow = model.state(*motion), small_robot().state(*motion)
     assert_same(fast, slow)
     np.testing.assert_array_equal(
@@ -233,14 +233,14 @@ def test_reading_memory_and_reading_one_by_one_agree(model, monkeypatch, rng):
 
 
 def test_a_wrong_memory_layout_is_detected_and_not_used(monkeypatch, rng):
-    view_memory = kinematics.view_memory
+    view_memory = pinocchio_model.view_memory
 
     def transposed(self):
         com, velocity, placements, twists = view_memory(self)
         wrong = placements.copy()
         wrong[:, :3] = placements[:, :3].transpose(0, 2, 1)
         return com, velocity, wrong, twists
-    monkeypatch.setattr(kinematics, 'view_memory', transposed)
+    monkeypatch.setattr(pinocchio_model, 'view_memory', transposed)
     assert small_robot().kinematics.views is None
 
 
