@@ -19,7 +19,7 @@ Every message gives the problem, the value, the valid values and a remedy.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 import math
 import re
 
@@ -73,7 +73,8 @@ class UnknownNameError(ConfigurationError):
         close = likeliest_name(name, self.valid)
         hint = f"; did you mean '{close}'?" if close else ''
         super().__init__(
-            f"unknown {kind} '{brief(name)}'{place}{hint} (valid: {_listing(self.valid)})")
+            f"unknown {kind} '{brief(name)}'{place}{hint} (valid: "
+            f"{some_of(sorted(self.valid), 40) or 'none'})")
 
 
 class SettingError(ConfigurationError):
@@ -154,7 +155,7 @@ def check_setting(settings: object, name: str, valid: bool, valid_values: str,
         raise SettingError(f"'{name}' is {value}; it must be {valid_values}")
 
 
-def _listing(names: tuple[str, ...], limit: int = 40) -> str:
-    shown = ', '.join(sorted(names)[:limit])
-    more = len(names) - limit
-    return f'{shown} and {more} more' if more > 0 else shown or 'none'
+def some_of(names: Sequence[str], limit: int = 4) -> str:
+    """Return the first names, separated by commas, and how many more there are."""
+    more = f' and {len(names) - limit} more' if len(names) > limit else ''
+    return ', '.join(names[:limit]) + more

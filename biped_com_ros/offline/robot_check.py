@@ -26,7 +26,7 @@ from functools import partial
 import math
 import re
 
-from biped_com_ros.core.errors import BipedComError
+from biped_com_ros.core.errors import BipedComError, some_of
 from biped_com_ros.core.geometry.polygon import area, distances_inside, half_planes, Point
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.gravity.model import GravityModel
@@ -139,14 +139,14 @@ def _robot(model: RobotModel, posture: Array) -> Iterator[Entry]:
     if missing := missing_inertials(model):
         yield Entry('masses', 'some are missing', missing, is_hint=True)
     if unphysical := unphysical_inertias(parse_urdf(model.urdf)):
-        listed = _some([f'{link}: {problem}' for link, problem in unphysical.items()])
+        listed = some_of([f'{link}: {problem}' for link, problem in unphysical.items()])
         yield Entry('inertias', f'{len(unphysical)} are not physical: {listed}', 'correct '
                     '<inertia> in the URDF: statics do not depend on it, but simulation, virtual '
                     'sensors, payloads and the fused CoM of moving robots do', is_hint=True)
     if unreadable := unreadable_shapes(model):
         yield Entry('shapes', f'{len(unreadable)} links have one that is not compared: a '
                     'calibration does not keep their centres of mass within it. '
-                    f'{_some([*unreadable])}: {next(iter(unreadable.values()))}',
+                    f'{some_of([*unreadable])}: {next(iter(unreadable.values()))}',
                     is_compared=False)
 
 
@@ -353,16 +353,16 @@ def _joints(model: RobotModel, posture: Array) -> Iterator[Entry]:
     loose = [name for name in model.joint_names if name not in grouped]
     text = f'{len(model.config.groups) or "no"} groups'
     if model.config.groups and loose:
-        text += f', {len(loose)} joints in none ({_some(loose)})'
+        text += f', {len(loose)} joints in none ({some_of(loose)})'
     yield Entry('joints', text)
     if without:
-        yield Entry('joints', f'no effort limit: {_some(without)}', 'give <limit effort="..."/> '
+        yield Entry('joints', f'no effort limit: {some_of(without)}', 'give <limit effort="..."/> '
                     'in the URDF, or gravity_compensation the parameter unlimited_joints: '
                     'without, these joints get no effort', is_hint=True)
     unlimited = [name for name, limit in zip(model.joint_names, velocity_limits(model))
                  if name in model.actuated_joint_names and math.isinf(limit)]
     if unlimited:
-        yield Entry('joints', f'no velocity limit below {FASTEST:g}: {_some(unlimited)}',
+        yield Entry('joints', f'no velocity limit below {FASTEST:g}: {some_of(unlimited)}',
                     'give <limit velocity="..."/>, rad/s or m/s, in the URDF: without, '
                     'trajectories are commanded slowly', is_hint=True)
     written, used, needed = (of(model) for of in (
@@ -371,14 +371,9 @@ def _joints(model: RobotModel, posture: Array) -> Iterator[Entry]:
     replaced = [f'{name} {written[k]:g} (gravity needs {needed[k]:.2g}, {used[k]:.2g} is used)'
                 for k, name in enumerate(model.joint_names) if is_placeholder[k]]
     if replaced:
-        yield Entry('joints', f'effort limit is a placeholder: {_some(replaced)}', 'give the '
+        yield Entry('joints', f'effort limit is a placeholder: {some_of(replaced)}', 'give the '
                     "motor's torque, N m or N, in <limit effort=\"...\"/> of the URDF",
                     is_hint=True)
-
-
-def _some(names: Sequence[str], count: int = 4) -> str:
-    return ', '.join(names[:count]) + (f' and {len(names) - count} more' if len(names) > count
-                                       else '')
 
 
 def _nodes(model: RobotModel, posture: Array) -> Iterator[Entry]:

@@ -188,10 +188,6 @@ class Leg(Limb):
         jacobian = self.jacobian_in_base(positions)
         return np.concatenate((R_sole_base @ jacobian[:3], R_sole_base @ jacobian[3:]))
 
-    def sole_twist(self, positions: Array, velocities: Array) -> Array:
-        """Return the sole's velocity and angular velocity in the base, (6,), Wang's (6)."""
-        return self.jacobian_in_base(positions) @ velocities
-
     def joint_velocities(self, positions: Array, sole_twist: Array) -> Array:
         """
         Return the joint velocities (6,), rad/s, that move the sole with a twist.

@@ -35,6 +35,7 @@ from action_msgs.srv import CancelGoal
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.ros.node.clock import steady_time
 from biped_com_ros.ros.topics.qos import SENSOR_INPUT
+from biped_com_ros.ros.topics.whole_messages import installed_type
 import numpy as np
 from rclpy.node import Node
 from rclpy.qos import qos_profile_action_status_default
@@ -72,7 +73,8 @@ class CommandedPositions:
 
     def __init__(self, node: Node, topic: str, joints: Sequence[str]) -> None:
         self._node, self._joints = node, list(joints)
-        self._type = _state_type() if topic.endswith(_COMMANDS) else None
+        self._type = (installed_type('control_msgs.msg', 'JointTrajectoryControllerState')
+                      if topic.endswith(_COMMANDS) else None)
         self._topic = topic.removesuffix(_COMMANDS) + _STATE
         self._subscription: Subscription | None = None
         self.clear()
@@ -127,15 +129,6 @@ class CommandedPositions:
 
     def _on_message(self, message: bytes) -> None:
         self._message, self._received_at = message, steady_time()
-
-
-def _state_type() -> Any:
-    """Return the type of the messages; None where control_msgs is not installed, or is old."""
-    try:
-        from control_msgs.msg import JointTrajectoryControllerState
-    except ImportError:
-        return None
-    return JointTrajectoryControllerState
 
 
 class OtherGoals:

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from biped_com_ros.core.constants import NEVER_NS, SECOND_NS
-from biped_com_ros.core.errors import brief
+from biped_com_ros.core.errors import brief, some_of
 from biped_com_ros.ros.fast import codec
 from biped_com_ros.ros.fast.backlog import BACKLOG
 from biped_com_ros.ros.node.callback_errors import log_exception
@@ -340,8 +340,6 @@ def read_only(array: np.ndarray) -> np.ndarray:
     return view
 
 
-def quoted(names: Iterable[str], limit: int = 8) -> str:
+def quoted(names: Iterable[str]) -> str:
     """Return names in quotes, the first few of them."""
-    names = list(names)
-    more = f' and {len(names) - limit} more' if len(names) > limit else ''
-    return ', '.join(f"'{brief(name)}'" for name in names[:limit]) + more
+    return some_of([f"'{brief(name)}'" for name in names], 8)

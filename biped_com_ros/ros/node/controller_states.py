@@ -19,6 +19,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from biped_com_ros.ros.topics.whole_messages import installed_type
 from rclpy.client import Client
 from rclpy.node import Node
 from rclpy.task import Future
@@ -42,7 +43,8 @@ class ControllerStates:
     def __init__(self, node: Node, on_state: Callable[[str, bool], None]) -> None:
         self._node, self._on_state = node, on_state
         self._clients: dict[str, Client] = {}
-        self._type = _list_controllers()
+        self._type = installed_type(  # without ros2_control its events have to do
+            'controller_manager_msgs.srv', 'ListControllers')
 
     def is_service_ready(self, controller: str) -> bool:
         """Return whether there is a controller manager in the namespace of a controller."""
@@ -78,11 +80,3 @@ class ControllerStates:
 
 def _namespace(controller: str) -> str:
     return controller.rpartition('/')[0]
-
-
-def _list_controllers() -> Any:
-    try:
-        from controller_manager_msgs.srv import ListControllers
-    except ImportError:  # ros2_control is not installed here: its events have to do
-        return None
-    return ListControllers

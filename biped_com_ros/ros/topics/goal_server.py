@@ -21,16 +21,9 @@ from typing import Any
 
 from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.ros.node.callback_errors import log_exception
+from biped_com_ros.ros.topics.whole_messages import installed_type
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.node import Node
-
-
-def _action_type() -> Any:
-    try:
-        from control_msgs.action import FollowJointTrajectory
-    except ImportError:
-        return None
-    return FollowJointTrajectory
 
 
 class GoalServer:
@@ -61,7 +54,7 @@ class GoalServer:
                  execute: Callable[[Any], Awaitable[Any]]) -> None:
         self._node, self._name, self._check = node, name, check
         self._accept = on_accepted
-        self.type = _action_type()
+        self.type = installed_type('control_msgs.action', 'FollowJointTrajectory')
         self._server = None if self.type is None else ActionServer(
             node, self.type, name, execute, goal_callback=self._on_goal,
             cancel_callback=lambda _: CancelResponse.ACCEPT,

@@ -21,6 +21,7 @@ seconds to convert a megabyte of short strings, and whoever keeps its fields kee
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from biped_com_ros.ros.fast.codec import LONGEST_MESSAGE
@@ -32,6 +33,14 @@ from rclpy.subscription import Subscription
 
 #: Longest trajectory, bytes: ten seconds of twelve joints at 1 kHz, with accelerations, take 3 MB.
 LONGEST_TRAJECTORY = 8 * 1024 ** 2
+
+
+def installed_type(module: str, name: str) -> Any:
+    """Return a type of messages; None where its package is not installed, or is too old."""
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError):
+        return None
 
 
 def subscribe(node: Node, message_type: type, topic: str, callback: Callable[[Any], None],

@@ -123,7 +123,7 @@ TABLES = {
             v.vectors(3, v.anything), v.vectors(3, v.anything), v.vectors(3, v.anything)),
         'up': st.none() | v.vectors(3, v.anything), 'gravity': v.positive},
     'constants': {'seconds': v.times},
-    'errors': {'name': st.text(), 'text': st.text()},
+    'errors': {'name': st.text(), 'text': st.text(), 'names': st.lists(st.text())},
     'errors.check_positive': {'arguments': st.tuples(
         v.names, _object_with(value=v.anything), st.just('value'))},
     'errors.check_setting': {'arguments': st.tuples(

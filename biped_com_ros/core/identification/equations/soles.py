@@ -32,6 +32,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 import math
 
+from biped_com_ros.core.errors import some_of
 from biped_com_ros.core.geometry.pose import Array, BoolArray, IndexArray
 from biped_com_ros.core.geometry.wrench import skew
 from biped_com_ros.core.identification.captures.capture import Capture, SensorNoise
@@ -185,9 +186,7 @@ class SoleContacts:
             zip(captures, self._used)) if (used != capture.in_contact).any()]
         if not bad:
             return ()
-        more = f' and {len(bad) - NAMED} more' if len(bad) > NAMED else ''
-        named = ', '.join(bad[:NAMED])
-        return (f'soles do not stand flat on one floor in captures {named}{more}: their '
+        return (f'soles do not stand flat on one floor in captures {some_of(bad, NAMED)}: their '
                 'directions are not used; put all soles flat on the same floor',)
 
 

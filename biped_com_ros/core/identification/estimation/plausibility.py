@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 import math
 
-from biped_com_ros.core.errors import InputError
+from biped_com_ros.core.errors import InputError, some_of
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.identification.captures.capture import Capture, SensorNoise
 from biped_com_ros.core.identification.equations.first_moments import (
@@ -158,11 +158,10 @@ def fit_warnings(captures: Sequence[Capture], misfit: Array,
     warnings += [_contradiction(n) for n in worst.values() if n.kind != 'torque']
     torques = sorted((n for n in loud if n.kind == 'torque'), key=lambda n: -n.scale)
     if torques:
-        named = ', '.join(f'{n.name} ({n.estimated:.2g} {n.unit}, {n.scale:.1f} times)'
-                          for n in torques[:4])
-        more = f' and {len(torques) - 4} more' if len(torques) > 4 else ''
+        named = some_of([f'{n.name} ({n.estimated:.2g} {n.unit}, {n.scale:.1f} times)'
+                         for n in torques])
         warnings.append(
-            f'torques scatter by several times the assumed noise: {named}{more}; they count '
+            f'torques scatter by several times the assumed noise: {named}; they count '
             'less; friction: approach poses from both sides')
     return warnings
 
