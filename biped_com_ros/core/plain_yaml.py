@@ -124,5 +124,4 @@ class _Bounds:
         self._nodes += self._sizes.get(name, 1)
 
     def _error(self, event: Any, problem: str) -> ConfigurationError:
-        return ConfigurationError(
-            f'{self._what} {problem}, in line {event.start_mark.line + 1}')
+        return ConfigurationError(f'{self._what} {problem}, in line {event.start_mark.line + 1}')

@@ -200,8 +200,7 @@ def setting_fields(kind: Callable[..., Any], names: str = '{}', fixed: Collectio
         if field.name in fixed:
             continue
         if isinstance(info, _Nested):
-            for name, inner in setting_fields(
-                    info.kind, info.names, info.fixed).items():
+            for name, inner in setting_fields(info.kind, info.names, info.fixed).items():
                 found.setdefault(name, inner)
         elif info and info.is_parameter:
             default = (field.default if field.default_factory is dataclasses.MISSING
@@ -242,8 +241,7 @@ def make_settings(kind: Callable[..., _T], values: Mapping[str, Any], names: str
         if field.name in fixed:
             continue
         if isinstance(info, _Nested):
-            given[field.name] = make_settings(
-                info.kind, values, info.names, **info.fixed)
+            given[field.name] = make_settings(info.kind, values, info.names, **info.fixed)
         elif info and name in values:
             given[field.name] = values[name]
     try:

@@ -186,8 +186,7 @@ def _rigid_groups(robot: ElementTree.Element, apart: set[str]) -> list[list[str]
     for link in robot.findall('link'):
         name = str(link.get('name'))
         groups.setdefault(first_of(name), []).append(name)
-    return [[first, *(name for name in group if name != first)]
-            for first, group in groups.items()]
+    return [[first, *(name for name in group if name != first)] for first, group in groups.items()]
 
 
 def _mass(link: ElementTree.Element) -> float:
@@ -342,8 +341,7 @@ def _ros2_control(model: RobotModel, command: str) -> ElementTree.Element:
 
 def _add_sensors(robot: ElementTree.Element, config: RobotConfig,
                  cuts: Mapping[str, tuple[str, Pose]]) -> None:
-    fixed = {joint.get('name') for joint in robot.findall('joint')
-             if joint.get('type') == 'fixed'}
+    fixed = {joint.get('name') for joint in robot.findall('joint') if joint.get('type') == 'fixed'}
     for name, sensor in config.wrench_sensors.items():
         joint, pose = cuts[name]
         reference = SubElement(robot, 'gazebo', reference=joint)

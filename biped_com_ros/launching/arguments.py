@@ -56,8 +56,7 @@ class LaunchArguments:
     urdf: str = _argument(
         '', "Overrides the robot's URDF: a path, a package:// URI, or 'topic' for the topic "
         'robot_description')
-    namespace: str = _argument(
-        '', 'Namespace of the nodes and of all their topics, TF included')
+    namespace: str = _argument('', 'Namespace of the nodes and of all their topics, TF included')
     frame_prefix: str = _argument(
         '', "Put before the names of all frames, such as 'robot1/'; TF is then on the global "
         'topic /tf, for several robots in one tree')
@@ -92,8 +91,7 @@ class LaunchArguments:
     distribution: str = _argument(
         '', 'How the weight is distributed over the contacts; bounded: within friction, soles and '
         'effort limits', 'closed_form', 'measured', 'bounded')
-    controller: str = _argument(
-        '', 'Effort controller that has to run before anything is sent')
+    controller: str = _argument('', 'Effort controller that has to run before anything is sent')
     commands_topic: str = _name(
         'effort_controller/commands', 'Topic for commands (std_msgs/Float64MultiArray)')
     trajectory_topic: str = _name(
@@ -109,16 +107,13 @@ class LaunchArguments:
         'as autostart of its parameter file says')
 
     # -- torso_controller
-    torso: bool = _argument(
-        True, 'Start torso_controller if the robot has a tendon-driven torso')
-    tendon_commands: str = _name(
-        'tendon_controller/commands', "Topic for the tendons' lengths")
+    torso: bool = _argument(True, 'Start torso_controller if the robot has a tendon-driven torso')
+    tendon_commands: str = _name('tendon_controller/commands', "Topic for the tendons' lengths")
     torso_joint_states: str = _name(
         'joint_states', 'Topic on which torso_controller publishes the virtual joints of the '
         'backbone')
     commands: str = _name('tendon_controller/commands', "Topic for the tendons' lengths")
-    joint_states: str = _name(
-        'joint_states', 'Topic for the virtual joints of the backbone')
+    joint_states: str = _name('joint_states', 'Topic for the virtual joints of the backbone')
     torso_controller_params: str = _argument(
         '', 'Parameter file of torso_controller; empty: torso_controller.yaml of this package, or '
         'torso/sabian.yaml for robot sabian')
@@ -231,8 +226,7 @@ class LaunchArguments:
     controllers: str = _argument(
         '', 'Parameter file of the controllers, and of gravity_compensation; empty: made for the '
         'robot')
-    bridge: str = _argument(
-        '', 'Configuration file of ros_gz_bridge; empty: made for the robot')
+    bridge: str = _argument('', 'Configuration file of ros_gz_bridge; empty: made for the robot')
     world: str = _argument(
         '', "World file of Gazebo; needs the systems of this package's flat.sdf, which is the "
         'default')

@@ -214,8 +214,7 @@ def calibration(a: LaunchArguments) -> Programs:
     """Estimate the masses and centres of mass of the links, and write a corrected URDF."""
     if not a.simulation:
         return [calibrator(a, 'com_calibrator.yaml')]
-    return [*_alone(_seeded(a, hidden='masses')),
-            calibrator(a, 'demo/simulated_calibration.yaml')]
+    return [*_alone(_seeded(a, hidden='masses')), calibrator(a, 'demo/simulated_calibration.yaml')]
 
 
 def two_pose(a: LaunchArguments) -> Programs:

@@ -270,8 +270,7 @@ class Supervisor:
         if rest:
             self._console.line(name, rest.decode(errors='replace'), visible)
 
-    async def _end_on_request(self, plan: Process,
-                              process: asyncio.subprocess.Process) -> None:
+    async def _end_on_request(self, plan: Process, process: asyncio.subprocess.Process) -> None:
         await self._ending.wait()
         _signal_group(process.pid, signal.SIGINT)
         await asyncio.sleep(plan.program.sigterm_timeout)

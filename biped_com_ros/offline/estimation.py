@@ -95,8 +95,7 @@ def estimate(options: argparse.Namespace, console: Console) -> Calibrated:
     with console.status(f'solving {len(captures)} poses'):
         found, paths = solve_and_write(
             options.out, model, captures, noise, options.com_sigma, known, fleet)
-        paths |= write_exports(
-            options.out, model, found, robot=options.robot, mjcf=options.mjcf)
+        paths |= write_exports(options.out, model, found, robot=options.robot, mjcf=options.mjcf)
     return Calibrated(model, captures, noise, known, found, paths)
 
 
@@ -150,5 +149,4 @@ def _constant(text: str) -> tuple[str, float]:
     try:
         return name, float(value)
     except ValueError:
-        raise ConfigurationError(
-            f"--current '{text}' must be JOINT=K with K in N m/A") from None
+        raise ConfigurationError(f"--current '{text}' must be JOINT=K with K in N m/A") from None

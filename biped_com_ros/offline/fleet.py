@@ -58,8 +58,7 @@ def find_units(directory: Path) -> dict[str, Path]:
     try:
         entries = sorted(path for path in directory.iterdir() if path.name[0] != '.')
     except OSError as error:
-        raise ConfigurationError(
-            f"fleet '{directory}' cannot be read: {error.strerror}") from None
+        raise ConfigurationError(f"fleet '{directory}' cannot be read: {error.strerror}") from None
     units: dict[str, Path] = {}
     for entry in entries:
         if not entry.is_dir() and entry.suffix not in RECORDINGS:

@@ -108,8 +108,7 @@ def _entries(name: str, check: Check, model: RobotModel, posture: Array) -> list
 
 def standing_posture(model: RobotModel) -> Array:
     """Return posture ``stand``, or all joints at zero if there is none, (n,), rad or m."""
-    return (model.posture(STAND) if STAND in model.config.postures
-            else model.positions({}))
+    return model.posture(STAND) if STAND in model.config.postures else model.positions({})
 
 
 def verdict(entries: Sequence[Entry]) -> str:

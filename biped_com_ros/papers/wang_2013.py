@@ -420,8 +420,7 @@ def link_motion(pin_model: pin.Model, q: Array, v: Array, a: Array) -> LinkMotio
         twist, acceleration = at_com.actInv(data.v[joint]), at_com.actInv(data.a[joint])
         spin = twist.angular
         linear = acceleration.linear + np.cross(spin, twist.linear)
-        rate = (inertia.inertia @ acceleration.angular
-                + np.cross(spin, inertia.inertia @ spin))
+        rate = inertia.inertia @ acceleration.angular + np.cross(spin, inertia.inertia @ spin)
         rows.append((inertia.mass, placement.act(inertia.lever), placement.rotation @ linear,
                      placement.rotation @ rate))
     masses, coms, accelerations, rates = zip(*rows)

@@ -209,13 +209,11 @@ def _inertials(link: ElementTree.Element) -> list[ElementTree.Element]:
         return [inertial]
     massive = ElementTree.Element('inertial')
     massive.extend(inertial)
-    SubElement(massive, 'inertia', dict.fromkeys(
-        ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz'), '0'))
+    SubElement(massive, 'inertia', dict.fromkeys(('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz'), '0'))
     return [massive]
 
 
-def _prepared_joint(name: str, joint: ElementTree.Element,
-                    is_locked: bool) -> ElementTree.Element:
+def _prepared_joint(name: str, joint: ElementTree.Element, is_locked: bool) -> ElementTree.Element:
     kind = str(joint.get('type'))
     if kind not in (*MOVING, 'fixed'):
         raise RobotDescriptionError(

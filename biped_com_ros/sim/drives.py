@@ -115,8 +115,7 @@ class JointFriction:
     stribeck_velocity: float
 
     @staticmethod
-    def draw(joints: Sequence[Joint], options: DriveOptions,
-             source: ErrorSource) -> JointFriction:
+    def draw(joints: Sequence[Joint], options: DriveOptions, source: ErrorSource) -> JointFriction:
         """
         Return the friction of joints by their limits, with its scatter.
 

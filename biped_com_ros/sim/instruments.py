@@ -186,8 +186,7 @@ class WrenchErrors:
 
     def bias_at(self, time: float) -> Array:
         """Return the biases (sensors, 6) after `time`, s."""
-        return (self.biases + (time / HOUR) * self.drifts
-                + self.warmth(time) * self.coefficients)
+        return self.biases + (time / HOUR) * self.drifts + self.warmth(time) * self.coefficients
 
     def apply(self, wrenches: Array, time: float) -> None:
         """Change wrenches (sensors, 6) in place to what the sensors measure after `time`, s."""

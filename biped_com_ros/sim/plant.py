@@ -457,8 +457,7 @@ class Plant:
     def _posture(self, posture: str | Mapping[str, float]) -> Array:
         if isinstance(posture, str):
             if posture not in self.config.postures and posture != 'stand':
-                raise UnknownNameError(
-                    'posture', posture, self.config.postures, self.config.name)
+                raise UnknownNameError('posture', posture, self.config.postures, self.config.name)
             # Lists of all joints also name those that follow others, or are locked.
             dependent = {*self._description.mimics, *self.config.locked_joints}
             posture = {name: value for name, value in self.config.postures.get(

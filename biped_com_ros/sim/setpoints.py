@@ -81,8 +81,7 @@ class Trajectory:
             return start + s * change, change / span
         v0, v1 = span * self.velocities[k], span * self.velocities[k + 1]
         a, b = v0 + v1 - 2.0 * change, 3.0 * change - 2.0 * v0 - v1
-        return (start + s * (v0 + s * (b + s * a)),
-                (v0 + s * (2.0 * b + 3.0 * s * a)) / span)
+        return start + s * (v0 + s * (b + s * a)), (v0 + s * (2.0 * b + 3.0 * s * a)) / span
 
     def effort_at(self, time: float) -> Array:
         """Efforts (j,) at a time."""

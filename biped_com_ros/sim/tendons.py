@@ -57,8 +57,7 @@ class TendonTorso:
         self._data, self._mount, self._config = data, mount, config
         self.count, upper = len(config.attachment_angles_deg), UpperBody.of(model, data)
         self.pretension = set_tendon_gains(model, config, nominal or upper)
-        self.compression = (
-            upper.weight + float(self.pretension.sum())) / config.axial_stiffness
+        self.compression = (upper.weight + float(self.pretension.sum())) / config.axial_stiffness
         self._motors = np.array([model.actuator(f'tendon/{i}').id for i in range(self.count)])
         self._stiffness = -model.actuator_biasprm[self._motors, 1]
         segments = range(1, torso.SEGMENTS + 1)

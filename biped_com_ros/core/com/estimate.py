@@ -183,8 +183,7 @@ class ComEstimate:
         if twist is not None:
             along_base: Sequence[float] = com_velocity_along_base(state, twist)
             if self.load is not None:
-                along_base = self.load.velocity_with(
-                    state.model.mass, along_base, twist).tolist()
+                along_base = self.load.velocity_with(state.model.mass, along_base, twist).tolist()
             velocity = state.base.turn(*along_base)
             try:
                 dcm = divergent_point(

@@ -516,8 +516,7 @@ class FusedComEstimator:
             R_sole = soles[k, :3].T
             at = soles[k, 3] + R_sole.dot(pose.position) - com
             force = pose.rotation.T.dot(wrenches[k, :3])
-            moment = pose.rotation.T.dot(
-                wrenches[k, 3:] - cross(pose.position, wrenches[k, :3]))
+            moment = pose.rotation.T.dot(wrenches[k, 3:] - cross(pose.position, wrenches[k, :3]))
             columns = np.zeros((6, PER_SENSOR))
             columns[:, :6] = np.eye(6)
             columns[range(6), _READS] = np.concatenate((force, moment))[:, np.newaxis]

@@ -247,8 +247,7 @@ def mean_sole(soles_in_world: Sequence[Sequence[float]],
     return sum(xs) / len(xs), sum(ys) / len(ys), min(zs)
 
 
-def footprint_pose(base: Pose, soles_in_world: Array,
-                   in_contact: Sequence[bool] | Array) -> Pose:
+def footprint_pose(base: Pose, soles_in_world: Array, in_contact: Sequence[bool] | Array) -> Pose:
     """
     Return ``base_footprint`` (REP-120): level, heading as the base, on the floor.
 

@@ -77,8 +77,7 @@ class CompensationSettings(Settings):
     max_tilt: float = setting(
         60.0, 'Largest tilt of the base by the IMU that is plausible', 'deg', 1.0, 180.0)
     max_turn_rate: float = constant(10.0, 'Largest plausible speed of a turn', 'rad/s')
-    settle_time: float = constant(
-        0.5, 'How long the IMU has to be steady after a jump', 's', 0.0)
+    settle_time: float = constant(0.5, 'How long the IMU has to be steady after a jump', 's', 0.0)
     gravity: float = gravity_setting()
     lever: float = constant(
         0.1, 'Torque length L of the feet: see :mod:`biped_com_ros.core.gravity.contacts`',

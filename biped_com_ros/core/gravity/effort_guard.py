@@ -251,5 +251,4 @@ class EffortGuard:
 
     def _limit_rate_and_clamp(self, target: Array, previous: Array, dt: float) -> None:
         """Set the efforts; nothing else does. First the rate limit, then, always, the clamp."""
-        self.efforts = limited_step(
-            target, previous, self._rates * dt, -self.bounds, self.bounds)
+        self.efforts = limited_step(target, previous, self._rates * dt, -self.bounds, self.bounds)

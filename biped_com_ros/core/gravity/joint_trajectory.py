@@ -66,8 +66,7 @@ class JointTrajectory:
             raise InputError('the trajectory has no points')
         self._check_values()
         if self.times[0] < 0.0 or (np.diff(self.times) <= 0.0).any():
-            raise InputError(
-                f'time_from_start must ascend from 0, not {self.times.tolist()}')
+            raise InputError(f'time_from_start must ascend from 0, not {self.times.tolist()}')
         if self.accelerations is not None and self.velocities is None:
             raise InputError('accelerations need velocities, too')
         if self.velocities is not None and np.abs(self.velocities[-1]).max() > _AT_REST:

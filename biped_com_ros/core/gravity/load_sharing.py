@@ -158,8 +158,7 @@ class LoadSharing:
         self.settled = False
         return shares
 
-    def _targets(self, forces: Sequence[float],
-                 deviations: Sequence[float]) -> list[float] | None:
+    def _targets(self, forces: Sequence[float], deviations: Sequence[float]) -> list[float] | None:
         """Return where the shares should be; None in the air."""
         settings, weight, total = self.settings, self.body_weight, sum(forces)
         least = weight * (settings.ground if self.in_air else settings.air)

@@ -215,8 +215,7 @@ class GravityModel:
         pin_model, joints = self.model.pin_model, tuple(joints)
         moves = np.zeros((len(joints), pin_model.nv - _BASE_DOF))
         for row, joint in zip(moves, joints):
-            columns = [pin_model.joints[i].idx_v for i in pin_model.supports[int(joint)]
-                       if i > 1]
+            columns = [pin_model.joints[i].idx_v for i in pin_model.supports[int(joint)] if i > 1]
             row[np.array(columns, dtype=np.intp) - _BASE_DOF] = 1.0
         return moves
 

@@ -287,8 +287,7 @@ class PositionReference:
                ) -> tuple[Array, Array]:
         """Return positions and velocities within the limits, `dt` after other positions."""
         # Always and last: whatever the request, no position jumps or leaves the limits.
-        limited = limited_step(
-            positions, before, self._max_velocity * dt, self._least, self._most)
+        limited = limited_step(positions, before, self._max_velocity * dt, self._least, self._most)
         is_limited = limited != positions
         velocities[is_limited] = (limited - before)[is_limited] / dt if dt else 0.0
         np.clip(velocities, -self._max_velocity, self._max_velocity, out=velocities)
@@ -368,8 +367,7 @@ class Tolerance(NamedTuple):
     velocity: float
 
 
-def tolerances(joints: Sequence[str], position: float,
-               given: Sequence[Tolerance] = ()) -> Array:
+def tolerances(joints: Sequence[str], position: float, given: Sequence[Tolerance] = ()) -> Array:
     """
     Return the largest errors of position and velocity, (2, j); inf: any.
 

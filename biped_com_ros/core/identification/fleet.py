@@ -267,8 +267,7 @@ def _prior(cad: Array, T: Array, links: Population) -> FleetPrior:
     return FleetPrior(cad + (T @ links.mean).reshape(-1, 4), 0.5 * (covariance + covariance.T))
 
 
-def _instruments(units: Sequence[UnitResult]) -> tuple[
-        tuple[CommonError, ...], Array, list[str]]:
+def _instruments(units: Sequence[UnitResult]) -> tuple[tuple[CommonError, ...], Array, list[str]]:
     """Return errors of instruments over the units, scores (N, K), and their names."""
     found: dict[str, dict[int, tuple[InstrumentEstimate, float]]] = {}
     for k, unit in enumerate(units):

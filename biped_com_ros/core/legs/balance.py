@@ -331,8 +331,7 @@ class SoleAdmittance:
         s = self._settings
         # Pressure too far ahead raises the toes (negative pitch); too far left, the left edge.
         rate = s.sole_gain * share * np.array((cop_error[1], -cop_error[0]))
-        self.turn = limited(
-            self.turn + dt * (rate - self.turn / s.sole_time), s.max_sole_turn)
+        self.turn = limited(self.turn + dt * (rate - self.turn / s.sole_time), s.max_sole_turn)
 
     @property
     def rotation(self) -> Array:

@@ -172,8 +172,7 @@ class PostureIk:
             If a limb does not reach, or would leave its limits, with its name.
 
         """
-        to_base, positions = base.inverse(), (
-            self._posture if posture is None else posture).copy()
+        to_base, positions = base.inverse(), (self._posture if posture is None else posture).copy()
         for limb, end in zip(self._limbs, ends or self.ends):
             if posture is not None:
                 limb.hold(posture)

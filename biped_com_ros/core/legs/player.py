@@ -393,8 +393,7 @@ class WalkPlayer:
         playback = self._playback
         if playback is not None and playback.state is PlaybackState.DONE:
             self._leave(self._is_halted)
-        elif playback is not None and self._is_halted and (
-                playback.state is PlaybackState.PAUSED):
+        elif playback is not None and self._is_halted and (playback.state is PlaybackState.PAUSED):
             self._leave(halted=True)
 
     def _leave(self, halted: bool) -> None:

@@ -73,8 +73,7 @@ class StanceIk:
         self.model = model
         legs = list(legs_of(model).values())
         if len(legs) != 2:
-            raise ConfigurationError(
-                f'{model.config.name} has {len(legs)} feet; a gait needs two')
+            raise ConfigurationError(f'{model.config.name} has {len(legs)} feet; a gait needs two')
         self.leg_length = legs[0].length
         self._ik = PostureIk(model, posture, margin=0.0)
         self._ik.com_offset = self.com_offset = np.array((*com_offset, 0.0))

@@ -86,8 +86,7 @@ def effort_limits(model: RobotModel) -> Array:
 
     A placeholder counts as what drives usually have beside the torque that gravity needs.
     """
-    return np.where(placeholders(model), _USUAL * needed_efforts(model),
-                    urdf_effort_limits(model))
+    return np.where(placeholders(model), _USUAL * needed_efforts(model), urdf_effort_limits(model))
 
 
 def effort_scales(model: RobotModel) -> Array:

@@ -179,11 +179,9 @@ class RobotFrames:
         names, model = tuple(names), self.pin_model
         for name in names:
             if not model.existFrame(name, pin.FrameType.BODY):
-                raise UnknownNameError(
-                    'frame', name, self.frame_names, f"the URDF '{model.name}'")
+                raise UnknownNameError('frame', name, self.frame_names, f"the URDF '{model.name}'")
         found = [model.frames[model.getFrameId(name, pin.FrameType.BODY)] for name in names]
-        return FrameSet(
-            names, map(parent_joint, found), [pose_of(f.placement) for f in found])
+        return FrameSet(names, map(parent_joint, found), [pose_of(f.placement) for f in found])
 
     def _make_soles(self) -> FrameSet:
         feet = self.config.feet

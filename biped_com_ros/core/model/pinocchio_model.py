@@ -110,8 +110,7 @@ def view_memory(data: Any) -> tuple[Array, Array, Array, Array] | None:
     placements, twists = data.oMi, data.v
     last = len(placements) - 1
     try:
-        rotation, position = _address(placements[0].rotation), _address(
-            placements[0].translation)
+        rotation, position = _address(placements[0].rotation), _address(placements[0].translation)
         linear, angular = _address(twists[0].linear), _address(twists[0].angular)
         ends = _address(placements[last].rotation), _address(twists[last].linear)
         com, velocity = _address(data.com[0]), _address(data.vcom[0])

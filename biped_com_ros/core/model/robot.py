@@ -194,8 +194,7 @@ class RobotModel(RobotFrames):
         offsets, torque_offsets, torque_gains = (
             tuple(values[index].tolist()) if values[index].any() else ()
             for values in (self.joint_offsets, self.torque_offsets, self.torque_gains))
-        return {'offsets': offsets, 'torque_offsets': torque_offsets,
-                'torque_gains': torque_gains}
+        return {'offsets': offsets, 'torque_offsets': torque_offsets, 'torque_gains': torque_gains}
 
     def corrected_torques(self, torques: Array) -> Array:
         """Return true torques (n,) from those that the drives report, N m or N."""
@@ -451,8 +450,7 @@ def different_kinematics(model: RobotModel, other: RobotModel) -> str:
             if distances[worst] > 1e-6 else '')
 
 
-def _describe_wrong_values(model: RobotModel, positions: Array,
-                           velocities: Array | None) -> str:
+def _describe_wrong_values(model: RobotModel, positions: Array, velocities: Array | None) -> str:
     kinds = {'position': positions}
     if velocities is not None:
         kinds['velocity'] = velocities

@@ -123,8 +123,7 @@ class RobotState:
             in_base = self.placements_in_base(self.model.stance_frames)
             soles = in_base[:len(self.model.soles.joints)]
             # All rows in one product: half the time of a stack of products.
-            self._soles = placed = soles.reshape(-1, 3).dot(self.base.rotation.T).reshape(
-                -1, 4, 3)
+            self._soles = placed = soles.reshape(-1, 3).dot(self.base.rotation.T).reshape(-1, 4, 3)
             placed[:, 3] += self.base.position
         return self._soles
 
@@ -197,8 +196,7 @@ class RobotState:
         return R_world_base, placed
 
     def _place(self, frames: FrameSet) -> Array:
-        return np.matmul(
-            frames.placement_in_joint, self._placements.take(frames.joints, axis=0))
+        return np.matmul(frames.placement_in_joint, self._placements.take(frames.joints, axis=0))
 
     def joints_of(self, frames: FrameSet) -> tuple[Array, Array]:
         """

@@ -104,8 +104,7 @@ def _collision_points(model: RobotModel, index: int) -> Array:
             frames = model.frames((name,))
             if frames.joints[0] == joint:
                 in_sole = pose_sole_joint @ frames.poses_in_joint()[0]
-                found.append(in_sole.apply(
-                    shape_in_link(collision, name, _read_mesh).vertices))
+                found.append(in_sole.apply(shape_in_link(collision, name, _read_mesh).vertices))
     return np.concatenate(found)
 
 

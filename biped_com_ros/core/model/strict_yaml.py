@@ -165,8 +165,7 @@ def _convert_tuple(arguments: tuple[Any, ...], value: Any, where: str) -> tuple[
     if len(items) != len(arguments):
         raise ConfigurationError(
             f'{where} must be a list of {len(arguments)} values, not {len(items)}: {items}')
-    return tuple(convert(k, v, f'{where}[{i}]')
-                 for i, (k, v) in enumerate(zip(arguments, items)))
+    return tuple(convert(k, v, f'{where}[{i}]') for i, (k, v) in enumerate(zip(arguments, items)))
 
 
 def _convert_number(value: Any, where: str) -> float:

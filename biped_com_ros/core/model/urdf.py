@@ -411,8 +411,7 @@ def _check_joint(joint: ElementTree.Element) -> None:
     if limit is not None:
         _check_limit(limit, f'<limit> of {where}')
     if axis is not None and not numbers(axis, 'xyz', f'<axis> of {where}').any():
-        raise RobotDescriptionError(
-            f'<axis> of {where}{line_of(axis)}: xyz must not be all zero')
+        raise RobotDescriptionError(f'<axis> of {where}{line_of(axis)}: xyz must not be all zero')
     for key in ('damping', 'friction'):
         _check_not_negative(dynamics, key, f'<dynamics> of {where}')
     if mimic is not None:

@@ -85,8 +85,7 @@ _LIFTED, _LIFTED_TIME = 2.0, 0.3
 class PayloadSettings(ResidualSettings):
     """How a payload is found."""
 
-    least_mass: float = setting(
-        0.3, 'Least mass of a payload', 'kg', 0.01, 100.0, read_only=True)
+    least_mass: float = setting(0.3, 'Least mass of a payload', 'kg', 0.01, 100.0, read_only=True)
     largest_mass: float = setting(
         10.0, 'Largest mass of a payload', 'kg', 0.1, 100.0, read_only=True)
     smoothing: float = setting(
@@ -179,8 +178,7 @@ class PayloadEstimator:
         self._settings = settings or PayloadSettings()
         self.residuals = PayloadResiduals(model, self._settings)
         lifted = _LIFTED * self._settings.largest_mass * self._settings.gravity
-        self._lifted = SchmittTrigger(
-            lifted, lifted, _LIFTED_TIME, _LIFTED_TIME, initial=False)
+        self._lifted = SchmittTrigger(lifted, lifted, _LIFTED_TIME, _LIFTED_TIME, initial=False)
         self._learned = np.zeros(len(self.residuals.value))
         self._last_ns = NEVER_NS
         self.reset()

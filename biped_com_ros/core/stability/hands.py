@@ -41,8 +41,7 @@ _SILENCE_NS = 200_000_000
 class HandSettings(Settings):
     """What hands can hold."""
 
-    friction: float = setting(
-        0.5, 'Coefficient of friction of hands that lean', '', 0.01, 10.0)
+    friction: float = setting(0.5, 'Coefficient of friction of hands that lean', '', 0.01, 10.0)
     largest_force: float = constant(
         0.3, 'Largest force of a hand, as a share of body weight: the normal force of one that '
         'leans, the sum along the three axes of one that grips')
@@ -196,8 +195,7 @@ class Hands:
             # Without a force there is no direction; contact ends some milliseconds later.
             if wrench is not None and detector.update(force, stamp_ns) and force > 0.0:
                 contacts.append(self._contact(hand, np.array(placement), np.array(wrench[:3])))
-                touching.append(HandTouch(
-                    name, placement, combined(placement[:3], *wrench[:3])))
+                touching.append(HandTouch(name, placement, combined(placement[:3], *wrench[:3])))
         self.touching = tuple(touching)
         return contacts
 

@@ -224,8 +224,7 @@ class FallWatch:
 
     def _explain(self, zmp_margin: float | None, dcm_margin: float | None,
                  tilt: float | None, lean: float | None) -> tuple[str, ...]:
-        zmp, dcm, outside, leaning, lying, falling = (
-            trigger.is_set for trigger in self._triggers)
+        zmp, dcm, outside, leaning, lying, falling = (trigger.is_set for trigger in self._triggers)
         if lying:  # margins mean nothing then
             return (f'the base leans by {_degrees(tilt)}',)
         limits = self.thresholds

@@ -237,8 +237,7 @@ class StabilityReport:
         cops = np.full((len(soles), 3), np.nan)
         for foot, wrench in enumerate(self.located.wrenches or ()):
             touches = self.located.stance.in_contact[foot] and not unknown[foot]
-            point = centre_of_pressure(
-                wrench, minimum_force=self.least_force) if touches else None
+            point = centre_of_pressure(wrench, minimum_force=self.least_force) if touches else None
             if point is not None:
                 cops[foot] = soles[foot, 3] + np.array(point).dot(soles[foot, :3])
         return cops
@@ -383,8 +382,7 @@ class StabilityMonitor:
                 self.hands.reset()
             return [], []
         placements = self.hands.placements(located.state)
-        return placements, self.hands.contacts(
-            located.stamp_ns, placements, located.hand_wrenches)
+        return placements, self.hands.contacts(located.stamp_ns, placements, located.hand_wrenches)
 
     def _watch_fall(self, located: LocatedState, zmp_margin: float | None,
                     dcm_margin: float | None) -> Change | None:

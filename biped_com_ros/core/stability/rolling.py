@@ -175,8 +175,7 @@ class RollingSoles:
         highest = min(heights) + self._edge_height
         if max(heights) <= highest:
             return None
-        found = [corner for corner, height in zip(outline, heights)
-                 if height <= highest]
+        found = [corner for corner, height in zip(outline, heights) if height <= highest]
         middle_x, middle_y, half_x, half_y = _box(found)
         _, _, whole_x, whole_y = box
         is_near = (abs(x - middle_x) <= half_x + _NEAR * whole_x

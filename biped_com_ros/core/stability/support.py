@@ -293,8 +293,7 @@ def _grounded(sole: Placement, part: Sequence[Point], normal: Vector) -> Plane:
     """Return the ground below the middle of a part of a sole."""
     (a, b, c), (d, e, f), _, (x, y, z) = sole
     s, t = (sum(column) / len(part) for column in zip(*part))
-    return Plane.with_normal(normal, (
-        x + s * a + t * d, y + s * b + t * e, z + s * c + t * f))
+    return Plane.with_normal(normal, (x + s * a + t * d, y + s * b + t * e, z + s * c + t * f))
 
 
 def _projected(plane: Plane, sole: Placement, outline: Sequence[Point]) -> list[Point]:

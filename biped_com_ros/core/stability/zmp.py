@@ -64,8 +64,7 @@ def measured_wrench(wrenches: Sequence[Sequence[float]], soles: Sequence[Placeme
     """
     if not hands:
         return sum_wrenches(wrenches, soles)
-    measured = [(wrench, hand) for wrench, hand in zip(hand_wrenches, hands)
-                if wrench is not None]
+    measured = [(wrench, hand) for wrench, hand in zip(hand_wrenches, hands) if wrench is not None]
     return sum_wrenches([*wrenches, *(wrench for wrench, _ in measured)],
                         [*soles, *(hand for _, hand in measured)])
 

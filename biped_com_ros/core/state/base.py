@@ -210,8 +210,7 @@ class BaseEstimator:
         """
         raise NotImplementedError
 
-    def revise(self, since_ns: int,
-               contacts_at: Callable[[int], tuple[bool, ...] | None]) -> None:
+    def revise(self, since_ns: int, contacts_at: Callable[[int], tuple[bool, ...] | None]) -> None:
         """Take into account contacts that arrived late; see :meth:`LegOdometry.revise`."""
 
     def reset(self) -> None:
@@ -306,8 +305,7 @@ class ImuBase(BaseEstimator):
             return True
         return False
 
-    def revise(self, since_ns: int,
-               contacts_at: Callable[[int], tuple[bool, ...] | None]) -> None:
+    def revise(self, since_ns: int, contacts_at: Callable[[int], tuple[bool, ...] | None]) -> None:
         """Take into account contacts that arrived late."""
         self._odometry.revise(since_ns, contacts_at)
 

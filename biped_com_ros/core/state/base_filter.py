@@ -425,8 +425,7 @@ class BaseFilter:
             return np.zeros(3)
         imu = state.placements_in_base(self._imu)
         moves = state.twists_in_base(self._imu, imu)[0, 0]
-        velocity: Array = imu[0, :3].dot(
-            twist.linear + skew(twist.angular).dot(imu[0, 3]) + moves)
+        velocity: Array = imu[0, :3].dot(twist.linear + skew(twist.angular).dot(imu[0, 3]) + moves)
         return velocity
 
     def _attitude(self) -> tuple[Array, float]:

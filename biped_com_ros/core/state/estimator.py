@@ -107,8 +107,7 @@ class WrenchMover:
         if frame not in self._adjoints:
             self._adjoints[frame] = self._adjoint(frame)
         X_contact_frame = self._adjoints[frame]
-        return (
-            wrench if X_contact_frame is None else X_contact_frame.dot(wrench)).tolist()
+        return (wrench if X_contact_frame is None else X_contact_frame.dot(wrench)).tolist()
 
     def _adjoint(self, frame: str) -> Array:
         model = self._model

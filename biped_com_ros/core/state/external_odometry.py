@@ -122,8 +122,7 @@ class ExternalOdometry:
             estimates.popleft()
         return estimates[0][1] if estimates and estimates[0][0] <= stamp_ns else None
 
-    def _use(self, stamp_ns: int, base: Pose, pose: Pose,
-             base_filter: InvariantFilter) -> None:
+    def _use(self, stamp_ns: int, base: Pose, pose: Pose, base_filter: InvariantFilter) -> None:
         if self._to_world is None or stamp_ns - self._accepted_ns > _REALIGN_NS:
             self._to_world = _align(base, pose)
             self._accepted_ns = stamp_ns
@@ -147,8 +146,7 @@ class ExternalOdometry:
         """Move the kept estimates, too: else the next message would correct the same error."""
         rotation = base_filter.R_world_imu.dot(R_before.T)
         change = Pose(rotation, base_filter.position - rotation.dot(before))
-        self._estimates = deque(
-            [(ns, change @ base) for ns, base in self._estimates])
+        self._estimates = deque([(ns, change @ base) for ns, base in self._estimates])
 
 
 def _align(base: Pose, pose: Pose) -> Pose:

@@ -230,8 +230,7 @@ class SlideDetector:
     def is_frequent(self) -> bool:
         """Whether feet slide more than once per second and foot."""
         recent, last_ns = self._recent, self._travels[-1][0] if self._travels else 0
-        return len(recent) == recent.maxlen and (
-            0 <= last_ns - recent[0] < _FREQUENT * SECOND_NS)
+        return len(recent) == recent.maxlen and (0 <= last_ns - recent[0] < _FREQUENT * SECOND_NS)
 
     @property
     def unevenness(self) -> float:

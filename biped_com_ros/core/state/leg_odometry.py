@@ -191,8 +191,7 @@ class LegOdometry:
         self.sole_placements[:, 3] += position
         return Pose(R_world_base, position)
 
-    def revise(self, since_ns: int,
-               contacts_at: Callable[[int], tuple[bool, ...] | None]) -> None:
+    def revise(self, since_ns: int, contacts_at: Callable[[int], tuple[bool, ...] | None]) -> None:
         """
         Compute the instants since a time again, with contacts that arrived late.
 
@@ -211,8 +210,7 @@ class LegOdometry:
             self._estimate = again[-1].before
         for instant in reversed(again):
             contacts = contacts_at(instant.stamp_ns) or instant.in_contact
-            self._history.append(
-                instant._replace(in_contact=contacts, before=self._estimate))
+            self._history.append(instant._replace(in_contact=contacts, before=self._estimate))
             self._advance(instant.soles_from_base, contacts, instant.loads)
 
     def twist(self, state: RobotState, angular_velocity_in_imu: Array,

@@ -99,8 +99,7 @@ class Backbone:
     def arc_of(self, shape: Array, along: float = 1.0) -> Arc:
         """Return the backbone in a shape (4,), or the share `along` of it from the base on."""
         a, b, torsion, elongation = np.asarray(shape).tolist()
-        return Arc(along * complex(a, b), along * torsion, along * elongation,
-                   along * self.length)
+        return Arc(along * complex(a, b), along * torsion, along * elongation, along * self.length)
 
     # -- the tip
 

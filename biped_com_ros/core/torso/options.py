@@ -28,8 +28,7 @@ from biped_com_ros.core.torso.tension import TensionLimits
 class TendonDrive(Settings):
     """Drive and tendon in series: ``F = pretension + stiffness (l - command) + damping dl/dt``."""
 
-    stiffness: float = setting(
-        7000.0, 'Stiffness of drive and tendon in series', 'N/m', 1.0, 1e9)
+    stiffness: float = setting(7000.0, 'Stiffness of drive and tendon in series', 'N/m', 1.0, 1e9)
     pretension: float = setting(
         11.9, 'Tension of a tendon whose length is the commanded one; 0 where commands are '
         'unloaded lengths', 'N', 0.0, 1e4)

@@ -94,8 +94,7 @@ class BendReference:
 
     def stopping_point(self) -> complex:
         """Return the nearest bend at which the motion can come to rest, rad."""
-        return self._planned + self._speed * (
-            abs(self._speed) / (2.0 * self.limits.acceleration))
+        return self._planned + self._speed * (abs(self._speed) / (2.0 * self.limits.acceleration))
 
     def update(self, target: complex, dt: float) -> None:
         """Advance the motion towards `target`, rad, by `dt` seconds."""

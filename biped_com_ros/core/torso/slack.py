@@ -72,8 +72,7 @@ class SlackPrevention:
         largest = 0.5 * (limits.highest - self.options.co_contraction)
         self.level = min(max(self.level + rate * dt, 0.0), largest)
 
-    def update_trim(self, dt: float, expected: Sequence[float],
-                    measured: Sequence[float]) -> None:
+    def update_trim(self, dt: float, expected: Sequence[float], measured: Sequence[float]) -> None:
         """Update the trim by expected and measured tensions of all tendons, N."""
         differences = [e - m for e, m in zip(expected, measured)]
         share, pull = min(1.0, TRIM_RATE * dt), self.backbone.pull(differences)

@@ -220,8 +220,7 @@ class TorsoStatics:
 
     def imbalance(self, shape: Array, tensions: Array, load: Load = no_load) -> Array:
         """Return the sum of generalized forces (4,); zero in equilibrium."""
-        return (self.of_load(shape, load) + self.of_tendons(shape, tensions)
-                - self.elastic(shape))
+        return self.of_load(shape, load) + self.of_tendons(shape, tensions) - self.elastic(shape)
 
     def equilibrium(self, tensions: Array, load: Load = no_load,
                     guess: Array | None = None) -> Array:

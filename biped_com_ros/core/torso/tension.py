@@ -42,8 +42,7 @@ PULL_TOLERANCE = 1e-5
 class TensionLimits(Settings):
     """Limits of the tension of every tendon."""
 
-    lowest: float = setting(
-        3.0, 'Smallest tension of a tendon', 'N', 0.0, 1e4, name='min_tension')
+    lowest: float = setting(3.0, 'Smallest tension of a tendon', 'N', 0.0, 1e4, name='min_tension')
     highest: float = setting(
         60.0, 'Largest tension of a tendon', 'N', 0.1, 1e5, name='max_tension')
 

@@ -262,8 +262,7 @@ class LowStateDecoder:
         numbers = np.frombuffer(raw, '<f4', self.layout.size // 4, HEADER)
         words = numbers.view('<u4')
         i, narrow = self._imu, self._temperature_type
-        temperatures = np.frombuffer(
-            raw, narrow, self.layout.size // narrow.itemsize, HEADER)
+        temperatures = np.frombuffer(raw, narrow, self.layout.size // narrow.itemsize, HEADER)
         w, x, y, z = numbers[i:i + 4].tolist()
         return LowState(
             tick=int(words[self._tick]), crc=int(words[self._crc]),

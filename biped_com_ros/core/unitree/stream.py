@@ -187,8 +187,7 @@ class LowStateStream:
 
     """
 
-    def __init__(self, config: RobotConfig, check_crc: bool = True,
-                 need_crc: bool = True) -> None:
+    def __init__(self, config: RobotConfig, check_crc: bool = True, need_crc: bool = True) -> None:
         if config.low_state is None:
             raise ConfigurationError(
                 f"robot '{config.name}' has no low_state; add it to its YAML, with the joints in "

@@ -397,8 +397,7 @@ class WrenchAggregation:
 
         None if there are no such ones, or not all are of the time `stamp_ns`.
         """
-        bodies = [body for body in self.bodies
-                  if body.sensors and (with_feet or not body.is_foot)]
+        bodies = [body for body in self.bodies if body.sensors and (with_feet or not body.is_foot)]
         is_current = all(is_recent(body.stamp_ns, stamp_ns, SAME_INSTANT_NS) for body in bodies)
         return [body.wrench_values for body in bodies] if bodies and is_current else None
 

@@ -148,8 +148,7 @@ class BiasTracking:
         if not carrying or sum(forces[i] for i in carrying) < _CARRIED * weight:
             return [False] * len(self._feet)
         highest = max(heights[i] for i in carrying)
-        return [i not in carrying and heights[i] - highest > _LIFT
-                for i in range(len(self._feet))]
+        return [i not in carrying and heights[i] - highest > _LIFT for i in range(len(self._feet))]
 
     def _add(self, foot: _Foot, stamp_ns: int, hangs: bool) -> bool:
         """Add the readings of a foot in the air, a little later; those of a second are used."""

@@ -198,8 +198,7 @@ class RowErrorSettings(Settings):
     """How wrong model and measurements may be, as standard deviations."""
 
     link_mass: float = constant(0.08, 'Of the mass of each link, as a share of it')
-    link_com: float = constant(
-        0.005, 'Of the centre of mass of each link along each axis', 'm')
+    link_com: float = constant(0.005, 'Of the centre of mass of each link along each axis', 'm')
     effort_deviation: float = constant(
         0.03, "Of friction and offset of a joint's torque, as a share of its effort limit, before "
         'they are learnt')

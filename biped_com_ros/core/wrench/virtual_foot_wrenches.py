@@ -289,8 +289,7 @@ class VirtualFootWrenches:
         """
         towards = np.clip(-self._per_tilt * ups[:, :2], -1.0, 1.0)
         points = self._centres + _TO_EDGE * towards * self._halves
-        x_reach, y_reach = (self._halves * np.maximum(
-            _FLAT * (1.0 - np.abs(towards)), _EDGE)).T
+        x_reach, y_reach = (self._halves * np.maximum(_FLAT * (1.0 - np.abs(towards)), _EDGE)).T
         # Independent forces, and moments m - r x f about the point where the CoP is expected.
         adjoints, precisions = self._adjoints, self._precisions
         adjoints[:, 5, 0], adjoints[:, 5, 1] = points[:, 1], -points[:, 0]
@@ -377,8 +376,7 @@ class VirtualFootWrenches:
         expected[6:] -= self.drives.sticking
         expected[:6] -= self._root_variances
         share = min(1.0, step / self._settings.learning_time)
-        learned = np.maximum(
-            self._variances + share * (expected - self._variances), self._least)
+        learned = np.maximum(self._variances + share * (expected - self._variances), self._least)
         np.copyto(self._variances, learned, where=self._learns)
 
     def _learn_drives(self, rows: Array, step: float) -> None:

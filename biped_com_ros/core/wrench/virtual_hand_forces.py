@@ -361,8 +361,7 @@ class VirtualHandForces:
         covariance = by_prior.dot(rows)
         covariance += self._row_covariance
         used = self._used
-        covariance.flat[::len(used) + 1] += np.where(
-            used < 6, 0.0, self.drives.variance[used - 6])
+        covariance.flat[::len(used) + 1] += np.where(used < 6, 0.0, self.drives.variance[used - 6])
         found, gained, square = self._condition(covariance[:own, :own], right[:own])
         # Errors beyond the stated ones show in the arms' own rows.
         scale = max(1.0, square / own)

@@ -83,10 +83,8 @@ class CalibratorInputs:
                                        limits=model.credible_positions,
                                        offsets=tuple(model.joint_offsets.tolist()), **options)
         if params.offsets_topic:
-            subscribe(
-                node, Float64MultiArray, params.offsets_topic, self._on_offsets, LATCHED)
-        node.watch_inputs(
-            {'joint states': self._joints, 'imu': self._imu, **self._wrench_inputs})
+            subscribe(node, Float64MultiArray, params.offsets_topic, self._on_offsets, LATCHED)
+        node.watch_inputs({'joint states': self._joints, 'imu': self._imu, **self._wrench_inputs})
 
     def set_timeout(self, timeout: float) -> None:
         """Consider inputs stale after another time, s."""

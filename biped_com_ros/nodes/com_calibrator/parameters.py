@@ -51,8 +51,7 @@ class ComCalibratorParameters(RobotNodeParameters):
         'robot must keep its balance on one foot under joint position control')
     trajectory_topic: str = read_only(
         'joint_trajectory_controller/joint_trajectory', 'Topic of the joint trajectory controller')
-    joint_speed: float = setting(
-        0.4, 'Largest speed of a joint between poses', 'rad/s', 0.01, 5.0)
+    joint_speed: float = setting(0.4, 'Largest speed of a joint between poses', 'rad/s', 0.01, 5.0)
     ramp: float = setting(
         1.0, 'Time to accelerate from rest to joint_speed, and to brake: the longer, the less the '
         'robot sways', 's', 0.05, 20.0)

@@ -64,8 +64,7 @@ class WalkInputs:
         self._estimator: StateEstimator | None = None
         self._bias: Vector3Input | None = None
         if model.config.imus:
-            self._estimator = StateEstimator(
-                model, BaseSettings(source='imu', timeout=_TIMEOUT))
+            self._estimator = StateEstimator(model, BaseSettings(source='imu', timeout=_TIMEOUT))
             imu = model.config.imu
             self._imu = ImuInput(
                 node, imu.topic, imu.frame, self._on_imu,

@@ -332,8 +332,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         (playback, fall), session = planned, self.session
         self.require_ready()
         # It may have been reset, moved by hand or commanded by others while this was planned.
-        session.player.require_start(
-            playback, self.standing_positions, POSTURE_TOLERANCE)
+        session.player.require_start(playback, self.standing_positions, POSTURE_TOLERANCE)
         assert self.walk_inputs is not None and self.joints.stamp_ns is not None
         origin = self.walk_inputs.origin(
             self.joints.stamp_ns, self.joints.positions, playback.gait)

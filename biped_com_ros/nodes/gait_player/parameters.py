@@ -109,8 +109,7 @@ class GaitPlayerParameters(RobotNodeParameters):
         0.2, 'Largest distance of the joints from the gait while walking', 'rad', 0.01, 2.0)
     rate: float = setting(
         50.0, 'Rate of the reference and of checking the robot', 'Hz', 5.0, 1000.0)
-    input_timeout: float = setting(
-        0.25, 'Age from which joint states are stale', 's', 0.01, 10.0)
+    input_timeout: float = setting(0.25, 'Age from which joint states are stale', 's', 0.01, 10.0)
 
     def balance(self) -> BalanceSettings | None:
         """Return the settings of the feedback; None without."""

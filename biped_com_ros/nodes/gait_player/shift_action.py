@@ -129,8 +129,7 @@ class ShiftAction:
         self._node, self._session, self._commands = node, session, commands
         self._prefix = frame_prefix(node)
         self._goals: list[_ActiveGoal] = []  # until their results are returned
-        self._server = GoalServer(node, '~/shift', self._on_goal, self._on_accepted,
-                                  self._execute)
+        self._server = GoalServer(node, '~/shift', self._on_goal, self._on_accepted, self._execute)
         self._type = self._server.type
         if problem := self._server.problem:
             node.get_logger().info(f'{problem}, or use the services ~/shift_com and ~/shift_back')
@@ -175,8 +174,7 @@ class ShiftAction:
         return found
 
     def _on_accepted(self, handle: Any) -> None:
-        active = _ActiveGoal(
-            handle, _seconds(handle.request.goal_time_tolerance) or _GOAL_TIME)
+        active = _ActiveGoal(handle, _seconds(handle.request.goal_time_tolerance) or _GOAL_TIME)
         try:
             self._commands.start(self._read(handle.request))
         except BipedComError as error:
@@ -282,8 +280,7 @@ class ShiftAction:
         feedback = self._type.Feedback(multi_dof_joint_names=[_COM])
         feedback.header.frame_id = self._prefix + model.config.sole_frame(foot)
         feedback.header.stamp.sec, feedback.header.stamp.nanosec = divmod(ns, SECOND_NS)
-        for name, value in (('desired', desired), ('actual', actual),
-                            ('error', desired - actual)):
+        for name, value in (('desired', desired), ('actual', actual), ('error', desired - actual)):
             setattr(feedback, f'multi_dof_{name}', MultiDOFJointTrajectoryPoint(
                 transforms=[Transform(translation=Vector3(
                     **dict(zip('xyz', value.tolist()))))],

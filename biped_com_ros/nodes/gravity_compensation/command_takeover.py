@@ -75,8 +75,7 @@ class CommandTakeover:
 
     def __init__(self, node: Node, topic: str, joints: Sequence[str], remedy: str) -> None:
         self._node, self._topic, self._remedy = node, topic, remedy
-        self.record = CommandRecord(
-            f'{node.context.get_domain_id()} {topic}', joints)
+        self.record = CommandRecord(f'{node.context.get_domain_id()} {topic}', joints)
         self._ended: set[bytes] = set()  # publishers of processes that were killed
         self._noted: set[bytes] | None = None
         self.is_pending, self._pending_since = False, 0.0
@@ -273,8 +272,7 @@ class CommandRecord:
 
 
 def _directory(given: Path | None) -> Path:
-    return given or (
-        _SHARED_MEMORY if _SHARED_MEMORY.is_dir() else Path(tempfile.gettempdir()))
+    return given or (_SHARED_MEMORY if _SHARED_MEMORY.is_dir() else Path(tempfile.gettempdir()))
 
 
 def _user() -> int:

@@ -317,15 +317,13 @@ class _Controller:
     def is_active(self) -> bool:
         """Whether it applies commands."""
         if self._is_active is None:
-            return self._loaded_at is None or (
-                steady_time() > self._loaded_at + _ACTIVATION_TIME)
+            return self._loaded_at is None or (steady_time() > self._loaded_at + _ACTIVATION_TIME)
         return self._is_active
 
     @property
     def may_wait_for_state(self) -> bool:
         """Whether the response with its state may still be in time."""
-        return not self.is_state_known and (
-            steady_time() < self._found_at + _ACTIVATION_TIME)
+        return not self.is_state_known and (steady_time() < self._found_at + _ACTIVATION_TIME)
 
     def set_state(self, is_active: bool) -> None:
         """Note whether it is active."""

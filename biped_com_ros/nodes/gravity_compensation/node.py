@@ -187,8 +187,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         """Subscribe to the covariance of the wrenches of virtual feet, if shares follow them."""
         feet = self.model.config.feet
         self._is_virtual = np.array([foot.is_virtual for foot in feet.values()])
-        if (not self.params.wrench_topics and list(feet) == contacts
-                and self._is_virtual.any()):
+        if (not self.params.wrench_topics and list(feet) == contacts and self._is_virtual.any()):
             self.keep(StampedArrayInput(
                 self, names.WRENCH_COVARIANCE, (6 * len(feet)) ** 2, self._on_covariance,
                 largest=largest_credible_load(self.model.mass) ** 2, required=False, **options))
@@ -350,8 +349,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         if not refusal and supervisor.guard.idle:
             takeover.end()
         # Each reason by itself, whatever numbers are in it: one must not hide another.
-        if (reaction := self._reaction()) and self._may_log(
-                _NUMBER.sub('', supervisor.problem)):
+        if (reaction := self._reaction()) and self._may_log(_NUMBER.sub('', supervisor.problem)):
             if supervisor.problem == RESTARTING:
                 self.get_logger().warning(RESTARTING)
             else:

@@ -30,8 +30,7 @@ from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.gravity.joint_trajectory import joint_trajectory, JointTrajectory
 from biped_com_ros.core.gravity.reference import (
     Motion, PositionReference, prevent_overshoot, UNKNOWN_SPEED)
-from biped_com_ros.core.model.robot import (
-    FASTEST, position_limits, RobotModel, velocity_limits)
+from biped_com_ros.core.model.robot import (FASTEST, position_limits, RobotModel, velocity_limits)
 from biped_com_ros.core.signals.synchronizer import StampThrottle
 from biped_com_ros.nodes.gravity_compensation.outputs import ControllerOutput
 from biped_com_ros.nodes.gravity_compensation.parameters import GravityCompensationParameters

@@ -42,8 +42,7 @@ from rclpy.qos import qos_profile_action_status_default
 from rclpy.serialization import deserialize_message
 from rclpy.subscription import Subscription
 
-_COMMANDS, _STATE, _ACTION = (
-    '/joint_trajectory', '/controller_state', '/follow_joint_trajectory')
+_COMMANDS, _STATE, _ACTION = '/joint_trajectory', '/controller_state', '/follow_joint_trajectory'
 #: An older message may be of a controller that was deactivated since, s.
 _LONGEST_AGE = 0.5
 #: Longest wait for it, s.

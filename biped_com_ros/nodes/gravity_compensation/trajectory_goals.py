@@ -56,8 +56,7 @@ class _Goal:
 
     def next_point(self, elapsed: float) -> int:
         """Return the index of the goal's point that is moved to, s after the motion's start."""
-        return min(int(np.searchsorted(self._times, elapsed, side='right')),
-                   len(self._times) - 1)
+        return min(int(np.searchsorted(self._times, elapsed, side='right')), len(self._times) - 1)
 
 
 class TrajectoryGoals:

@@ -105,16 +105,14 @@ class PayloadEstimation(RobotNode[PayloadEstimatorParameters]):
             message.header.frame_id = frame
             self._messages[name] = with_prefix(message, prefix)
         self._last_hand = next(iter(hands))
-        self._publisher = self.create_publisher(
-            InertiaStamped, '~/payload', copy_of(STATE_OUTPUT))
+        self._publisher = self.create_publisher(InertiaStamped, '~/payload', copy_of(STATE_OUTPUT))
         self._covariance = float_array_publisher(self, '~/covariance', 16)
         self._throttle = StampThrottle(self.params.rate)
         self.diagnostics.add('payload', self._report)
         trigger_service(self, '~/reset', self._reset)
 
     def _start(self) -> None:
-        self.estimator = PayloadEstimator(
-            self.model, self.params.payload)
+        self.estimator = PayloadEstimator(self.model, self.params.payload)
         self._reported: str | None = None
 
     def _make_inputs(self, model: RobotModel) -> None:

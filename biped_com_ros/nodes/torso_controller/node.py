@@ -207,13 +207,11 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
             self, upper.topic, upper.frame,
             lambda stamp_ns, *_: self.cycle.add_upper(stamp_ns, self._upper.values[:7]),
             tilt=config.instruments.tilt(upper.frame), **options)
-        self._inputs: tuple[Input, ...] = (
-            self._lower, self._tendons, *self._hands, self._upper)
+        self._inputs: tuple[Input, ...] = self._lower, self._tendons, *self._hands, self._upper
         for source in (*self._inputs, self.joint_states):
             self.keep(source)
         # Stamps of targets are ignored: many are published by hand.
-        self.keep(subscribe(
-            self, Vector3Stamped, '~/target', self._on_target, COMMAND_INPUT))
+        self.keep(subscribe(self, Vector3Stamped, '~/target', self._on_target, COMMAND_INPUT))
         self.keep(subscribe(self, Joy, 'joy', self._on_joy, COMMAND_INPUT))
 
     # -- targets

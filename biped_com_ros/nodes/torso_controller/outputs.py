@@ -65,8 +65,7 @@ class TorsoOutputs:
         self._reference = vector_publisher(node, '~/reference', self._frame)
         self._wrench = wrench_publisher(node, '~/wrench', tip_frame or body.config.upper)
         self._markers = self._make_markers(node)
-        self._transform = TransformOutput(
-            node, [(self._frame, tip_frame)]) if tip_frame else None
+        self._transform = TransformOutput(node, [(self._frame, tip_frame)]) if tip_frame else None
         self._tf_pace, self._marker_pace = StampThrottle(tf_rate), StampThrottle(marker_rate)
 
     def set_rates(self, tf_rate: float, marker_rate: float) -> None:
@@ -129,8 +128,7 @@ class TorsoOutputs:
 
     def _publish_markers(self, stamp_ns: int, shape: Array) -> None:
         body, backbone = self._body, self._body.backbone
-        self._markers.fields['0'][...] = body.lower_to_base.apply(
-            backbone.points(shape, _POINTS))
+        self._markers.fields['0'][...] = body.lower_to_base.apply(backbone.points(shape, _POINTS))
         holes = np.array([body.lower_to_base.apply(backbone.holes(shape, u))
                           for u in np.linspace(0.0, 1.0, _DISKS)])
         for i in range(backbone.count):

@@ -96,8 +96,7 @@ def make_controller(body: TorsoBody, params: TorsoControllerParameters) -> Tendo
 
 def find_weakness(body: TorsoBody, params: TorsoControllerParameters) -> str:
     """Describe where the tendons cannot hold the upper body in its first posture; '' if none."""
-    load, _ = body.upper_body(
-        body.model.state(body.model.usual_posture()), (0j, -params.gravity))
+    load, _ = body.upper_body(body.model.state(body.model.usual_posture()), (0j, -params.gravity))
     tensions = params.control.tensions
     found = map_closure(
         body.statics, tensions, np.array((0.0, body.max_bend)),

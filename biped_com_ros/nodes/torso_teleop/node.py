@@ -116,10 +116,8 @@ class TorsoTeleop(Node):
         self._start, self._shape, self._com, self._frozen = 0, '', '', ''
         self._request: tuple[bool, float] | None = None  # freeze or unfreeze, until when
         if self._keys:  # the tour prints nothing
-            subscribe(
-                self, Vector3Stamped, names.TORSO_SHAPE, self._on_shape, STATE_OUTPUT)
-            PointInput(self, names.COM, '', self._on_com, max_age=0.0,
-                       period=_COM_PERIOD)
+            subscribe(self, Vector3Stamped, names.TORSO_SHAPE, self._on_shape, STATE_OUTPUT)
+            PointInput(self, names.COM, '', self._on_com, max_age=0.0, period=_COM_PERIOD)
             subscribe(self, String, names.PAGE_URL, self._on_url, LATCHED)
         # Keys are read in real time; the tour follows simulated time.
         self.create_timer(1.0 / self._params.rate, self._tick,

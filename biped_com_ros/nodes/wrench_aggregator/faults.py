@@ -141,8 +141,7 @@ class SensorFaults:
 
     """
 
-    def __init__(self, aggregation: WrenchAggregation,
-                 balance: WeightBalanceSettings) -> None:
+    def __init__(self, aggregation: WrenchAggregation, balance: WeightBalanceSettings) -> None:
         self._aggregation = aggregation
         self._feet = [body for body in aggregation.bodies if body.detector is not None]
         self._balance = WeightBalance(

@@ -92,8 +92,7 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
             self.get_logger().warning(
                 f"nothing measures the feet of '{config.name}', so there are no wrenches: add "
                 "wrench_sensors, or 'source: virtual' to the feet")
-        self.aggregation = aggregation = WrenchAggregation(
-            model, self.params.aggregation)
+        self.aggregation = aggregation = WrenchAggregation(model, self.params.aggregation)
         self._feet = aggregation.feet
         self._outputs = WrenchOutputs(
             self, model, self._feet, [body for body in aggregation.bodies if not body.is_foot],

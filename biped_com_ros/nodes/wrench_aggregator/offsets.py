@@ -273,8 +273,7 @@ class SensorOffsets:
                     f'{_REPORTED_REJECTIONS} times or more in a row, as outliers from the '
                     'estimated bias: something touches the feet, or the biases have jumped; hang '
                     'the robot freely, and call ~/tare'), values
-        missing = [channel.name for channel in self._channels
-                   if channel.name not in self._offsets]
+        missing = [channel.name for channel in self._channels if channel.name not in self._offsets]
         return OK, f'not tared: {", ".join(missing)}' if missing else 'all sensors tared', values
 
 
@@ -282,8 +281,7 @@ def _describe_bias(bias_filter: BiasFilter) -> str:
     """Return bias, standard deviation and drift; the largest of the latter two per unit."""
     if not bias_filter.updates:
         return 'never in the air since the start or the last tare'
-    bias, deviation, drift = (
-        bias_filter.bias, bias_filter.deviation, np.abs(bias_filter.drift))
+    bias, deviation, drift = bias_filter.bias, bias_filter.deviation, np.abs(bias_filter.drift)
     return (f'({", ".join(f"{b:.3f}" for b in bias[:3])}) N, '
             f'({", ".join(f"{b:.4f}" for b in bias[3:])}) N m, standard deviation up to '
             f'{deviation[:3].max():.2g} N, {deviation[3:].max():.2g} N m; drift up to '

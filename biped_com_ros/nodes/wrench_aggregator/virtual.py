@@ -84,8 +84,7 @@ class VirtualContacts:
                   before: WrenchAggregatorParameters | None = None) -> None:
         """Use other parameters; begin anew what they change, or all without those of before."""
         self._pairs.set_max_age(params.max_stamp_age)
-        if self.feet is not None and (
-                before is None or params.virtual != before.virtual):
+        if self.feet is not None and (before is None or params.virtual != before.virtual):
             self.feet.reset(params)
         if self.hands is not None and (before is None or (
                 params.virtual_hand != before.virtual_hand)):
@@ -107,8 +106,7 @@ class VirtualContacts:
             The hands and feet whose wrenches are set, after the stamp of the joint state, ns.
 
         """
-        return self._add(
-            1, stamp_ns, (angular_velocity.copy(), acceleration.copy(), R_world_imu))
+        return self._add(1, stamp_ns, (angular_velocity.copy(), acceleration.copy(), R_world_imu))
 
     def problem(self, joints: JointStateInput) -> str:
         """Return why there are no virtual wrenches; empty if there is no reason."""
@@ -252,8 +250,7 @@ class VirtualHandOutputs:
 
     def reset(self, params: WrenchAggregatorParameters) -> None:
         """Begin a new estimate, with these parameters and the masses that the model has now."""
-        self.estimator = VirtualHandForces(
-            self._aggregation.model, params.virtual_hand)
+        self.estimator = VirtualHandForces(self._aggregation.model, params.virtual_hand)
 
     def update(self, stamp_ns: int, state: RobotState, efforts: Array, angular_velocity: Array,
                acceleration: Array, *, sensors_usable: bool) -> bool:

@@ -70,8 +70,7 @@ class Backlog:
     def update(self, delay: float) -> None:
         """Update with the delay of a call of the timer, s."""
         is_late = delay > _LATE
-        if not self.is_skipping and (
-                (is_late and self._was_late) or delay > _MUCH_TOO_LATE):
+        if not self.is_skipping and ((is_late and self._was_late) or delay > _MUCH_TOO_LATE):
             self._skip(True)
             if self._may_log():
                 self._node.get_logger().warning(

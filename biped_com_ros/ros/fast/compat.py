@@ -101,8 +101,7 @@ def parameter_overrides(node: Node) -> dict[str, Any]:
     return {name: parameter.value for name, parameter in (_overrides(node) or {}).items()}
 
 
-def wrap_callbacks(node: Node, wrap: Callable[..., Any],
-                   wrap_service: Callable[..., Any]) -> None:
+def wrap_callbacks(node: Node, wrap: Callable[..., Any], wrap_service: Callable[..., Any]) -> None:
     """
     Replace the callbacks of timers, subscriptions and services of a node by wrapped ones.
 

@@ -178,8 +178,7 @@ class JointPart(Structure):
         step = self.rows['position'] - positions
         # A joint without limits may be reported within one turn.
         step -= _TURN * np.round(step / _TURN) * self._may_turn
-        rates = velocities + (step / elapsed - velocities) * (
-            elapsed / (elapsed + _VELOCITY_TIME))
+        rates = velocities + (step / elapsed - velocities) * (elapsed / (elapsed + _VELOCITY_TIME))
         self.rates[...] = np.where(is_later, rates, velocities)
 
     def write(self, out: np.ndarray, ns: int) -> None:
@@ -404,8 +403,7 @@ class JointStateReader(StampedReader):
         try:
             super()._check_step_back(ns, structure)
         except RefusedMessage:
-            if (self._is_shared and isinstance(structure, JointPart)
-                    and structure.returns(ns)):
+            if (self._is_shared and isinstance(structure, JointPart) and structure.returns(ns)):
                 self._set_contest(int(structure.joints[0]), ns)
                 raise RefusedMessage('several publishers', self._contest) from None
             raise

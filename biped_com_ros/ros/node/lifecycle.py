@@ -52,8 +52,7 @@ class ManagedNode(RobotNodeMixin[Parameters], LifecycleNode):
     configured.
     """
 
-    def __init__(self, name: str, parameters_class: type[Parameters],
-                 **node_kwargs: Any) -> None:
+    def __init__(self, name: str, parameters_class: type[Parameters], **node_kwargs: Any) -> None:
         self._kept: list[Any] = []
         super().__init__(name, parameters_class, **node_kwargs)
         guard_callbacks(self)  # before it is configured: the services of its lifecycle

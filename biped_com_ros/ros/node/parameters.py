@@ -141,8 +141,7 @@ class _DeclaredParameters(Generic[_T]):
         self._node, self._class = node, parameters_class
         self._on_change, self._check = on_change, check
         self._fields = setting_fields(parameters_class)
-        self._values = {name: _declare(node, name, *field)
-                        for name, field in self._fields.items()}
+        self._values = {name: _declare(node, name, *field) for name, field in self._fields.items()}
         _warn_of_unknown(node, self._values)
         node.add_on_set_parameters_callback(self._validate)
         if on_change is not None:

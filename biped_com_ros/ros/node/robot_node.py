@@ -74,8 +74,7 @@ class RobotNodeMixin(Generic[Parameters]):
     takes_inertials = True
     """Whether the node uses inertials that are calibrated while it runs."""
 
-    def __init__(self, name: str, parameters_class: type[Parameters],
-                 **node_kwargs: Any) -> None:
+    def __init__(self, name: str, parameters_class: type[Parameters], **node_kwargs: Any) -> None:
         super().__init__(name, **node_kwargs)  # type: ignore[call-arg]  # the one of rclpy
         self.has_model = self.is_built = False
         self._input_watch: InputWatch | None = None

@@ -135,8 +135,7 @@ class RobotSource:
     def _wait_for_topic(self) -> None:
         self._subscription = self._node.create_subscription(
             String, 'robot_description', self._on_description, LATCHED)
-        self._timer = self._node.create_timer(
-            REMINDER_PERIOD, self._remind, clock=steady_clock())
+        self._timer = self._node.create_timer(REMINDER_PERIOD, self._remind, clock=steady_clock())
 
     def _describe_wait(self) -> str:
         topic = self._subscription.topic_name

@@ -266,8 +266,7 @@ class StampedArrayInput(Input):
     Calls back with (stamp in ns, values (n,)).
     """
 
-    def __init__(self, node: Node, topic: str, n: int, callback: OneArray,
-                 **options: Any) -> None:
+    def __init__(self, node: Node, topic: str, n: int, callback: OneArray, **options: Any) -> None:
         super().__init__(
             node, Float64MultiArray, topic, callback, StampedArrayReader, (n,), **options)
 

@@ -27,8 +27,7 @@ from biped_com_ros.ros.fast.vector_reader import STAMP_NUMBERS
 from biped_com_ros.ros.node.clock import steady_time
 from biped_com_ros.ros.topics.frames import frame_prefix, with_prefix
 from biped_com_ros.ros.topics.qos import copy_of, overridable, STATE_OUTPUT
-from geometry_msgs.msg import (
-    PointStamped, Pose, PoseArray, Vector3Stamped, WrenchStamped)
+from geometry_msgs.msg import (PointStamped, Pose, PoseArray, Vector3Stamped, WrenchStamped)
 import numpy as np
 from rclpy.event_handler import PublisherEventCallbacks
 from rclpy.node import Node
@@ -210,8 +209,7 @@ class StampedArrayPublisher(TemplatePublisher):
         layout = MultiArrayLayout(data_offset=STAMP_NUMBERS, dim=[
             MultiArrayDimension(label='row', size=rows, stride=rows * rows),
             MultiArrayDimension(label='column', size=rows, stride=rows)])
-        prototype = Float64MultiArray(
-            layout=layout, data=[0.0] * (STAMP_NUMBERS + rows * rows))
+        prototype = Float64MultiArray(layout=layout, data=[0.0] * (STAMP_NUMBERS + rows * rows))
         super().__init__(node, topic, prototype, {'data': 'data'}, **options)
 
     def publish_matrix(self, matrix: Array, stamp_ns: int) -> None:

@@ -393,8 +393,7 @@ def hand_wrench_topics(model: RobotModel, topics: Sequence[str]) -> dict[str, st
         raise ConfigurationError(
             f"parameter 'hand_wrench_topics' has {len(topics)} topics; robot '{config.name}' has "
             f'{len(hands)} hands with wrench_sensors or source: virtual ({", ".join(hands)})')
-    return dict(zip(hands, topics or [
-        names.wrench_of(config.hand_label(hand)) for hand in hands]))
+    return dict(zip(hands, topics or [names.wrench_of(config.hand_label(hand)) for hand in hands]))
 
 
 def _virtual_feet(model: RobotModel) -> tuple[bool, ...]:

@@ -96,8 +96,7 @@ def read_averages(path: Path, model: RobotModel, motors: MotorConstants | None =
 class _Columns:
     """Converts the lines of a CSV of captures; errors name line and column."""
 
-    def __init__(self, path: Path, model: RobotModel, motors: MotorConstants,
-                 hangs: bool) -> None:
+    def __init__(self, path: Path, model: RobotModel, motors: MotorConstants, hangs: bool) -> None:
         self._path, self._model, self._motors = path, model, motors
         config = model.config
         self._up_frame = config.imu.frame if config.imus else ''

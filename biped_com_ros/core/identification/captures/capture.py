@@ -86,8 +86,7 @@ class SensorNoise(Settings):
     per sensor, and what is constant over all poses once.
     """
 
-    force: float = setting(
-        0.5, 'Noise of forces', 'N', 1e-9, 1e4, name='force_noise')
+    force: float = setting(0.5, 'Noise of forces', 'N', 1e-9, 1e4, name='force_noise')
     moment: float = setting(0.02, 'Noise of moments', 'N m', 1e-9, 1e3, name='moment_noise')
     torque: float = setting(
         0.3, 'Noise of joint torques', 'N m or N', 1e-9, 1e4, name='torque_noise')

@@ -320,8 +320,7 @@ def read_recording(path: Path, finder: CaptureFinder, namespace: str = '') -> It
             + (f"write it with ros2 bag reindex '{path}', or give {' or '.join(files)}" if files
                else 'give the directory that ros2 bag record made, or an .mcap, .db3 or .csv '
                'file'))
-    return (read_csv(path, finder) if path.suffix == '.csv'
-            else read_bag(path, finder, namespace))
+    return read_csv(path, finder) if path.suffix == '.csv' else read_bag(path, finder, namespace)
 
 
 def read_csv(path: Path, finder: CaptureFinder) -> Iterator[float]:
@@ -414,8 +413,7 @@ def _add_low_state(finder: CaptureFinder, stream: LowStateStream, raw: bytes,
         time, state = 1e-9 * stamp_ns, stream.state
         finder.add_imu(time, state.quaternion, np.concatenate(
             (state.angular_velocity, state.acceleration)))
-        finder.add_joints(time, stream.joints, stream.positions, stream.efforts,
-                          stream.velocities)
+        finder.add_joints(time, stream.joints, stream.positions, stream.efforts, stream.velocities)
     return None
 
 

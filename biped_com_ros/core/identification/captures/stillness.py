@@ -139,8 +139,7 @@ class CaptureWindow:
         self.force_deviations = np.zeros(len(self._trusted))
         # Time, positions, torques, wrenches, up.
         self._samples: deque[tuple[float, Array, Array, Array, Array]] = deque()
-        self._motions = MotionDirections(
-            len(model.joint_names), 0.5 * self.options.joint_range)
+        self._motions = MotionDirections(len(model.joint_names), 0.5 * self.options.joint_range)
 
     def clear(self) -> None:
         """Drop all readings, as after a movement; the directions of the movements are kept."""

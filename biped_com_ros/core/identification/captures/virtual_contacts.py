@@ -174,5 +174,4 @@ class VirtualReadings:
 
     def _read(self, found: VirtualFeet) -> None:
         self.deviations = found.deviations[self._feet, 2]
-        self.readings = np.einsum(
-            'sij,sj->si', self._matrices, found.sensors.wrenches[self._feet])
+        self.readings = np.einsum('sij,sj->si', self._matrices, found.sensors.wrenches[self._feet])

@@ -97,8 +97,7 @@ def check_measurement(model: RobotModel, measurement: ComMeasurement) -> None:
     block = measurement.covariance[np.ix_(known, known)]
     if not np.isfinite(block).all() or not np.allclose(block, block.T) or (
             np.linalg.eigvalsh(block) <= 0.0).any():
-        raise InputError(
-            f'covariance of {where} must be symmetric and positive: {block.tolist()}')
+        raise InputError(f'covariance of {where} must be symmetric and positive: {block.tolist()}')
     if measurement.frame:
         model.frames((measurement.frame,))
 
@@ -257,8 +256,7 @@ def _measurement(entry: Any, model: RobotModel, captures: Sequence[Capture],
                           str(entry.get('frame') or ''), name)
 
 
-def _positions(entry: Mapping[str, Any], model: RobotModel,
-               captures: Sequence[Capture]) -> Array:
+def _positions(entry: Mapping[str, Any], model: RobotModel, captures: Sequence[Capture]) -> Array:
     if 'positions' in entry:
         if not isinstance(entry['positions'], Mapping):
             raise InputError('positions must be a mapping of joints to numbers')

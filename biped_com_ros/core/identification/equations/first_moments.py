@@ -356,8 +356,7 @@ class StaticsRegressor:
         return np.asarray(-here.gravity[0] / GRAVITY)
 
     def _poses(self, capture: Capture) -> StaticsPoses:
-        return self._kinematics.poses(
-            capture.positions[np.newaxis], capture.up, capture.up_frame)
+        return self._kinematics.poses(capture.positions[np.newaxis], capture.up, capture.up_frame)
 
     # -- content of the rows
 
@@ -419,8 +418,7 @@ class StaticsRegressor:
         positions[1 + np.arange(n), np.arange(n)] += STEP
         turns = np.tile(np.eye(3), (n + 4, 1, 1))
         turns[n + 1:] += STEP * skew(np.eye(3))
-        k = self._kinematics.poses(
-            positions, capture.up, capture.up_frame, turns)
+        k = self._kinematics.poses(positions, capture.up, capture.up_frame, turns)
         predictions = self._predictions(k, layout, readings, theta)
         jacobian = (predictions[1:] - predictions[0]).T / STEP
         return jacobian[:, :n], jacobian[:, n:]
@@ -474,8 +472,7 @@ def predict_capture(regressor: StaticsRegressor, positions: Array, standing: Seq
     chosen = [feet.index(foot) for foot in standing]
     up = rows[chosen[0], 2] if chosen else UP  # third column of R_base_sole
     up_frame = model.config.feet[standing[0]].sole if chosen else ''
-    R_base_link = (model.state(positions).pose_in_base(up_frame).rotation if chosen
-                   else np.eye(3))
+    R_base_link = model.state(positions).pose_in_base(up_frame).rotation if chosen else np.eye(3)
     draft = Capture(
         positions=positions, wrenches=np.zeros((len(model.config.wrench_sensors), 6)),
         in_contact=np.array([foot in standing for foot in feet]), up=R_base_link.T @ up,

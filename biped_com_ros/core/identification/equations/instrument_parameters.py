@@ -155,8 +155,7 @@ class InstrumentParameters:
             own = np.linalg.solve(X, wrench)  # in the sensor's true frame
             force, moment = wrench[:3], wrench[3:] - np.cross(shift, wrench[:3])
             by_shift = np.concatenate((np.zeros((3, 3)), -skew(force)))
-            by_turn = np.concatenate(
-                (-skew(force), -skew(moment) - skew(shift) @ skew(force)))
+            by_turn = np.concatenate((-skew(force), -skew(moment) - skew(shift) @ skew(force)))
             by_turn = by_turn @ pin.Jexp3(-errors.turns[i])  # the left Jacobian
             by_bias = -J @ correction
             matrix = (by_bias[:, :, np.newaxis] * own).reshape(rows, 36)

@@ -319,8 +319,7 @@ class InstrumentCalibration:
 
     def of(self, kind: InstrumentKind, name: str = '') -> tuple[InstrumentEstimate, ...]:
         """Return those of one kind, and of one joint, sensor or link if `name` is given."""
-        return tuple(e for e in self.estimates
-                     if e.kind is kind and name in ('', e.name))
+        return tuple(e for e in self.estimates if e.kind is kind and name in ('', e.name))
 
     def errors(self, joints: Sequence[str], sensors: Sequence[str]) -> InstrumentErrors:
         """Return the errors of these joints and wrench sensors, in their order."""

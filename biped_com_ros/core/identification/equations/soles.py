@@ -75,8 +75,7 @@ class SoleContacts:
 
     """
 
-    def __init__(self, model: RobotModel, captures: Sequence[Capture],
-                 noise: SensorNoise) -> None:
+    def __init__(self, model: RobotModel, captures: Sequence[Capture], noise: SensorNoise) -> None:
         self._model = model
         self._frames: dict[str, FrameSet] = {}
         feet = len(model.config.feet)

@@ -248,8 +248,7 @@ class Estimator:
             for pose in (problem.poses[i] for i in left_out.tolist()):
                 squares += pose.misfit(x, posterior.covariance)
                 count += len(pose.y)
-            variances += [problem.com_variance(i, posterior.covariance)
-                          for i in left_out.tolist()]
+            variances += [problem.com_variance(i, posterior.covariance) for i in left_out.tolist()]
             tested.append(residuals_of(
                 self.regressor, [problem.corrected(x)[i] for i in left_out.tolist()],
                 problem.parameters(x)))

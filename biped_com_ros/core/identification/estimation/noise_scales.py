@@ -129,8 +129,7 @@ class NoiseScales:
     def variances(self, pose: int, nominal: Array, with_outliers: bool = True) -> Array:
         """Return the variances of a pose's inputs, given the nominal ones, (inputs,)."""
         variances: Array = nominal * self.squares[self._group]
-        return (variances * self._poses[pose] * self._inputs[pose] if with_outliers
-                else variances)
+        return variances * self._poses[pose] * self._inputs[pose] if with_outliers else variances
 
     def update(self, poses: Sequence[WhitenedPose], mean: Array, covariance: Array) -> float:
         """Update all scales, given the moments; return the largest change of a logarithm."""

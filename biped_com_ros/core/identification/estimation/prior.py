@@ -212,8 +212,7 @@ class Prior:
 
     com_sigma: float = 0.015
     mass_sigma: float | None = None
-    mass_sigmas: tuple[float, ...] = (0.01, 0.02, 0.035, 0.05, 0.07, 0.1, 0.14, 0.2,
-                                      0.35, 0.6)
+    mass_sigmas: tuple[float, ...] = 0.01, 0.02, 0.035, 0.05, 0.07, 0.1, 0.14, 0.2, 0.35, 0.6
     com_factors: tuple[float, ...] = (0.25, 0.4, 0.65, 1.0, 1.6)
     consistency: float = 0.02
     com_bounds: Mapping[str, Bounds] = field(default_factory=dict)

@@ -174,8 +174,7 @@ class CalibrationProblem:
 
     def values(self, x: Array) -> Array:
         """Return the errors of the instruments, (V,)."""
-        return np.asarray(
-            self.instruments.sigma * self.at.scales * x[self._theta0.size:])
+        return np.asarray(self.instruments.sigma * self.at.scales * x[self._theta0.size:])
 
     def corrected(self, x: Array) -> list[Capture]:
         """Return the captures without the errors of the instruments."""
@@ -327,8 +326,7 @@ class CalibrationProblem:
 
 def strength_of(regressor: StaticsRegressor, captures: Sequence[Capture]) -> Array:
     """Return the largest torque of each joint, (n,), that is credible for these captures."""
-    expected = residuals_of(
-        regressor, captures, parameters_of(regressor.model)).torque_expected
+    expected = residuals_of(regressor, captures, parameters_of(regressor.model)).torque_expected
     needed = np.sqrt(np.mean(np.nan_to_num(expected) ** 2, axis=0))
     limits = effort_limits(regressor.model)
     return np.where(limits < STRONGEST * needed.max(initial=1.0), limits, STRONGEST * needed)

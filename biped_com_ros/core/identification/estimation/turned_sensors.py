@@ -278,8 +278,7 @@ def _cost(r: Array, J: Array, reading: Array, sign: int, R: Array) -> float:
     return float(left @ left)
 
 
-def _refined(r: Array, J: Array, reading: Array, sign: int,
-             R: Array) -> tuple[float, int, Array]:
+def _refined(r: Array, J: Array, reading: Array, sign: int, R: Array) -> tuple[float, int, Array]:
     """Turn further by Gauss-Newton steps, as long as they help."""
     cost = _cost(r, J, reading, sign, R)
     for _ in range(_ITERATIONS):

@@ -33,8 +33,7 @@ from biped_com_ros.core.identification.estimation.estimates import Identificatio
 from biped_com_ros.core.identification.output.results import calibrated_urdf
 from biped_com_ros.core.identification.output.robot_yaml import (
     deviations_after, errors_of, write_calibrated_robot)
-from biped_com_ros.core.identification.output.urdf_inertials import (
-    edited, start_tags, tag_at)
+from biped_com_ros.core.identification.output.urdf_inertials import (edited, start_tags, tag_at)
 from biped_com_ros.core.model.inertias import consistent_inertia, link_inertias
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.urdf import parse_urdf, rpy_and_xyz_of

@@ -178,8 +178,7 @@ def _edits(text: bytes, tags: _Tags, new: NewInertial) -> list[tuple[int, int, s
 
 def _scaled_inertia(text: bytes, start: int, ratio: float) -> tuple[int, int, str]:
     tag = tag_at(text, start)
-    xx, xy, xz, yy, yz, zz = (
-        float(_value(tag, key, '0')) * ratio for key in MOMENTS)
+    xx, xy, xz, yy, yz, zz = (float(_value(tag, key, '0')) * ratio for key in MOMENTS)
     inertia = consistent_inertia([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     values = dict(zip(MOMENTS, inertia[np.triu_indices(3)].tolist()))
     present = {key: _number(value) for key, value in values.items()

@@ -377,6 +377,5 @@ def _added(covariance: Array, A: Array) -> Array:
 
 def total_information(rows: Sequence[Array]) -> float:
     """Return the information of poses together, ``log det(I + sum A^T A) / 2``, nats."""
-    _, log_determinant = np.linalg.slogdet(
-        np.eye(rows[0].shape[1]) + sum(A.T @ A for A in rows))
+    _, log_determinant = np.linalg.slogdet(np.eye(rows[0].shape[1]) + sum(A.T @ A for A in rows))
     return 0.5 * float(log_determinant)

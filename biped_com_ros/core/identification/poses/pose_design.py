@@ -264,8 +264,7 @@ class PoseDesigner:
         home = self._paths.home() if pose.standing else self._stances.home(())
         return np.array(self._paths.steps(pose.placement, home))
 
-    def locate(self, design: PoseDesign, positions: Array,
-               tolerance: float) -> PlannedPose | None:
+    def locate(self, design: PoseDesign, positions: Array, tolerance: float) -> PlannedPose | None:
         """
         Return the pose that the robot is in, None if it is in posture ``stand``.
 
@@ -360,8 +359,7 @@ class PoseDesigner:
     def _com_std(self, candidates: list[Candidate], chosen: Sequence[int]) -> float:
         """Return the predicted standard deviation of the total CoM over the candidates, m."""
         size = candidates[0].rows.shape[1]
-        information = np.eye(size) + sum(candidates[i].rows.T @ candidates[i].rows
-                                         for i in chosen)
+        information = np.eye(size) + sum(candidates[i].rows.T @ candidates[i].rows for i in chosen)
         return self._estimator.predicted_com_std(
             information, [candidate.positions for candidate in candidates[::4]])
 
@@ -382,8 +380,7 @@ class PoseDesigner:
                 at = nearest.positions
         return sequence
 
-    def _connect(self, candidates: list[Candidate],
-                 progress: Progress) -> tuple[PlannedPose, ...]:
+    def _connect(self, candidates: list[Candidate], progress: Progress) -> tuple[PlannedPose, ...]:
         at, poses = self._paths.home(), []
         for i, candidate in enumerate(candidates):
             poses.append(PlannedPose(

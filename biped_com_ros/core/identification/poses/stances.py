@@ -165,8 +165,7 @@ class Stances:
         state = self.model.state(positions)
         soles = state.poses_in_base(self.model.soles)
         to_ground = soles[self._feet.index(standing[0])].inverse()
-        return (to_ground.apply(state.com_in_base),
-                to_ground.apply(self._corners(soles, feet)))
+        return to_ground.apply(state.com_in_base), to_ground.apply(self._corners(soles, feet))
 
     def _corners(self, soles: Sequence[Pose], feet: Sequence[str]) -> Array:
         """Return the corners (k, 3) of all soles of `feet`, given the poses of all soles."""

@@ -179,8 +179,7 @@ class Layout:
         if not count:
             return
         self._align(dtype.itemsize)
-        self.leaves.append(
-            Leaf(path, ENCAPSULATION + self._position, dtype, count, not is_single))
+        self.leaves.append(Leaf(path, ENCAPSULATION + self._position, dtype, count, not is_single))
         self._position += count * dtype.itemsize
 
     def _structure(self, size: int) -> None:

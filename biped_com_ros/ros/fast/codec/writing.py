@@ -67,8 +67,7 @@ class _Field:
     shape: tuple[int, ...]
 
     def offsets(self) -> np.ndarray:
-        parts = [leaf.offset + leaf.dtype.itemsize * np.arange(leaf.count)
-                 for leaf in self.leaves]
+        parts = [leaf.offset + leaf.dtype.itemsize * np.arange(leaf.count) for leaf in self.leaves]
         return np.concatenate(parts).reshape(self.shape)
 
     @property
@@ -103,8 +102,7 @@ class Template:
 
     """
 
-    def __init__(self, prototype: Any, fields: dict[str, str],
-                 plain: bool | None = None) -> None:
+    def __init__(self, prototype: Any, fields: dict[str, str], plain: bool | None = None) -> None:
         self.prototype = prototype
         self.plain_reason: str | None = None
         self.plain = plain_by_default() if plain is None else plain
