@@ -16,12 +16,14 @@ A recording that is played again gives the same results as live, to the last bit
 
 A simulated robot's topics are recorded into a real bag while `zmp_monitor` and `com_estimator`
 run by simulated time. New nodes get what the bag has, the topics in another order. What they
-publish has to be equal to the last bit for the same stamps.
+publish has to be equal to the last bit for the same stamps. So has what they publish in one
+process, where they share what locates the robot.
 """
 
 from contextlib import closing
 
 from biped_com_ros.nodes.com_estimator.node import ComEstimator
+from biped_com_ros.nodes.suite.node import start_sharing
 from biped_com_ros.nodes.zmp_monitor.node import ZmpMonitor
 from biped_com_ros.ros.topics.qos import LATCHED
 from geometry_msgs.msg import WrenchStamped
@@ -46,21 +48,25 @@ OF_BASE = {'imu': set(), 'filter': {'com_estimator/odometry'}}
 
 
 class ReplayRig(NodeRig):
-    """Both nodes by simulated time, who feeds them, and who listens to raw bytes."""
+    """Both nodes by simulated time, composed or not, who feeds them, who listens to raw bytes."""
 
-    def __init__(self, base_source):
+    def __init__(self, base_source, composed=False):
         options = {
             'namespace': '/live', 'cli_args': ['--ros-args', '-r', '/diagnostics:=diagnostics'],
             'parameter_overrides': parameters(
                 use_sim_time=True, marker_rate=50.0, base_source=base_source)}
-        super().__init__(node=ZmpMonitor(**options), namespace='/live')
-        self.com = ComEstimator(**options)
-        self.executor.add_node(self.com)
+        self.com, node, *self.pool = _composed(options) if composed else (
+            ComEstimator(**options), ZmpMonitor(**options))
+        super().__init__(node=node, namespace='/live')
+        for other in (self.com, *self.pool):
+            self.executor.add_node(other)
         self.clock = self.peer.create_publisher(Clock, '/clock', 10)
         self.inputs = {topic: self.peer.create_publisher(kind, topic, 50)
                        for topic, kind in INPUTS.items()}
-        self.until(lambda: all(publisher.get_subscription_count() == 2 for publisher in (
-            self.clock, *self.inputs.values())), what='subscriptions of both nodes')
+        readers = 1 if composed else 2
+        self.until(lambda: self.clock.get_subscription_count() == 2 and all(
+            publisher.get_subscription_count() == readers for publisher in self.inputs.values()),
+            what='subscriptions of both nodes')
         outputs = OUTPUTS | OF_BASE[base_source]
         self.until(lambda: outputs <= self.publishers().keys(), what='publishers')
         sources = {**self.publishers(), **self.inputs}
@@ -70,7 +76,7 @@ class ReplayRig(NodeRig):
             self.peer.create_subscription(
                 self.types[topic], topic, tap.append,
                 LATCHED if topic == 'zmp_monitor/markers' else 50, raw=True)
-        self.until(lambda: all(sources[topic].get_subscription_count() > 2 * (topic in INPUTS)
+        self.until(lambda: all(sources[topic].get_subscription_count() > readers * (topic in INPUTS)
                                for topic in self.taps), what='listeners')
         self.spin(0.3)  # publishers look for subscribers ten times a second
 
@@ -93,9 +99,21 @@ class ReplayRig(NodeRig):
         return {topic: [deserialize_message(raw, self.types[topic]) for raw in tap]
                 for topic, tap in self.taps.items() if topic not in INPUTS}
 
+    @property
+    def is_shared(self):
+        """Whether both nodes get the states of one estimator."""
+        return self.com.fusion.states.estimator is self.node.states.estimator
+
     def close(self):
         super().close()
-        self.com.destroy_node()
+        for other in (self.com, *self.pool):
+            other.destroy_node()
+
+
+def _composed(options):
+    """Return both nodes as a suite has them, and the node of their subscriptions."""
+    return start_sharing('suite', '/live', lambda: [
+        ComEstimator(**options), ZmpMonitor(**options)])
 
 
 def write_bag(path, taps):
@@ -138,8 +156,29 @@ def test_a_bag_gives_the_same_as_live_to_the_last_bit(tmp_path, base_source):
         write_bag(tmp_path / 'bag', live.taps)
     with closing(ReplayRig(base_source)) as replayed:
         replayed.play(read_bag(tmp_path / 'bag'))
-    again = replayed.results()
-    for topic, messages in live.results().items():
+    assert_same(live.results(), replayed.results())
+
+
+@pytest.mark.parametrize('base_source', [
+    'imu', pytest.param('filter', marks=pytest.mark.thorough)])
+def test_nodes_of_one_process_share_their_states_and_give_the_same_to_the_last_bit(base_source):
+    """A setting that one of them changes is its own: nothing is late, so nothing else changes."""
+    instants = [(ns, sent.items()) for ns, sent in swaying_robot(COUNT)]
+    with closing(ReplayRig(base_source)) as apart:
+        apart.play(instants)
+        assert not apart.is_shared
+    with closing(ReplayRig(base_source, composed=True)) as composed:
+        assert composed.is_shared
+        composed.play(instants[:40])
+        for node, is_shared in ((composed.node, False), (composed.com, True)):
+            assert not composed.set_parameters(node, base_timeout=0.2)
+            assert composed.is_shared == is_shared
+            composed.play(instants[40:60] if node is composed.node else instants[60:])
+    assert_same(apart.results(), composed.results())
+
+
+def assert_same(results, again):
+    for topic, messages in results.items():
         assert messages == again[topic], topic
         assert len(messages) > 0.9 * COUNT or topic.endswith('markers'), topic
     assert again['zmp_monitor/markers']

@@ -128,6 +128,10 @@ class Synchronizer:
         latest = max(range(len(self.lateness_ns)), key=self.lateness_ns.__getitem__)
         return latest, 1e-9 * self.lateness_ns[latest]
 
+    def has(self, source: int, stamp_ns: int) -> bool:
+        """Return whether the last sample of a source has this stamp, ns."""
+        return self._last_ns[source] == stamp_ns
+
     def add(self, source: int, stamp_ns: int, sample: Any) -> Sequence[SampleSet]:
         """
         Add a sample and return the sets that it completes.

@@ -29,17 +29,21 @@ With the source ``tf`` instants wait, in either mode, until the transform at the
 for the timeout of the base at most.
 
 Wrenches are moved to the frame of their foot or hand, from whatever frame of it they are given in.
+
+In the synchronized mode a sample whose stamp repeats is ignored, so that several nodes may feed one
+estimator with the same messages.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from biped_com_ros.core.constants import nanoseconds, SAME_INSTANT_NS
+from biped_com_ros.core.constants import nanoseconds, NEVER_NS, SAME_INSTANT_NS
 from biped_com_ros.core.errors import brief, ConfigurationError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.geometry.wrench import wrench_adjoint
@@ -128,6 +132,8 @@ class WrenchMover:
         return wrench_adjoint(pose.rotation, pose.position)
 
 
+#: For how long contacts are those of the last wrenches where those of an instant are lost.
+_HELD_NS = nanoseconds(0.1)
 #: Sources of which a sample belongs to an instant only if its stamp is near enough.
 _SAMPLED = ('imu', 'filter', 'odometry')
 
@@ -211,6 +217,7 @@ class StateEstimator:
         self._waiting: deque[tuple[int, Callable[[], LocatedState | None]]] = deque()
         self._longest_wait_ns = nanoseconds(base.timeout)
         self._last_ns = self._wrench_delay_ns = 0
+        self._odometry_ns = NEVER_NS
         self._synchronizer: Synchronizer | None = None
         if synchronized is not None:
             self._synchronize(base, synchronized, max_age)
@@ -218,7 +225,7 @@ class StateEstimator:
     def _synchronize(self, base: BaseSettings, settings: SynchronizedSettings,
                      max_age: float) -> None:
         feet = self.model.soles.names if settings.wrenches else ()
-        self.set_wrench_delay(settings.wrench_delay)
+        self._wrench_delay_ns = nanoseconds(settings.wrench_delay)
         self._has_base_samples = base.source in _SAMPLED
         #: The joints are source 0, then come the base, if it is sampled, feet, hands, the others.
         self._first_foot = 1 + self._has_base_samples
@@ -242,15 +249,17 @@ class StateEstimator:
         self._foot_contacts = FootContacts(settings.thresholds, settings.body_weight, len(feet))
         self._by_probability = tuple(settings.probabilities)
         self._probable_contacts = ContactProbabilitySettings().contacts(len(feet))
+        self._last_contacts: tuple[int, tuple[bool, ...]] = NEVER_NS, ()
 
     def _tolerances(self, base: BaseSettings) -> list[int]:
         """Return how far the stamp of each source may be from that of the joints, ns."""
         count = len(self._names) - self._first_foot
         return [nanoseconds(base.timeout)] * self._has_base_samples + [SAME_INSTANT_NS] * count
 
-    def configure(self, settings: BaseSettings, max_age: float = MAX_AGE) -> None:
+    def configure(self, settings: BaseSettings, max_age: float = MAX_AGE,
+                  synchronized: SynchronizedSettings | None = None) -> None:
         """
-        Use other settings from the next sample on; the base stays as it is.
+        Use other settings from the next sample on; base and contacts stay as they are.
 
         Parameters
         ----------
@@ -258,6 +267,9 @@ class StateEstimator:
             Of the base; the source stays.
         max_age
             How late samples may be in the synchronized mode, s.
+        synchronized
+            Of the synchronized mode: thresholds, weight and delay of the wrenches; the sources
+            stay.
 
         """
         self.base.configure(settings)
@@ -265,14 +277,15 @@ class StateEstimator:
         if self._synchronizer is not None:
             self._synchronizer.set_max_age(max_age)
             self._synchronizer.set_tolerances(self._tolerances(settings))
+        if synchronized is not None:
+            self._foot_contacts.configure(synchronized.thresholds, synchronized.body_weight)
+            self._wrench_delay_ns = nanoseconds(synchronized.wrench_delay)
 
-    def set_thresholds(self, thresholds: ContactThresholds, body_weight: float) -> None:
-        """Detect contacts in the synchronized mode otherwise (N); contacts stay as they are."""
-        self._foot_contacts.configure(thresholds, body_weight)
-
-    def set_wrench_delay(self, seconds: float) -> None:
-        """Use another delay of the wrenches, s, from the next sample on."""
-        self._wrench_delay_ns = nanoseconds(seconds)
+    def copy(self) -> StateEstimator:
+        """Return another estimator that continues from the same state."""
+        model = self.model
+        return deepcopy(self, {id(each): each for each in (
+            model, model.soles, model.stance_frames)})
 
     # -- samples
 
@@ -284,6 +297,8 @@ class StateEstimator:
                 return () if located is None else (located,)
             state.placements_in_base(self.model.stance_frames)  # kept by the state while it waits
             return self._locate_in_turn(stamp_ns, partial(self._locate_latest, stamp_ns, state))
+        if self._synchronizer.has(0, stamp_ns):
+            return ()
         state.placements_in_base(self.model.stance_frames)  # kept by the state while it waits
         return self._complete(0, stamp_ns, state)
 
@@ -292,9 +307,17 @@ class StateEstimator:
         if self._synchronizer is None:
             self.base.set_sample(stamp_ns, *sample)
             return ()
+        if self._synchronizer.has(1, stamp_ns):
+            return ()
         if self.base.takes_all_samples:
             self.base.set_sample(stamp_ns, *sample)
         return self._complete(1, stamp_ns, (stamp_ns, *sample))
+
+    def add_odometry(self, stamp_ns: int, position: Array, quaternion: Array) -> None:
+        """Take what ``base.add_odometry`` takes; the arrays must not change."""
+        if stamp_ns != self._odometry_ns:
+            self._odometry_ns = stamp_ns
+            self.base.add_odometry(stamp_ns, position, quaternion)
 
     def add_wrench(self, contact: int, stamp_ns: int, wrench: Array, frame: str,
                    ) -> Sequence[LocatedState]:
@@ -316,9 +339,11 @@ class StateEstimator:
             If the frame does not exist, or is not fixed to the foot or hand.
 
         """
-        return self._complete(
-            self._first_foot + contact, stamp_ns - self._wrench_delay_ns,
-            self._movers[contact].move(wrench, frame))
+        source, measured_ns = self._first_foot + contact, stamp_ns - self._wrench_delay_ns
+        assert self._synchronizer is not None
+        if self._synchronizer.has(source, measured_ns):
+            return ()
+        return self._complete(source, measured_ns, self._movers[contact].move(wrench, frame))
 
     def add_beside_wrenches(self, name: str, stamp_ns: int, values: Any,
                             ) -> Sequence[LocatedState]:
@@ -389,13 +414,17 @@ class StateEstimator:
             self.base.reset()
             self._foot_contacts.reset()
             self._probable_contacts.reset()
+            self._last_contacts = NEVER_NS, ()
         self._last_ns = stamp_ns
         if self._has_base_samples and not self.base.takes_all_samples:
             self.base.set_sample(*samples[1])
         wrenches = samples[self._first_foot:self._first_hand]
         if not wrenches or None in wrenches:
-            return self.base.locate(stamp_ns, state, None)
+            measured_ns, last = self._last_contacts
+            return self.base.locate(
+                stamp_ns, state, last if stamp_ns - measured_ns < _HELD_NS else None)
         in_contact = self._in_contact(samples, wrenches, stamp_ns)
+        self._last_contacts = stamp_ns, in_contact
         located = self.base.locate(stamp_ns, state, in_contact, wrenches,
                                    [wrench[2] for wrench in wrenches])
         if located is not None:

@@ -364,6 +364,10 @@ class InvariantFilter:
         solve: Callable[[Array], Array] = decomposition.solve
         return solve
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy needs: not the working memory of decompositions."""
+        return {**self.__dict__, '_decompositions': {}}
+
     def correct(self, error: Array) -> None:
         """Take an estimated error (n,) off the estimate: ``exp(-error) estimate``."""
         turn, biases = -error[ATTITUDE], self.gyro_bias_rows.start

@@ -66,6 +66,8 @@ class FusedComOutput:
     ----------
     estimate
         What estimates.
+    states
+        The synchronized states from which it does.
 
     """
 
@@ -84,7 +86,7 @@ class FusedComOutput:
         self._instants = 0
         self._last: LocatedState | None = None
         self._inputs = inputs
-        self._estimator = inputs.estimate_synchronized(
+        self.states = inputs.estimate_synchronized(
             self._on_state, params, thresholds=params.contact,
             body_weight=model.mass * params.gravity, wrenches_required=False)
         node.diagnostics.add('com_fused', self._report)
@@ -153,7 +155,7 @@ class FusedComOutput:
     @property
     def _unmatched(self) -> str:
         return ('no inputs with matching stamps; if this stays, check that all drivers use the '
-                f'same clock ({self._estimator.describe_lateness()})')
+                f'same clock ({self.states.estimator.describe_lateness()})')
 
     def _report(self) -> Report:
         estimate, inputs, last = self.estimate, self._inputs, self._last
@@ -183,7 +185,7 @@ class FusedComOutput:
         if last is not None and last.wrenches is None:
             missing = _stale(*inputs.wrenches)
             return WARN, ('from kinematics and the load estimated so far; no foot wrenches'
-                          f': {missing or self._estimator.describe_lateness()}'), values
+                          f': {missing or self.states.estimator.describe_lateness()}'), values
         if not estimate.uses_wrenches:
             return OK, ('that of the URDF: the wrenches of virtual feet come from the same masses'
                         ), values

@@ -55,8 +55,7 @@ from typing import Any
 from biped_com_ros.core.com.estimate import ComEstimate
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.signals.synchronizer import StampThrottle
-from biped_com_ros.core.state.base import LocatedState
-from biped_com_ros.core.state.estimator import StateEstimator
+from biped_com_ros.core.state.base import BaseEstimator, LocatedState
 from biped_com_ros.nodes.com_estimator.fused_com import (
     FusedComOutput, make_fused_estimator)
 from biped_com_ros.nodes.com_estimator.markers import MarkerOutput
@@ -68,6 +67,7 @@ from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
 from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.input_watch import waiting_for
 from biped_com_ros.ros.node.robot_node import RobotNode
+from biped_com_ros.ros.topics.located_states import LocatedStates
 from biped_com_ros.ros.topics.payload_input import PayloadInput
 from biped_com_ros.ros.topics.state_inputs import ContactInputs, describe_contacts, StateInputs
 from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
@@ -82,8 +82,6 @@ class ComEstimator(RobotNode[ComEstimatorParameters]):
     ----------
     inputs, contacts
         What it subscribes to.
-    base
-        Locates the base.
     last
         The last estimate; None before the first.
     fusion
@@ -102,7 +100,7 @@ class ComEstimator(RobotNode[ComEstimatorParameters]):
         # First, since they check the parameters.
         self.contacts = ContactInputs(self, model, params, **options)
         self.inputs = StateInputs(self, model, params, **options)
-        self.base = self._estimate(model).base
+        self._states = self._estimate(model)
         self.watch_inputs(dict(self.inputs.inputs))
         self._declare_links(model)
         self._outputs = ComOutputs(self, model, params.world_frame)
@@ -121,7 +119,12 @@ class ComEstimator(RobotNode[ComEstimatorParameters]):
         self.fusion = FusedComOutput(
             self, self.inputs, self.payload.carried) if params.fused_com else None
 
-    def _estimate(self, model: RobotModel) -> StateEstimator:
+    @property
+    def base(self) -> BaseEstimator:
+        """Return what locates the base."""
+        return self._states.estimator.base
+
+    def _estimate(self, model: RobotModel) -> LocatedStates:
         """Call `_on_state` at each sample of the joints; the filter needs wrenches, too."""
         params = self.params
         if params.base.source != 'filter':

@@ -46,7 +46,7 @@ class ComEstimatorParameters(FootWrenchParameters, ContactTopicParameters, Weigh
         0.005, "Largest distance of the centre of pressure from the model's centre of mass, at "
         'rest', 'm', 0.0, 1.0)
     gravity: float = gravity_setting()
-    contact: ContactThresholds = settings(ContactThresholds)
+    contact: ContactThresholds = settings(ContactThresholds, engage_dwell=0.0)
     fused_com: bool = read_only(
         True, 'Whether ~/com_fused, ~/com_bias and ~/external_force are estimated; that takes '
         'about as much CPU time as the rest of the node')

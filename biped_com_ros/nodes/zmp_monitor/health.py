@@ -21,7 +21,6 @@ from biped_com_ros.core.constants import CERTAIN
 from biped_com_ros.core.signals.synchronizer import StampThrottle
 from biped_com_ros.core.stability.levels import Level
 from biped_com_ros.core.stability.monitor import StabilityMonitor, StabilityReport
-from biped_com_ros.core.state.estimator import StateEstimator
 from biped_com_ros.core.wrench.weight_check import WEIGHING_RATE, WeightCheck
 from biped_com_ros.nodes.zmp_monitor.outputs import SEVERITY
 from biped_com_ros.nodes.zmp_monitor.parameters import ZmpMonitorParameters
@@ -29,6 +28,7 @@ from biped_com_ros.ros.node.clock import steady_time
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, report_of, WARN
 from biped_com_ros.ros.node.input_watch import waiting_for
 from biped_com_ros.ros.node.robot_node import RobotNode
+from biped_com_ros.ros.topics.located_states import LocatedStates
 from biped_com_ros.ros.topics.state_inputs import describe_contacts, StateInputs
 import numpy as np
 
@@ -39,15 +39,15 @@ class StabilityHealth:
 
     Parameters
     ----------
-    node, inputs, estimator, monitor
-        The node, what it subscribes to, what locates it, and what it computes.
+    node, inputs, states, monitor
+        The node, what it subscribes to, the states that it gets, and what it computes.
 
     """
 
     def __init__(self, node: RobotNode[ZmpMonitorParameters], inputs: StateInputs,
-                 estimator: StateEstimator, monitor: StabilityMonitor) -> None:
+                 states: LocatedStates, monitor: StabilityMonitor) -> None:
         self._node, self._inputs, self._monitor = node, inputs, monitor
-        self._estimator, self._base = estimator, estimator.base
+        self._states = states
         model, params = node.model, node.params
         self._weight = WeightCheck(
             model.mass * params.gravity,
@@ -97,19 +97,19 @@ class StabilityHealth:
             'time to the edge [s]': _known(last.time_to_edge)}
         if missing := self._node.missing_inputs:
             return ERROR, f'unknown: {waiting_for(missing)}', values
-        if self._base.problem:
-            return ERROR, f'unknown: {self._base.problem}', values
+        if self._states.estimator.base.problem:
+            return ERROR, f'unknown: {self._states.estimator.base.problem}', values
         if self._monitor.problem:
             return ERROR, self._monitor.problem, values
-        values.update({'level': watch.level.name, **self._base.figures})
+        values.update({'level': watch.level.name, **self._states.estimator.base.figures})
         has_contact = last is not None and any(last.located.stance.in_contact)
         if not has_contact and watch.level != Level.FALLEN:
             return WARN, (
                 'no foot on the ground: none carries enough of the weight (contact_engage '
                 f'{self._node.params.contact.engage:g}); if the robot stands, see zmp and weight'
                 ), values
-        if watch.level == Level.STABLE and self._base.warning:
-            return WARN, self._base.warning, values
+        if watch.level == Level.STABLE and self._states.estimator.base.warning:
+            return WARN, self._states.estimator.base.warning, values
         reasons = f': {"; ".join(watch.reasons)}' if watch.reasons else ''
         return SEVERITY[watch.level], f'{watch.level.name.lower()}{reasons}', values
 
@@ -145,7 +145,7 @@ class StabilityHealth:
             return waiting_for(stale)
         if not instants:
             return ('the stamps of joint states, IMU and wrenches never match: check that all '
-                    f'drivers use the same clock ({self._estimator.describe_lateness()})')
+                    f'drivers use the same clock ({self._states.estimator.describe_lateness()})')
         return ('no ground reaction force: the robot is in the air, or a sensor is wrong (see '
                 'weight)')
 

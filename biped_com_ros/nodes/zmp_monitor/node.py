@@ -88,13 +88,13 @@ class ZmpMonitor(RobotNode[ZmpMonitorParameters]):
         self._marker_throttle = StampThrottle(params.marker_rate)
         self.inputs = StateInputs(
             self, model, params, **self.input_options(params.sensor_timeout))
-        self.estimator = self.inputs.estimate_synchronized(
+        self.states = self.inputs.estimate_synchronized(
             self._on_state, params, body_weight=model.mass * params.gravity,
             thresholds=params.contact,
             hand_topics=hand_wrench_topics(model, params.hand_wrench_topics),
             wrench_delay=params.aligned_delay)
         self.watch_inputs(self.inputs.inputs)
-        self._health = StabilityHealth(self, self.inputs, self.estimator, self.monitor)
+        self._health = StabilityHealth(self, self.inputs, self.states, self.monitor)
 
     def apply_parameters(self, params: ZmpMonitorParameters) -> None:
         """Evaluate with other settings from the next state on; level and contacts stay."""
@@ -103,8 +103,8 @@ class ZmpMonitor(RobotNode[ZmpMonitorParameters]):
         self._markers.set_force_scale(self.model, params)
         self._payload.use(params)
         self.inputs.use(params, thresholds=params.contact,
-                        body_weight=self.model.mass * params.gravity)
-        self.estimator.set_wrench_delay(params.aligned_delay)
+                        body_weight=self.model.mass * params.gravity,
+                        wrench_delay=params.aligned_delay)
         self._replace_monitor(same_masses=True)
 
     def use_inertials(self) -> None:

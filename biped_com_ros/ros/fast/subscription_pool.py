@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 import weakref
 
 from biped_com_ros.ros.fast.compat import plain_requested
@@ -88,10 +89,16 @@ class SubscriptionPool:
     node
         The node that has them. It must not remap names: it gets those that other nodes resolved.
 
+    Attributes
+    ----------
+    states
+        Those who get located states in these nodes; see `located_states`.
+
     """
 
     def __init__(self, node: Node) -> None:
         self._node = node
+        self.states: list[Any] = []
         self._subscriptions: list[SharedSubscription] = []
 
     def add_node(self, node: Node) -> None:

@@ -15,7 +15,7 @@
 Subscriptions from which the state of the robot is estimated; see `core.state`.
 
 `StateInputs` subscribes to what the parameters of a node require, and hands what arrives to one or
-several `StateEstimator` objects. Stamps, frames and values have been checked before (see
+several `StateEstimator` objects, which nodes of one process share (`located_states`). Stamps, frames and values have been checked before (see
 `inputs`).
 """
 
@@ -32,16 +32,19 @@ from biped_com_ros.core.geometry.polygon import Point
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.geometry.wrench import largest_credible_load
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.state.base import BaseSettings, LocatedState, Lookup
+from biped_com_ros.core.state.base import LocatedState, Lookup
 from biped_com_ros.core.state.contacts import ContactHistory
 from biped_com_ros.core.state.estimator import StateEstimator, SynchronizedSettings
 from biped_com_ros.core.wrench.contact import ContactThresholds
+from biped_com_ros.ros.fast.subscription_pool import pool_of
 from biped_com_ros.ros.node.clock import steady_time
 from biped_com_ros.ros.node.common_parameters import (
     ContactTopicParameters, EstimatorParameters, FootWrenchParameters)
 from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.inputs import (
     BoolInput, ImuInput, Input, JointStateInput, OdometryInput, StampedArrayInput, WrenchInput)
+from biped_com_ros.ros.topics.located_states import (
+    Callback, LocatedStates, SharedStates, StateNeeds)
 from biped_com_ros.ros.topics.qos import COMMAND_INPUT
 from biped_com_ros.ros.topics.tf import TransformLookup
 import numpy as np
@@ -49,9 +52,6 @@ from rclpy.node import Node
 
 #: Least thresholds of contact for wrenches from joint torques, as shares of body weight, and s.
 _VIRTUAL_ENGAGE, _VIRTUAL_RELEASE, _VIRTUAL_DWELL = 0.10, 0.06, 0.006
-#: Called with each located state.
-Callback = Callable[[LocatedState], None]
-
 
 class StateInputs:
     """
@@ -80,8 +80,10 @@ class StateInputs:
                  **options: Any) -> None:
         self._node, self._model, self._params, self._options = node, model, params, options
         self._lookup = _lookup(node, model, params)
-        self._consumers: list[tuple[StateEstimator, list[Callback]]] = []
-        self._wrench_consumers: list[tuple[StateEstimator, list[Callback]]] = []
+        self._latest: list[LocatedStates] = []
+        self._synchronized: list[SharedStates] = []
+        pool = pool_of(node)
+        self._group: list[SharedStates] = [] if pool is None else pool.states
         self.wrenches: list[WrenchInput] = []
         base_input = self._subscribe_to_base()
         self.joints = JointStateInput(
@@ -90,22 +92,19 @@ class StateInputs:
         self.inputs: dict[str, Input] = {'joint states': self.joints, **base_input}
 
     def estimate_latest(self, callback: Callback,
-                        contacts: ContactHistory | None = None) -> StateEstimator:
+                        contacts: ContactHistory | None = None) -> LocatedStates:
         """Call back with the state at each sample of the joints; see `StateEstimator`."""
-        estimator = StateEstimator(
-            self._model, self._base_settings(), lookup=self._lookup, contacts=contacts)
-        self._consumers.append((estimator, [callback]))
-        return estimator
+        self._latest.append(LocatedStates(self._node, callback, StateEstimator(
+            self._model, self._params.base, lookup=self._lookup, contacts=contacts)))
+        return self._latest[-1]
 
     def estimate_synchronized(self, callback: Callback, params: FootWrenchParameters, *,
                               thresholds: ContactThresholds, body_weight: float,
                               wrenches_required: bool = True,
                               hand_topics: Mapping[str, str] | None = None,
-                              wrench_delay: float = 0.0) -> StateEstimator:
+                              wrench_delay: float = 0.0) -> LocatedStates:
         """
         Call back with synchronized states; subscribes to the wrenches of the feet.
-
-        The base filter exists once: further callbacks get the states of the first call.
 
         Parameters
         ----------
@@ -116,7 +115,7 @@ class StateInputs:
         thresholds, body_weight
             When a foot is in contact; N.
         wrenches_required
-            Whether nothing is estimated without wrenches.
+            Whether states without wrenches are left out, where the feet have topics of them.
         hand_topics
             Topics of the wrenches on hands, by the name of the hand.
         wrench_delay
@@ -128,10 +127,6 @@ class StateInputs:
             If `wrench_topics` are not one per foot, or there are none for the base filter.
 
         """
-        if params.base.source == 'filter' and self._wrench_consumers:
-            estimator, callbacks = self._wrench_consumers[0]
-            callbacks.append(callback)
-            return estimator
         topics, hands = _wrench_topics(self._model, params), hand_topics or {}
         probabilities = () if params.wrench_topics else _virtual_feet(self._model)
         virtual_hands = tuple(hand for hand in self._model.config.virtual_hands if hand in hands)
@@ -139,16 +134,31 @@ class StateInputs:
             raise ConfigurationError(
                 f"base_source 'filter' needs the wrenches of all feet of "
                 f"'{self._model.config.name}': set wrench_topics, or choose imu")
-        estimator = StateEstimator(
-            self._model, self._base_settings(), lookup=self._lookup,
-            synchronized=SynchronizedSettings(
-                wrenches=bool(topics), wrenches_required=wrenches_required, hands=tuple(hands),
+        if not self._synchronized:
+            self._subscribe_to_wrenches(topics, hands, wrenches_required)
+            if probabilities:
+                self._subscribe_to_uncertainty()
+            if virtual_hands:
+                self._subscribe_to_hand_covariance(len(virtual_hands))
+        if topics and wrenches_required:
+            callback = partial(_with_wrenches, callback)
+        self._synchronized.append(SharedStates(self._node, callback, self._needs(
+            SynchronizedSettings(
+                wrenches=bool(topics), wrenches_required=False, hands=tuple(hands),
                 probabilities=probabilities, covariance=bool(probabilities),
                 hand_covariance=bool(virtual_hands),
                 thresholds=_thresholds(self._model, thresholds), body_weight=body_weight,
-                wrench_delay=wrench_delay), max_age=params.max_stamp_age)
-        self._consumers.append((estimator, [callback]))
-        self._wrench_consumers.append((estimator, self._consumers[-1][1]))
+                wrench_delay=wrench_delay)), self._group))
+        return self._synchronized[-1]
+
+    def _needs(self, settings: SynchronizedSettings) -> StateNeeds:
+        return StateNeeds(
+            [source.reader for source in self.inputs.values()], self._model, self._params.base,
+            self._lookup, self._params.max_stamp_age, settings)
+
+    def _subscribe_to_wrenches(self, topics: Sequence[str], hands: Mapping[str, str],
+                               wrenches_required: bool) -> None:
+        """Subscribe to the wrenches of feet and hands."""
         options = {**self._options, 'largest': largest_credible_load(self._model.mass),
                    'required': wrenches_required}
         config = self._model.config
@@ -166,11 +176,6 @@ class StateInputs:
                 noisy=not self._model.config.hands[name].is_virtual, **options)
             self.inputs[f'wrench of the {name} hand'] = source
             self.wrenches.append(source)
-        if probabilities:
-            self._subscribe_to_uncertainty()
-        if virtual_hands:
-            self._subscribe_to_hand_covariance(len(virtual_hands))
-        return estimator
 
     def _subscribe_to_uncertainty(self) -> None:
         """Subscribe to what `wrench_aggregator` publishes beside the wrenches of virtual feet."""
@@ -223,49 +228,47 @@ class StateInputs:
         params
             The parameters of the node.
         contacts
-            `thresholds` and `body_weight` of the synchronized states, if they may have changed.
+            `thresholds`, `body_weight` and `wrench_delay` of the synchronized states, those that
+            may have changed.
 
         """
         self._params = params
-        for estimator, _ in self._consumers:
-            estimator.configure(self._base_settings(), params.max_stamp_age)
+        for latest in self._latest:
+            latest.estimator.configure(params.base)
         if contacts:
-            thresholds = _thresholds(self._model, contacts['thresholds'])
-            for estimator, _ in self._wrench_consumers:
-                estimator.set_thresholds(thresholds, contacts['body_weight'])
+            contacts['thresholds'] = _thresholds(self._model, contacts['thresholds'])
+        for states in self._synchronized:
+            states.change(self._needs(replace(states.needs.synchronized, **contacts)))
         for source in self.inputs.values():
             source.timeout = params.sensor_timeout
 
-    def _base_settings(self) -> BaseSettings:
-        return self._params.base
-
     def _on_joints(self, stamp_ns: int, positions: Array, velocities: Array, _: Array) -> None:
         state = self._model.state(positions, velocities)
-        _feed(self._consumers, StateEstimator.add_joints, stamp_ns, state)
+        self._feed(StateEstimator.add_joints, stamp_ns, state)
 
     def _on_imu(self, stamp_ns: int, quaternion: Array, gyro: Array, _: Array) -> None:
         self._on_base(stamp_ns, quaternion, gyro)
 
     def _on_base(self, stamp_ns: int, *sample: Array) -> None:
         kept = [array.copy() for array in sample]  # the input reuses its arrays
-        _feed(self._consumers, StateEstimator.add_base, stamp_ns, *kept)
+        self._feed(StateEstimator.add_base, stamp_ns, *kept)
 
     def _on_external_odometry(self, stamp_ns: int, position: Array, quaternion: Array,
                               _: Array) -> None:
         kept = position.copy(), quaternion.copy()  # the input reuses its arrays
-        for consumer in self._consumers:
-            consumer[0].base.add_odometry(stamp_ns, *kept)
+        for states in self._synchronized:
+            states.estimator.add_odometry(stamp_ns, *kept)
 
     def _on_wrench(self, foot: int, stamp_ns: int, wrench: Array) -> None:
-        _feed(self._wrench_consumers, StateEstimator.add_wrench, foot, stamp_ns, wrench,
-              self.wrenches[foot].frame)
+        _deliver(self._synchronized, StateEstimator.add_wrench, foot, stamp_ns, wrench,
+                 self.wrenches[foot].frame)
 
     def _on_force_z(self, foot: int, stamp_ns: int, wrench: Array) -> None:
         """Add a load of which it is not known where it acts."""
         config, name = self._model.config, self._model.soles.names[foot]
         at_middle = wrench[2] * force_at_middle(config.feet[name].polygon)
-        _feed(self._wrench_consumers, StateEstimator.add_wrench, foot, stamp_ns, at_middle,
-              config.sole_frame(name))
+        _deliver(self._synchronized, StateEstimator.add_wrench, foot, stamp_ns, at_middle,
+                 config.sole_frame(name))
 
     def _on_covariance(self, name: str, stamp_ns: int, values: Array) -> None:
         size = math.isqrt(values.size)
@@ -276,16 +279,26 @@ class StateInputs:
         self._feed_beside('contact probabilities', stamp_ns, values.tolist())
 
     def _feed_beside(self, name: str, stamp_ns: int, value: Any) -> None:
-        _feed(self._wrench_consumers, StateEstimator.add_beside_wrenches, name, stamp_ns, value)
+        _deliver(self._synchronized, StateEstimator.add_beside_wrenches, name, stamp_ns, value)
+
+    def _feed(self, add: Callable[..., Sequence[LocatedState]], *sample: Any) -> None:
+        """Add a sample of joints or base to all estimators."""
+        _deliver(self._latest, add, *sample)
+        _deliver(self._synchronized, add, *sample)
 
 
-def _feed(consumers: Sequence[tuple[StateEstimator, Sequence[Callback]]],
-          add: Callable[..., Sequence[LocatedState]], *sample: Any) -> None:
+def _deliver(all_states: Sequence[LocatedStates], add: Callable[..., Sequence[LocatedState]],
+             *sample: Any) -> None:
     """Add a sample to each estimator, and call back with the states that follow."""
-    for estimator, callbacks in consumers:
-        for located in add(estimator, *sample):
-            for callback in callbacks:
-                callback(located)
+    for states in all_states:
+        for located in add(states.estimator, *sample):
+            states.deliver(located)
+
+
+def _with_wrenches(callback: Callback, located: LocatedState) -> None:
+    """Call back with a state that has wrenches."""
+    if located.wrenches is not None:
+        callback(located)
 
 
 class ContactInputs:

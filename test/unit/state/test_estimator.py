@@ -51,11 +51,15 @@ def probabilities(k):
     return (1.0, 0.7, 0.5, 0.3, 0.5)[k % 5], (0.1, 0.55, 0.9, 0.45, 0.2)[k % 5]
 
 
+def synchronized_settings(**options):
+    return SynchronizedSettings(**{
+        'wrenches': True, 'thresholds': ContactThresholds(engage_dwell=0.0),
+        'body_weight': WEIGHT, **options})
+
+
 def synchronized(motion, source='imu', **options):
     return StateEstimator(motion.model, BaseSettings(source=source),
-                          synchronized=SynchronizedSettings(**{
-                              'wrenches': True, 'thresholds': ContactThresholds(engage_dwell=0.0),
-                              'body_weight': WEIGHT, **options}))
+                          synchronized=synchronized_settings(**options))
 
 
 def samples(motion, count, sample_base=imu, late_ms=0, keys=('joints', 'base', 0, 1)):
@@ -199,7 +203,7 @@ def test_wrenches_that_are_late_are_paired_with_the_joints_that_they_belong_to(m
 def test_another_delay_counts_from_the_next_wrench_on(motion):
     found, estimator = samples(motion, 40), synchronized(motion)
     assert len(feed(estimator, found[:80])) == 20
-    estimator.set_wrench_delay(0.004)
+    estimator.configure(BaseSettings(), synchronized=synchronized_settings(wrench_delay=0.004))
     assert len(feed(estimator, found[80:])) in (18, 19)
 
 
@@ -228,3 +232,34 @@ def test_covariances_belong_to_the_instants_of_their_stamps(motion):
             assert state.hand_covariance[0, 0] == state.stamp_ns
             assert not state.hand_wrenches
     assert located[-1].wrench_covariance is None
+
+
+@pytest.mark.parametrize('source', ['imu', 'filter'])
+def test_a_copy_continues_from_the_same_state_and_repeated_samples_change_nothing(motion, source):
+    """As where several nodes feed one estimator, and one of them gets another setting."""
+    def sample_base(motion, t):
+        return (*imu(motion, t), motion.base(t).rotation.T @ [0.0, 0.0, 9.81])
+    found = samples(motion, 60, imu if source == 'imu' else sample_base)
+    once, again = (synchronized(motion, source) for _ in range(2))
+    repeated = [sample for sample in found for _ in range(3)]
+    expected = feed(once, found)
+    located = feed(again, repeated[:3 * 118])
+    copied = again.copy()
+    of_both = [feed(each, repeated[3 * 118:]) for each in (again, copied)]
+    assert len(expected) == 60 and len(located) == 29
+    for rest in of_both:
+        for state, same in zip(located + rest, expected, strict=True):
+            assert state.stamp_ns == same.stamp_ns
+            assert_array_equal(state.state.base.position, same.state.base.position)
+            assert_array_equal(state.twist, same.twist)
+
+
+def test_contacts_of_an_instant_without_wrenches_are_those_before_for_a_tenth_of_a_second(motion):
+    found = samples(motion, 80)
+    estimator = synchronized(motion, wrenches_required=False)
+    located = feed(estimator, [sample for k, sample in enumerate(found)
+                               if sample[0] != 0 or not 20 <= k // 4 < 60])
+    without = [state for state in located if state.wrenches is None]
+    held = [state for state in without if state.contacts_measured]
+    assert 20 <= len(held) < len(without)
+    assert all(state.stance.in_contact == LEFT for state in held)
