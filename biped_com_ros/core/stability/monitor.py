@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from biped_com_ros.core.com.estimate import com_velocity_along_base, natural_frequency
-from biped_com_ros.core.constants import LONGEST_STEP_NS, NEVER_NS
+from biped_com_ros.core.constants import LONGEST_STEP_NS, nanoseconds, NEVER_NS
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.polygon import Plane, Point
 from biped_com_ros.core.geometry.pose import Array, combined, Placement, Vector
@@ -47,6 +47,9 @@ from biped_com_ros.core.stability.zmp import FilteredWrenches, measured_wrench, 
 from biped_com_ros.core.state.base import LocatedState
 from biped_com_ros.core.state.stance import Twist
 import numpy as np
+
+#: The support is computed once in so long, while the same parts touch: what stands does not move.
+_SUPPORT_NS = nanoseconds(0.01)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -295,6 +298,9 @@ class StabilityMonitor:
         self._steps = StepWatch(self.settings.stability.walking_timeout)
         self.hands.reset()
         self.rolling.reset()
+        #: What the support follows from besides its place; support, contacts and problem.
+        self._touching: object = None
+        self._standing: tuple[SupportPolygon | None, list[Contact], str] = None, [], ''
 
     def continue_from(self, other: StabilityMonitor, *, same_masses: bool) -> None:
         """
@@ -325,7 +331,6 @@ class StabilityMonitor:
         step_ns, self._last_ns = located.stamp_ns - self._last_ns, located.stamp_ns
         if step_ns < 0:
             self._restart()
-        self.problem = ''
         located = self._without_payload(self._with_all_hands(located))
         soles = located.state.sole_placements_in_world.tolist()
         hands, hand_contacts = self._touching_hands(located)
@@ -400,26 +405,34 @@ class StabilityMonitor:
     def _support(self, located: LocatedState, soles: Sequence[Placement],
                  hands: list[Contact]) -> tuple[SupportPolygon | None, list[Contact]]:
         """Return the support, and all contacts where it depends on more than soles."""
-        in_contact, settings = located.stance.in_contact, self.settings
-        self.parts = parts = self.rolling.update(
-            located.stamp_ns, soles, in_contact, self._whole_wrenches(located))
+        self.parts = self.rolling.update(
+            located.stamp_ns, soles, located.stance.in_contact, self._whole_wrenches(located))
+        touching = (located.stamp_ns // _SUPPORT_NS, located.stance.in_contact, self.parts,
+                    [hand.name for hand in self.hands.touching], self._weight)
+        if touching != self._touching:
+            self._touching, self._standing = touching, self._stand(located, soles, hands)
+        support, contacts, self.problem = self._standing
+        return support, contacts
+
+    def _stand(self, located: LocatedState, soles: Sequence[Placement], hands: list[Contact],
+               ) -> tuple[SupportPolygon | None, list[Contact], str]:
+        """Compute the support, and say why there is none."""
+        in_contact, settings, parts = located.stance.in_contact, self.settings, self.parts
         try:
             plane = self._soles.plane(soles, in_contact, parts, self.rolling.normal)
             if plane is None:
-                return None, []
+                return None, [], ''
             if not (hands or self._soles.are_steps(
                     plane, soles, in_contact, settings.step_height)):
-                return self._soles.polygon(plane, soles, in_contact, parts), []
+                return self._soles.polygon(plane, soles, in_contact, parts), [], ''
             contacts = self._soles.contacts(
                 soles, in_contact, settings.foot_friction, parts, self.rolling.normal) + hands
             region = self._region.update(
                 contacts, self._weight, _com_in_world(located.state, self._load), plane)
         except InputError as error:
-            self.problem = str(error)
-            return None, []
-        if region is None:
-            self.problem = 'no forces within friction and limits of the contacts hold the robot'
-        return region, contacts
+            return None, [], str(error)
+        return region, contacts, '' if region is not None else (
+            'no forces within friction and limits of the contacts hold the robot')
 
     def _dcm(self, state: RobotState, twist: Twist | None,
              plane: Plane) -> tuple[Vector | None, float]:

@@ -76,6 +76,17 @@ def test_a_foot_that_lands_supports_at_once(model):
     assert found[3:].min() > 0.07  # half its length
 
 
+def test_the_support_is_computed_anew_each_10_ms_and_when_other_feet_touch(model):
+    """By the stamps alone: from wherever a recording is played, it is the same."""
+    stance, both = MonitoredStance(model), (0.5, 0.5)
+    stance.ms = 14
+    found = [stance.report(stance.feet(*shares), ms=2).support
+             for shares in (*[both] * 8, *[(1.0, 0.0)] * 6)]
+    changes = [14 + 2 * k for k in range(1, 14) if found[k] is not found[k - 1]]
+    assert changes == [20, 30, 32, 40], 'the dwell of a foot that is lifted is 2 ms'
+    assert found[8].area == found[7].area > 2.0 * found[9].area
+
+
 def test_the_zmp_is_between_the_feet_whatever_they_carry(model):
     found = MonitoredStance(model).margins(np.random.default_rng(1).uniform(0.0, 1.0, 500))
     # But for what a foot carries before it counts: 6 % of the way to it.
