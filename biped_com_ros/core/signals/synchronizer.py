@@ -80,6 +80,8 @@ class Synchronizer:
 
     Attributes
     ----------
+    last_ns
+        Stamp of the last sample of each source; :data:`NEVER_NS` without one.
     lateness_ns
         By how much the last sample of each source was behind the newest of all when it arrived.
 
@@ -112,7 +114,7 @@ class Synchronizer:
         count = len(self._waiting)
         for waiting in self._waiting:
             waiting.clear()
-        self._last_ns, self._newest_ns = [NEVER_NS] * count, NEVER_NS
+        self.last_ns, self._newest_ns = [NEVER_NS] * count, NEVER_NS
         self._first_ns = NEVER_NS
         self.lateness_ns = [0] * count
         self._awaited = self._leader
@@ -128,10 +130,6 @@ class Synchronizer:
         latest = max(range(len(self.lateness_ns)), key=self.lateness_ns.__getitem__)
         return latest, 1e-9 * self.lateness_ns[latest]
 
-    def has(self, source: int, stamp_ns: int) -> bool:
-        """Return whether the last sample of a source has this stamp, ns."""
-        return self._last_ns[source] == stamp_ns
-
     def add(self, source: int, stamp_ns: int, sample: Any) -> Sequence[SampleSet]:
         """
         Add a sample and return the sets that it completes.
@@ -146,7 +144,7 @@ class Synchronizer:
             Any object.
 
         """
-        step = stamp_ns - self._last_ns[source]
+        step = stamp_ns - self.last_ns[source]
         if step <= 0:
             if not step:
                 return ()
@@ -166,7 +164,7 @@ class Synchronizer:
 
     def _update_period(self, source: int, step: int) -> None:
         """Measure the period of a source; the slowest one leads."""
-        if self._last_ns[source] == NEVER_NS:
+        if self.last_ns[source] == NEVER_NS:
             return
         periods, before = self._periods, self._periods[source]
         step = min(step, self._max_age_ns)
@@ -184,16 +182,16 @@ class Synchronizer:
         waiting.append((stamp_ns, sample))
         while waiting[0][0] < stamp_ns - self._max_age_ns:
             waiting.popleft()
-        last = self._last_ns
+        last = self.last_ns
         last[source] = stamp_ns
         self._newest_ns = newest = max(stamp_ns, self._newest_ns)
         self.lateness_ns[source] = newest - stamp_ns
 
     def _is_decided(self, ns: int) -> bool:
         """Return whether no source can still send a sample nearer to this time."""
-        if min(self._last_ns) >= ns:
+        if min(self.last_ns) >= ns:
             return True
-        for source, (last, slack) in enumerate(zip(self._last_ns, self._slack)):
+        for source, (last, slack) in enumerate(zip(self.last_ns, self._slack)):
             if last + slack < ns and not self._has_timed_out(source, ns):
                 self._awaited = source
                 return False
@@ -205,12 +203,12 @@ class Synchronizer:
             return False
         if self._first_ns == NEVER_NS:
             self._first_ns = ns
-        quiet_since_ns = max(self._last_ns[source], self._first_ns)
-        return self._last_ns[self._leader] - quiet_since_ns >= self._timeout_ns
+        quiet_since_ns = max(self.last_ns[source], self._first_ns)
+        return self.last_ns[self._leader] - quiet_since_ns >= self._timeout_ns
 
     def _complete(self, ns: int, sample: Any) -> SampleSet | None:
         """Return a sample of the leading source with the nearest ones; None if one is missing."""
-        if self._last_ns.count(ns) == len(self._last_ns) and all(
+        if self.last_ns.count(ns) == len(self.last_ns) and all(
                 self._waiting[:self._leader] + self._waiting[self._leader + 1:]):
             # The usual case, and quickly decided: the newest of all are of this time.
             newest = [sample if source == self._leader else waiting[-1][1]

@@ -297,7 +297,7 @@ class StateEstimator:
                 return () if located is None else (located,)
             state.placements_in_base(self.model.stance_frames)  # kept by the state while it waits
             return self._locate_in_turn(stamp_ns, partial(self._locate_latest, stamp_ns, state))
-        if self._synchronizer.has(0, stamp_ns):
+        if self._synchronizer.last_ns[0] == stamp_ns:
             return ()
         state.placements_in_base(self.model.stance_frames)  # kept by the state while it waits
         return self._complete(0, stamp_ns, state)
@@ -307,7 +307,7 @@ class StateEstimator:
         if self._synchronizer is None:
             self.base.set_sample(stamp_ns, *sample)
             return ()
-        if self._synchronizer.has(1, stamp_ns):
+        if self._synchronizer.last_ns[1] == stamp_ns:
             return ()
         if self.base.takes_all_samples:
             self.base.set_sample(stamp_ns, *sample)
@@ -341,7 +341,7 @@ class StateEstimator:
         """
         source, measured_ns = self._first_foot + contact, stamp_ns - self._wrench_delay_ns
         assert self._synchronizer is not None
-        if self._synchronizer.has(source, measured_ns):
+        if self._synchronizer.last_ns[source] == measured_ns:
             return ()
         return self._complete(source, measured_ns, self._movers[contact].move(wrench, frame))
 

@@ -26,7 +26,7 @@ import math
 from typing import Any
 
 from biped_com_ros.core.com.fused import FusedComEstimator
-from biped_com_ros.core.constants import NEVER_NS
+from biped_com_ros.core.constants import nanoseconds, NEVER_NS
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.payload.carried import CarriedPayload, LoadMotion, without_load
@@ -44,6 +44,8 @@ import numpy as np
 from rclpy.node import Node
 from std_msgs.msg import Header
 
+#: The covariances are computed once in so long: they change slowly.
+_COVARIANCE_NS = nanoseconds(0.01)
 #: Number of readings in turn that fit no load where one was taken up.
 _TAKEN_UP = 3
 
@@ -94,6 +96,7 @@ class FusedComOutput:
     def reset(self) -> None:
         """Reset the estimate, with the present masses and parameters."""
         model, params = self._node.model, self._node.params
+        self._covariance_slot: int | None = None
         self.estimate = make_fused_estimator(model, params)
 
     @property
@@ -142,8 +145,10 @@ class FusedComOutput:
         if self._fused.has_subscribers:
             fields = self._fused.fields
             fields['position'][...], fields['velocity'][...] = self._with_payload(*estimate.now())
-            fields['position_covariance'][LINEAR] = estimate.position_covariance.reshape(-1)
-            fields['velocity_covariance'][LINEAR] = estimate.velocity_covariance.reshape(-1)
+            if stamp_ns // _COVARIANCE_NS != self._covariance_slot:
+                self._covariance_slot = stamp_ns // _COVARIANCE_NS
+                fields['position_covariance'][LINEAR] = estimate.position_covariance.reshape(-1)
+                fields['velocity_covariance'][LINEAR] = estimate.velocity_covariance.reshape(-1)
             self._fused.publish(stamp_ns)
         if self._bias.has_subscribers:
             self._bias.fields['vector'][...] = estimate.bias

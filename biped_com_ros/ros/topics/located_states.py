@@ -65,20 +65,16 @@ class LocatedStates:
 
     Attributes
     ----------
-    estimator
+    node, callback, estimator
         The same.
+    receivers
+        All who get the states of this estimator.
 
     """
 
     def __init__(self, node: Node, callback: Callback, estimator: StateEstimator) -> None:
-        self._node, self._callback, self.estimator = node, callback, estimator
-
-    def deliver(self, located: LocatedState) -> None:
-        """Call back; an exception does not affect others that get the same state."""
-        try:
-            self._callback(located)
-        except Exception as error:  # noqa: B902 - no message may end the node
-            log_exception(self._node, error)
+        self.node, self.callback, self.estimator = node, callback, estimator
+        self.receivers: Sequence[LocatedStates] = (self,)
 
 
 class SharedStates(LocatedStates):
@@ -102,6 +98,7 @@ class SharedStates(LocatedStates):
         same = self._same(needs)
         super().__init__(node, callback, needs.make() if same is None else same.estimator)
         group.append(self)
+        self._share()
 
     def change(self, needs: StateNeeds) -> None:
         """Use other settings from the next sample on."""
@@ -116,13 +113,37 @@ class SharedStates(LocatedStates):
                 self.estimator = self.estimator.copy()
             self.estimator.configure(needs.base, needs.max_age, needs.synchronized)
         self.needs = needs
+        self._share()
 
-    def deliver(self, located: LocatedState) -> None:
-        """Call all back that get the states of this estimator."""
+    def _share(self) -> None:
         for states in self._group:
-            if states.estimator is self.estimator:
-                LocatedStates.deliver(states, located)
+            states.receivers = [
+                other for other in self._group if other.estimator is states.estimator]
 
     def _same(self, needs: StateNeeds) -> SharedStates | None:
         return next((other for other in self._group if other is not self
                      and other.needs == needs), None)
+
+
+def deliver(all_states: Sequence[LocatedStates], add: Callable[..., Sequence[LocatedState]],
+            *sample: Any) -> None:
+    """
+    Add a sample to each estimator, and call all back that get the states that follow.
+
+    Parameters
+    ----------
+    all_states
+        Whose estimators.
+    add
+        Method of `StateEstimator` that takes the sample.
+    sample
+        Its arguments.
+
+    """
+    for states in all_states:
+        for located in add(states.estimator, *sample):
+            for receiver in states.receivers:
+                try:
+                    receiver.callback(located)
+                except Exception as error:  # noqa: B902 - others get the same state
+                    log_exception(receiver.node, error)

@@ -44,7 +44,7 @@ from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.inputs import (
     BoolInput, ImuInput, Input, JointStateInput, OdometryInput, StampedArrayInput, WrenchInput)
 from biped_com_ros.ros.topics.located_states import (
-    Callback, LocatedStates, SharedStates, StateNeeds)
+    Callback, deliver, LocatedStates, SharedStates, StateNeeds)
 from biped_com_ros.ros.topics.qos import COMMAND_INPUT
 from biped_com_ros.ros.topics.tf import TransformLookup
 import numpy as np
@@ -80,7 +80,7 @@ class StateInputs:
                  **options: Any) -> None:
         self._node, self._model, self._params, self._options = node, model, params, options
         self._lookup = _lookup(node, model, params)
-        self._latest: list[LocatedStates] = []
+        self._states: list[LocatedStates] = []
         self._synchronized: list[SharedStates] = []
         pool = pool_of(node)
         self._group: list[SharedStates] = [] if pool is None else pool.states
@@ -94,9 +94,9 @@ class StateInputs:
     def estimate_latest(self, callback: Callback,
                         contacts: ContactHistory | None = None) -> LocatedStates:
         """Call back with the state at each sample of the joints; see `StateEstimator`."""
-        self._latest.append(LocatedStates(self._node, callback, StateEstimator(
+        self._states.append(LocatedStates(self._node, callback, StateEstimator(
             self._model, self._params.base, lookup=self._lookup, contacts=contacts)))
-        return self._latest[-1]
+        return self._states[-1]
 
     def estimate_synchronized(self, callback: Callback, params: FootWrenchParameters, *,
                               thresholds: ContactThresholds, body_weight: float,
@@ -149,6 +149,7 @@ class StateInputs:
                 hand_covariance=bool(virtual_hands),
                 thresholds=_thresholds(self._model, thresholds), body_weight=body_weight,
                 wrench_delay=wrench_delay)), self._group))
+        self._states.append(self._synchronized[-1])
         return self._synchronized[-1]
 
     def _needs(self, settings: SynchronizedSettings) -> StateNeeds:
@@ -233,25 +234,26 @@ class StateInputs:
 
         """
         self._params = params
-        for latest in self._latest:
-            latest.estimator.configure(params.base)
+        for states in self._states:
+            if not isinstance(states, SharedStates):
+                states.estimator.configure(params.base)
         if contacts:
             contacts['thresholds'] = _thresholds(self._model, contacts['thresholds'])
-        for states in self._synchronized:
-            states.change(self._needs(replace(states.needs.synchronized, **contacts)))
+        for shared in self._synchronized:
+            shared.change(self._needs(replace(shared.needs.synchronized, **contacts)))
         for source in self.inputs.values():
             source.timeout = params.sensor_timeout
 
     def _on_joints(self, stamp_ns: int, positions: Array, velocities: Array, _: Array) -> None:
         state = self._model.state(positions, velocities)
-        self._feed(StateEstimator.add_joints, stamp_ns, state)
+        deliver(self._states, StateEstimator.add_joints, stamp_ns, state)
 
     def _on_imu(self, stamp_ns: int, quaternion: Array, gyro: Array, _: Array) -> None:
         self._on_base(stamp_ns, quaternion, gyro)
 
     def _on_base(self, stamp_ns: int, *sample: Array) -> None:
         kept = [array.copy() for array in sample]  # the input reuses its arrays
-        self._feed(StateEstimator.add_base, stamp_ns, *kept)
+        deliver(self._states, StateEstimator.add_base, stamp_ns, *kept)
 
     def _on_external_odometry(self, stamp_ns: int, position: Array, quaternion: Array,
                               _: Array) -> None:
@@ -260,15 +262,15 @@ class StateInputs:
             states.estimator.add_odometry(stamp_ns, *kept)
 
     def _on_wrench(self, foot: int, stamp_ns: int, wrench: Array) -> None:
-        _deliver(self._synchronized, StateEstimator.add_wrench, foot, stamp_ns, wrench,
-                 self.wrenches[foot].frame)
+        deliver(self._synchronized, StateEstimator.add_wrench, foot, stamp_ns, wrench,
+                self.wrenches[foot].frame)
 
     def _on_force_z(self, foot: int, stamp_ns: int, wrench: Array) -> None:
         """Add a load of which it is not known where it acts."""
         config, name = self._model.config, self._model.soles.names[foot]
         at_middle = wrench[2] * force_at_middle(config.feet[name].polygon)
-        _deliver(self._synchronized, StateEstimator.add_wrench, foot, stamp_ns, at_middle,
-                 config.sole_frame(name))
+        deliver(self._synchronized, StateEstimator.add_wrench, foot, stamp_ns, at_middle,
+                config.sole_frame(name))
 
     def _on_covariance(self, name: str, stamp_ns: int, values: Array) -> None:
         size = math.isqrt(values.size)
@@ -279,20 +281,7 @@ class StateInputs:
         self._feed_beside('contact probabilities', stamp_ns, values.tolist())
 
     def _feed_beside(self, name: str, stamp_ns: int, value: Any) -> None:
-        _deliver(self._synchronized, StateEstimator.add_beside_wrenches, name, stamp_ns, value)
-
-    def _feed(self, add: Callable[..., Sequence[LocatedState]], *sample: Any) -> None:
-        """Add a sample of joints or base to all estimators."""
-        _deliver(self._latest, add, *sample)
-        _deliver(self._synchronized, add, *sample)
-
-
-def _deliver(all_states: Sequence[LocatedStates], add: Callable[..., Sequence[LocatedState]],
-             *sample: Any) -> None:
-    """Add a sample to each estimator, and call back with the states that follow."""
-    for states in all_states:
-        for located in add(states.estimator, *sample):
-            states.deliver(located)
+        deliver(self._synchronized, StateEstimator.add_beside_wrenches, name, stamp_ns, value)
 
 
 def _with_wrenches(callback: Callback, located: LocatedState) -> None:
