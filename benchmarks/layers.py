@@ -43,22 +43,22 @@ from benchmarks.suite import FIVE, RATE, simulator_command, suite_command, Suite
 
 #: Of each layer the files, by how their path in the package begins; the first that fits counts.
 LAYERS = {
-    'decode': ('ros/fast/codec/reading', 'ros/fast/', 'ros/topics/inputs', 'ros/topics/input_base',
-               'core/model/efforts'),
-    'synchronize': ('core/signals/synchronizer', 'core/state/estimator', 'ros/topics/state_inputs'),
+    'encode': ('ros/fast/codec/writing',),
+    'decode': ('ros/fast/', 'ros/topics/input'),
+    'synchronize': ('core/signals/synchronizer', 'core/state/estimator', 'ros/topics/state_inputs',
+                    'ros/topics/located_states'),
     'kinematics': ('core/model/',),
     'contacts': ('core/wrench/contact', 'core/signals/schmitt', 'core/state/contacts',
                  'core/state/wrench_mover'),
     'base': ('core/state/',),
     'fused CoM': ('core/com/fused', 'nodes/com_estimator/fused_com'),
-    'CoM': ('core/com/', 'nodes/com_estimator/'),
+    'CoM': ('core/com/', 'core/payload/', 'nodes/com_estimator/'),
     'ZMP and levels': ('core/stability/', 'nodes/zmp_monitor/'),
     'wrenches': ('core/wrench/', 'nodes/wrench_aggregator/'),
     'gravity': ('core/gravity/', 'nodes/gravity_compensation/'),
     'torso': ('core/torso/', 'nodes/torso_controller/'),
-    'encode': ('ros/fast/codec/writing',),
     'publish': ('ros/topics/outputs', 'ros/topics/tf'),
-    'diagnostics': ('ros/node/',)}
+    'diagnostics': ('ros/node/diagnostics', 'ros/node/input_watch')}
 _EXECUTOR, _DDS = 'executor', 'threads of DDS'
 _PACKAGE = 'biped_com_ros' + os.sep
 _PERIOD = 2e-3  # s

@@ -115,7 +115,7 @@ class JointPart(Structure):
         self.owns_all = False
         self.received_ns = self._returned_ns = NEVER_NS
         self._positions = self._jump = np.zeros(0)
-        self._returns = 0
+        self._jumped, self._returns = False, 0
 
     def contradicting(self, ns: int, timeout_ns: int) -> int | None:
         """
@@ -131,15 +131,18 @@ class JointPart(Structure):
         """
         before, self._positions = self._positions, self.received[0].copy()
         if not len(before) or not is_recent(self.received_ns, ns, timeout_ns):
-            self._jump = np.zeros(len(self.joints))
+            self._jump, self._jumped = np.zeros(len(self.joints)), False
             return None
         step = self._positions - before
+        least = max(_JUMP, _JUMP_SPEED * (ns - self.received_ns) / SECOND_NS)
+        if not self._jumped and step.dot(step) < min(least, 0.5 * _TURN) ** 2:
+            return None  # the usual case: none is so large, even together
         step -= _TURN * np.round(step / _TURN)  # may wrap
         jump, size = self._jump, np.abs(step)
-        least = max(_JUMP, _JUMP_SPEED * (ns - self.received_ns) / SECOND_NS)
         back = (size > least) & (np.abs(step + jump) < 0.2 * size)
         # What moves on has not jumped.
         self._jump = np.where(size > least, step, np.where(size < 0.2 * np.abs(jump), jump, 0.0))
+        self._jumped = bool(self._jump.any())
         if not back.any():
             return None
         return int(self.joints[int(back.argmax())]) if self.returns(ns) else None
