@@ -53,7 +53,8 @@ help:
 	@echo "make faults-check those of them that each change has to survive, on a busy computer too"
 	@echo "make soak         hours at 500 Hz (MINUTES=60), drawn as soak.png"
 	@echo "make docs         the documentation as build/doc/index.html"
-	@echo "make bench        what the nodes and the mathematics cost"
+	@echo "make bench        what the nodes and the mathematics cost; LAYERS=1: where five nodes spend"
+	@echo "                  their CPU time"
 	@echo "make bench-check  what a callback costs: operations, which are judged, and times"
 	@echo "make mutants      which faults of the code the tests find (after make test)"
 	@echo "make lint         style, docstrings, licence headers, types"
@@ -130,6 +131,10 @@ docs:
 		--jobs=2 --builder=html $(ARGS) doc build/doc
 	@echo 'Open build/doc/index.html.'
 
+ifdef LAYERS
+bench:
+	@$(environment) --level robots -- python -m benchmarks.layers $(ARGS)
+else
 bench:
 	@echo 'Five parts: functions of the core against bare Pinocchio, callbacks of the nodes, delay'
 	@echo 'from a sensor to an effort, all nodes in one process, errors of a calibration. Times are'
@@ -139,6 +144,7 @@ bench:
 	@$(environment) --level robots -- python benchmarks/latency.py $(ARGS)
 	@$(environment) --level robots -- python benchmarks/suite.py
 	@$(environment) --level robots -- python -m benchmarks.identification --quick
+endif
 
 # Times for information: what a processor makes of the same code differs by a fifth.
 bench-check:

@@ -312,6 +312,7 @@ class StabilityMonitor:
         self.watch.configure(self.settings.stability)
         self.hands.continue_from(other.hands)
         self.rolling.continue_from(other.rolling)
+        self._touching, self._standing = other._touching, other._standing
         self._steps.set_timeout(self.settings.stability.walking_timeout)
         if same_masses and self.settings.model_wrench_args == other.settings.model_wrench_args:
             self._model_wrench = other._model_wrench
@@ -408,7 +409,7 @@ class StabilityMonitor:
         self.parts = self.rolling.update(
             located.stamp_ns, soles, located.stance.in_contact, self._whole_wrenches(located))
         touching = (located.stamp_ns // _SUPPORT_NS, located.stance.in_contact, self.parts,
-                    [hand.name for hand in self.hands.touching], self._weight)
+                    [hand.name for hand in self.hands.touching], self._weight, self.settings)
         if touching != self._touching:
             self._touching, self._standing = touching, self._stand(located, soles, hands)
         support, contacts, self.problem = self._standing
