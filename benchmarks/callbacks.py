@@ -108,8 +108,8 @@ LIMITS = {
     THREE: Count(133, 2230),
     EVERYTHING: Count(143, 2365),
     CLOSED: Count(169, 3360),
-    MODEL: Count(579, 12245),
-    FUSED: Count(492, 8240)}
+    MODEL: Count(525, 10610),
+    FUSED: Count(479, 8130)}
 WARM_UP, REPEATS = 100, 21
 
 

@@ -76,8 +76,9 @@ class ReplayRig(NodeRig):
             self.peer.create_subscription(
                 self.types[topic], topic, tap.append,
                 LATCHED if topic == 'zmp_monitor/markers' else 50, raw=True)
-        self.until(lambda: all(sources[topic].get_subscription_count() > readers * (topic in INPUTS)
-                               for topic in self.taps), what='listeners')
+        self.until(lambda: all(
+            sources[topic].get_subscription_count() > readers * (topic in INPUTS)
+            for topic in self.taps), what='listeners')
         self.spin(0.3)  # publishers look for subscribers ten times a second
 
     def publishers(self):

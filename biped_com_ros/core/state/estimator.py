@@ -30,8 +30,8 @@ for the timeout of the base at most.
 
 Wrenches are moved to the frame of their foot or hand, from whatever frame of it they are given in.
 
-In the synchronized mode a sample whose stamp repeats is ignored, so that several nodes may feed one
-estimator with the same messages.
+In the synchronized mode a sample whose stamp repeats is ignored, so that several nodes may feed
+one estimator with the same messages.
 """
 
 from __future__ import annotations

@@ -15,13 +15,13 @@
 Subscriptions from which the state of the robot is estimated; see `core.state`.
 
 `StateInputs` subscribes to what the parameters of a node require, and hands what arrives to one or
-several `StateEstimator` objects, which nodes of one process share (`located_states`). Stamps, frames and values have been checked before (see
-`inputs`).
+several `StateEstimator` objects, which nodes of one process share (`located_states`). Stamps,
+frames and values have been checked before (see `inputs`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 import math
@@ -52,6 +52,7 @@ from rclpy.node import Node
 
 #: Least thresholds of contact for wrenches from joint torques, as shares of body weight, and s.
 _VIRTUAL_ENGAGE, _VIRTUAL_RELEASE, _VIRTUAL_DWELL = 0.10, 0.06, 0.006
+
 
 class StateInputs:
     """
