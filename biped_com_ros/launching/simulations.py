@@ -11,9 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""
-Simulated robots and their nodes, RViz, and robots in Gazebo: one function per launch file.
-"""
+"""Simulated robots and their nodes, RViz, and robots in Gazebo: one function per launch file."""
 
 from __future__ import annotations
 
@@ -39,7 +37,6 @@ from biped_com_ros.launching.programs import (
     tf_remappings)
 from biped_com_ros.viz.rviz_file import adapted, with_arrows
 import yaml
-
 
 if TYPE_CHECKING:
     from biped_com_ros.core.model.robot import RobotModel

@@ -11,9 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""
-Loads that are put in the robot's hands or on other links, and pushes: wrenches for some time.
-"""
+"""Loads that are put in the robot's hands or on other links, and pushes for some time."""
 
 from __future__ import annotations
 

@@ -50,8 +50,8 @@ from biped_com_ros.core.torso.constant_curvature import Backbone, ELONGATION, TO
 from biped_com_ros.core.torso.options import ControllerOptions
 from biped_com_ros.core.torso.orientation import TorsoOrientation, YawOffsetEstimator
 from biped_com_ros.core.torso.reference import as_complex, BendReference, clamped
-from biped_com_ros.core.torso.statics import Load, no_load, TorsoStatics
 from biped_com_ros.core.torso.slack import SlackDetector, SlackPrevention
+from biped_com_ros.core.torso.statics import Load, no_load, TorsoStatics
 from biped_com_ros.core.torso.tension import TensionDistributor
 import numpy as np
 

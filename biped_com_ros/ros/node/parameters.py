@@ -14,7 +14,7 @@
 """
 Parameters of a node as a frozen dataclass: declared with ranges, typed, and validated.
 
-Those of former versions, which files of users may still set, are refused with a remedy.
+Those of former versions in files of users are ignored, with a warning that names a remedy.
 
 Examples
 --------
@@ -22,6 +22,7 @@ Examples
 ... class Parameters:
 ...     tf_rate: float = setting(30.0, 'How often TF is sent', unit='Hz', minimum=0.0)
 >>> handle = declare_parameters(node, Parameters)
+
 """
 
 from __future__ import annotations
