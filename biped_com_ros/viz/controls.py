@@ -190,6 +190,13 @@ class Controls:
     on_command
         Called with the name of a command and its value.
 
+    Attributes
+    ----------
+    folders
+        viser's folder of each group of controls.
+    bends
+        The sliders of the torso.
+
     """
 
     def __init__(self, gui: Any, on_command: CommandHandler) -> None:
@@ -197,7 +204,7 @@ class Controls:
         self._controls: dict[str, list[Any]] = {}
         self._notes: dict[str, Any] = {}
         self._reasons: dict[str, str] = {}
-        self._folders: dict[str, Any] = {}
+        self.folders: dict[str, Any] = {}
         self._torso_changed = -np.inf
         self._make_sensor_controls(gui)
         self._make_feedforward_control(gui)
@@ -210,7 +217,7 @@ class Controls:
     def set_robot(self, model: RobotModel) -> None:
         """Show the controls that a robot has, and no others."""
         missing = missing_controls(model)
-        for group, folder in self._folders.items():
+        for group, folder in self.folders.items():
             folder.visible = group not in missing
 
     @property
@@ -269,7 +276,7 @@ class Controls:
         bend, direction, _ = view.torso
         if not np.isfinite(bend) or time.monotonic() < self._torso_changed + _HELD:
             return
-        for slider, angle in zip(self._bends, np.degrees(bend) * np.array(
+        for slider, angle in zip(self.bends, np.degrees(bend) * np.array(
                 (np.cos(direction), np.sin(direction)))):
             shown = float(np.clip(0.5 * round(2.0 * float(angle)), *_BEND))
             if abs(float(angle) - slider.value) > _FOLLOWED and shown != slider.value:
@@ -314,7 +321,7 @@ class Controls:
 
     def _make_torso_controls(self, gui: Any) -> None:
         with self._folder(gui, 'torso', 'Torso'):
-            sliders = self._bends = [gui.add_slider(
+            sliders = self.bends = [gui.add_slider(
                 label, min=_BEND[0], max=_BEND[1], step=0.5, initial_value=0.0)
                        for label in ('forward [deg]', 'left [deg]')]
 
@@ -373,8 +380,8 @@ class Controls:
             self._note(gui, 'record')
 
     def _folder(self, gui: Any, group: str, label: str) -> Any:
-        self._folders[group] = gui.add_folder(label)
-        return self._folders[group]
+        self.folders[group] = gui.add_folder(label)
+        return self.folders[group]
 
     def _button(self, gui: Any, command: str, label: str, hint: str,
                 main: bool = True) -> None:

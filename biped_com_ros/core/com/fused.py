@@ -124,8 +124,8 @@ class FusedComSettings(Settings):
 
     load_mass: float = constant(0.1, "Of a load, as a share of the robot's mass", '', 0.0)
     load_moment: float = constant(
-        0.015, "Of a load's first moment about the trunk's CoM over the robot's mass, as a share of "
-        'the height of the CoM', '', 0.0)
+        0.015, "Of a load's first moment about the trunk's CoM over the robot's mass, as a share "
+        'of the height of the CoM', '', 0.0)
     link_mass: float = setting(
         0.08, 'Standard deviation of the mass of each link of the URDF, as a share of it; a '
         'smaller one in the deviations of the robot file, which a calibration writes, is used '
@@ -134,8 +134,8 @@ class FusedComSettings(Settings):
         0.005, 'Standard deviation of the centre of mass of each link of the URDF, per axis; the '
         'same holds for it and for those of sensors', 'm', 0.0, 1.0)
     sensor_bias: float = constant(
-        0.01, 'Of each foot sensor, as a share of the weight (moments: of a lever, too); tared half '
-        'an hour ago they have it', '', 0.0)
+        0.01, 'Of each foot sensor, as a share of the weight (moments: of a lever, too): that of '
+        'one that drifted for half an hour', '', 0.0)
     sensor_gain: float = constant(0.02, 'Of each of its axes', '', 0.0)
     sensor_crosstalk: float = constant(
         0.01, 'Of what an axis has of the others (moments over a lever)', '', 0.0)
@@ -501,7 +501,8 @@ class FusedComEstimator:
         motion, com = self._motion, state.com_in_base
         R, p = motion.R_root_base.T, motion.root - com
         level = R.dot(rate[:3]) - up * up.dot(R.dot(rate[:3]))
-        self._moves = math.sqrt(level.dot(level)) > _MOVES * self.settings.gravity or np.abs(v[6:]).max() > _TURNS
+        self._moves = (math.sqrt(level.dot(level)) > _MOVES * self.settings.gravity
+                       or np.abs(v[6:]).max() > _TURNS)
         if not self._moves:
             # At rest noise must not look like a motion, which tells of heights.
             v, rate, wrenches = np.zeros_like(v), np.zeros_like(rate), resting

@@ -523,7 +523,7 @@ class CalibrationSession:
 
     @property
     def waits_for(self) -> str:
-        """What keeps the session from going on, or ''."""
+        """Return what keeps the session from going on, or ''."""
         if self.state is SessionState.WAITING:
             return f'not still: {self.window.problem}' if self.window.problem else ''
         return self._transfer.problem

@@ -174,7 +174,7 @@ def _within(wrench: Sequence[float], least: Sequence[float],
 
 _WINDOW_NS = nanoseconds(0.1)
 #: Time over which the period of the samples is measured, s.
-_REMEMBERED = 2.0
+_MEMORY_TIME = 2.0
 #: Time over which stamps that are uneven make displacements uncertain, ns.
 _UNEVEN_NS = nanoseconds(0.5)
 #: How long a foot counts as sliding after its last displacement, ns.
@@ -292,7 +292,7 @@ class SlideDetector:
             return 0.0
         before_ns, before = self._travels[-1]
         elapsed = 1e-9 * (stamp_ns - before_ns)
-        self._measured = min(self._measured + elapsed, _REMEMBERED)
+        self._measured = min(self._measured + elapsed, _MEMORY_TIME)
         self._period += elapsed / max(self._measured, 1e-9) * (elapsed - self._period)
         lead = self._leads[-1][1] if self._leads else 0.0
         self._leads.append((stamp_ns, lead + elapsed - self._period))

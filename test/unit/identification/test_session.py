@@ -116,11 +116,11 @@ def test_an_operator_has_to_hoist_and_to_put_the_robot_down(tmp_path):
     assert bench.captured == THREE
 
 
-def test_a_hoist_that_the_feet_do_not_notice_is_named_and_the_pose_skipped(tmp_path):
+def test_a_hoist_that_the_feet_do_not_show_is_named_and_the_pose_skipped(tmp_path):
     bench = started(tmp_path, pose_timeout=30.0, design={'hoisted': 1})
     bench.driver.hoist_works = False
     bench.run(lambda: bench.session.waits_for)
-    begun, what = bench.now, 'the hoist was asked to lift the robot, but the feet still carry it'
+    begun, what = bench.now, 'the hoist should have lifted the robot, but the feet still carry it'
     assert bench.session.waits_for.startswith(what) and not bench.errors
     bench.run(lambda: bench.errors)
     assert 9.0 < bench.now - begun < 11.0

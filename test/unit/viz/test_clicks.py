@@ -104,7 +104,7 @@ def test_controls_that_a_robot_does_not_have_are_absent(page, robot, missing):
     page.set_robot(RobotModel.load(robot))
     with urllib.request.urlopen(page.url) as response:
         assert f'<title>{robot}</title>' in response.read().decode()
-    folders = page.controls._folders
+    folders = page.controls.folders
     assert {group for group, folder in folders.items() if not folder.visible} == missing
     assert set(folders) == set(GROUPS)
 
@@ -114,17 +114,17 @@ def test_the_sliders_of_the_torso_follow_the_keys_unless_they_are_moved(page):
     page.set_robot(MODEL)
     controls, view = page.controls, View(torso=np.array((np.radians(10.0), np.radians(30.0), 0.0)))
     controls.update(view)
-    assert [slider.value for slider in controls._bends] == [8.5, 5.0]
+    assert [slider.value for slider in controls.bends] == [8.5, 5.0]
     view.torso = np.array((np.radians(10.3), np.radians(30.0), 0.0))  # noise
     controls.update(view)
-    assert [slider.value for slider in controls._bends] == [8.5, 5.0]
+    assert [slider.value for slider in controls.bends] == [8.5, 5.0]
     controls._torso_changed = time.monotonic()
     view.torso = np.zeros(3)
     controls.update(view)
-    assert [slider.value for slider in controls._bends] == [8.5, 5.0]
+    assert [slider.value for slider in controls.bends] == [8.5, 5.0]
     controls._torso_changed = -np.inf
     controls.update(view)
-    assert [slider.value for slider in controls._bends] == [0.0, 0.0]
+    assert [slider.value for slider in controls.bends] == [0.0, 0.0]
 
 
 def test_the_page_turns_clicks_into_commands_while_pushes_are_possible(monkeypatch):

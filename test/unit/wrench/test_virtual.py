@@ -186,7 +186,7 @@ def test_a_tilted_sole_stands_on_its_lowest_edge(model, weight):
     sensors = VirtualFootWrenches(model, VirtualWrenchSettings())
     toe_down = np.array([[-np.sin(0.2), 0.0, np.cos(0.2)]] * 2)  # of the vertical, in the sole
     corners = np.array(model.config.feet['left'].polygon)
-    information = -sensors._prior(toe_down, sensors._loads)[:6, :6]
+    information = -sensors._prior(toe_down, 2 * [0.5 * weight])[:6, :6]
     # Of all CoPs that carry one newton, the prior finds one near the toe the most likely.
     x = np.linspace(corners[:, 0].min(), corners[:, 0].max(), 50)
     likelihood = [w @ information @ w for w in (
@@ -198,7 +198,7 @@ def test_a_tilted_sole_stands_on_its_lowest_edge(model, weight):
 def test_the_prior_is_that_of_independent_forces_and_moments_about_a_point_of_the_sole(model):
     sensors = VirtualFootWrenches(model, VirtualWrenchSettings())
     ups = np.array([[-0.1, 0.05, 0.9], [0.02, -0.2, 0.9]])
-    information = sensors._prior(ups / np.linalg.norm(ups, axis=1)[:, None], sensors._loads)
+    information = sensors._prior(ups / np.linalg.norm(ups, axis=1)[:, None], [10.0, 20.0])
     assert not information[:6, 6:].any() and not information[6:, :6].any()
     for foot, corners in zip((0, 6), (each.polygon for each in model.config.feet.values())):
         block = information[foot:foot + 6, foot:foot + 6]

@@ -102,7 +102,7 @@ class Transfer:
         self._driver = driver
         self._legs: list[Leg] = []
         self._travelled: list[Array] = []  # paths since `begin` or the hoist's last move
-        self._unreached_at, self._asked_at = -np.inf, np.inf
+        self._unreached_at, self._requested_at = -np.inf, np.inf
         self.arrives_at, self.problem = 0.0, ''
         self.lift_request = 'hoist the robot'
         self.lower_request = 'put the robot down on its feet'
@@ -110,7 +110,7 @@ class Transfer:
     def begin(self, legs: Sequence[Leg]) -> None:
         """Execute these legs instead of those that are left."""
         self._legs, self._travelled = list(legs), []
-        self._asked_at, self.problem = np.inf, ''
+        self._requested_at, self.problem = np.inf, ''
 
     @property
     def way_back(self) -> Array | None:
@@ -122,8 +122,8 @@ class Transfer:
         return not self._legs and now >= self.arrives_at
 
     def has_waited(self, now: float, time: float) -> bool:
-        """Whether a hoist was asked longer than a `time` (s) ago, and the feet do not show it."""
-        return self._driver.has_hoist and now - self._asked_at > time
+        """Whether a hoist was requested more than a `time` (s) ago, and nothing shows it."""
+        return self._driver.has_hoist and now - self._requested_at > time
 
     def update(self, now: float, positions: Array, load_share: float) -> str:
         """
@@ -167,18 +167,18 @@ class Transfer:
     def _update_hoist(self, move: HoistMove, now: float, load_share: float) -> str:
         problem, lift = self._driver.request_hoist(move), move is HoistMove.LIFT
         if not (load_share < HANGS if lift else load_share > STANDS):
-            self._unreached_at, self._asked_at = now, min(now, self._asked_at)
+            self._unreached_at, self._requested_at = now, min(now, self._requested_at)
             if not self._driver.has_hoist:
                 return problem or (self.lift_request if lift else self.lower_request)
             if problem or not self.has_waited(now, HOIST_PATIENCE):
                 return problem
-            return (f'the hoist was asked to {"lift" if lift else "lower"} the robot, but the feet '
-                    f'{"still" if lift else "do not"} carry it: check the hoist, then the foot '
-                    'wrenches')
+            moved, carried = ('lifted', 'still carry') if lift else ('lowered', 'do not carry')
+            return (f'the hoist should have {moved} the robot, but the feet {carried} it: check '
+                    'the hoist, then the foot wrenches')
         if now >= self._unreached_at + HOIST_SETTLING:
             self._driver.end_hoist()
             self._legs.pop(0)
-            self._travelled, self._asked_at = [], np.inf
+            self._travelled, self._requested_at = [], np.inf
         return ''
 
 
