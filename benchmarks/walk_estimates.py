@@ -41,7 +41,7 @@ from biped_com_ros.core.geometry.polygon import convex_hull, margin, Point
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.gravity.compensation import (
     CLOSED_FORM, CompensationSettings, GravityCompensator, MEASURED)
-from biped_com_ros.core.gravity.effort_guard import SafetySettings
+from biped_com_ros.core.gravity.effort_limiter import SafetySettings
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.stability.monitor import MonitorSettings, StabilityMonitor
 import numpy as np

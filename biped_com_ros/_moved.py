@@ -50,7 +50,7 @@ MODULES = {
     'core.base': 'core.state.stance core.state.leg_odometry',
     'core.com': 'core.constants core.com.estimate',
     'core.com_check': 'core.com.check',
-    'core.effort_safety': 'core.gravity.effort_guard core.gravity.attitude',
+    'core.effort_safety': 'core.gravity.effort_limiter core.gravity.attitude',
     'core.footprint': 'core.geometry.pose',
     'core.gravity': 'core.gravity.contacts core.gravity.attitude core.gravity.model',
     'core.gravity_compensation': 'core.gravity.compensation',

@@ -356,7 +356,7 @@ def _joints(model: RobotModel, posture: Array) -> Iterator[Entry]:
     yield Entry('joints', text)
     if without:
         yield Entry('joints', f'no effort limit: {some_of(without)}', 'give <limit effort="..."/> '
-                    'in the URDF, or gravity_compensation the parameter unlimited_joints: '
+                    'in the URDF, or gravity_compensation the parameter default_effort_limit: '
                     'without, these joints get no effort', is_hint=True)
     unlimited = [name for name, limit in zip(model.joint_names, velocity_limits(model))
                  if name in model.actuated_joint_names and math.isinf(limit)]

@@ -38,7 +38,7 @@ ZMP_STATIONS = ('codec/reading.py', 'fast/vector_reader.py', 'WrenchMover.move',
                 'Synchronizer.add', 'FootContacts.update', 'sum_wrenches',
                 'centre_of_pressure', 'Template.serialize')
 EFFORT_STATIONS = ('codec/reading.py', 'EffortSupervisor.update', 'GravityCompensator.efforts',
-                   'EffortGuard.update', 'Template.serialize')
+                   'EffortLimiter.update', 'Template.serialize')
 
 
 class DocumentedWalk:

@@ -21,7 +21,7 @@ import importlib
 import os
 import sys
 
-from biped_com_ros.core.gravity.effort_guard import SafetySettings
+from biped_com_ros.core.gravity.effort_limiter import SafetySettings
 from biped_com_ros.ros.node import ending, executor
 import pytest
 from support import launch_stand_in

@@ -14,7 +14,7 @@
 """
 Efforts that hold a robot against gravity, and what keeps them within safe limits.
 
-`effort_guard` is the last step before efforts are published: the clamp and the rate limit.
+`effort_limiter` is the last step before efforts are published: the clamp and the rate limit.
 """
 
 from biped_com_ros.core.lazy import lazy_exports
@@ -25,6 +25,6 @@ __getattr__, __dir__, __all__ = lazy_exports(__name__, {
     'EffortSupervisor': 'supervisor',
     'GravityCompensator': 'compensation',
     'GravityModel': 'model',
-    'SafetySettings': 'effort_guard',
+    'SafetySettings': 'effort_limiter',
     'SupportLimits': 'support_qp',
 })

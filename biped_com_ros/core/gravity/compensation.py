@@ -29,7 +29,7 @@ from biped_com_ros.core.constants import LONGEST_STEP_NS, NEVER_NS
 from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.gravity.attitude import MountedImu, UprightCheck
-from biped_com_ros.core.gravity.effort_guard import EffortGuard, SafetySettings
+from biped_com_ros.core.gravity.effort_limiter import EffortLimiter, SafetySettings
 from biped_com_ros.core.gravity.load_sharing import LoadSharing, SharingSettings
 from biped_com_ros.core.gravity.measured import MeasuredWrenches
 from biped_com_ros.core.gravity.model import (
@@ -127,7 +127,7 @@ class GravityCompensator:
         self.settings = settings = settings or CompensationSettings()
         self.gravity_model = GravityModel(
             model, settings.gravity, settings.contacts or None, settings.lever)
-        self.guard = EffortGuard(self.gravity_model.effort_limits, settings.safety)
+        self.guard = EffortLimiter(self.gravity_model.effort_limits, settings.safety)
         self.imu = MountedImu(model, model.config.imu.frame)
         self.gains: Array | None = None
         count, weight = len(self.gravity_model.contacts), self.gravity_model.weight
@@ -369,7 +369,7 @@ class GravityCompensator:
         shares = self.sharing.values
         if not any(shares):
             raise InputError(
-                measured + 'none has carried more than share_lift, '
+                measured + 'none has carried more than unload_threshold, '
                 f'{self.settings.sharing.lift:g} of the weight; check the wrench topics')
         return shares
 

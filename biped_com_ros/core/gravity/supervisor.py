@@ -26,7 +26,7 @@ The state machine of gravity compensation: when efforts follow the robot, hold, 
 Inputs are known by name and by the stamp of their last message. An input is unusable while its
 stamp differs from that of the joint states by more than `input_timeout`; joint states are, when
 none arrived for 2.5 of their measured periods (between 30 and 500 ms). Every effort passes
-:class:`~biped_com_ros.core.gravity.effort_guard.EffortGuard`.
+:class:`~biped_com_ros.core.gravity.effort_limiter.EffortLimiter`.
 
 Times are seconds of a clock that never jumps, or of the simulated one, which may be set back:
 then all measurements are discarded.

@@ -140,7 +140,7 @@ class Rocking:
         return self._usual
 
 
-class FallWatch:
+class StabilityClassifier:
     """
     Determines the level from margins, tilt and lean.
 
@@ -243,7 +243,7 @@ class FallWatch:
 
 
 def _trigger_values(t: StabilityThresholds) -> list[tuple[float, float, float, float]]:
-    """Return the values of the triggers of `FallWatch`."""
+    """Return the values of the triggers of `StabilityClassifier`."""
     margins = [(-margin, -margin - t.margin_hysteresis)
                for margin in (t.margin, t.margin, t.dcm_margin)]
     tilts = [(tilt, tilt - t.tilt_hysteresis) for tilt in (t.tilt, t.fallen_tilt, t.lean)]

@@ -40,7 +40,7 @@ from biped_com_ros.core.stability.contact_region import com_region, LastZmpRegio
 from biped_com_ros.core.stability.contacts import Contact
 from biped_com_ros.core.stability.hands import Hands, hands_covariance, HandSettings, HandTouch
 from biped_com_ros.core.stability.levels import (
-    Change, FallWatch, lean_of, StabilityThresholds, StepWatch, tilt_of)
+    Change, StabilityClassifier, lean_of, StabilityThresholds, StepWatch, tilt_of)
 from biped_com_ros.core.stability.rolling import Part, RollingSoles
 from biped_com_ros.core.stability.support import Soles, SupportPolygon
 from biped_com_ros.core.stability.zmp import FilteredWrenches, measured_wrench, ModelWrench
@@ -294,7 +294,7 @@ class StabilityMonitor:
         self.parts: Sequence[Part] = ()
 
     def _restart(self) -> None:
-        self.watch = FallWatch(self.settings.stability)
+        self.watch = StabilityClassifier(self.settings.stability)
         self._steps = StepWatch(self.settings.stability.walking_timeout)
         self.hands.reset()
         self.rolling.reset()

@@ -132,7 +132,7 @@ class LocatedState:
         return self._twist
 
 
-class BaseEstimator:
+class BaseSource:
     """
     Base class of the sources.
 
@@ -247,7 +247,7 @@ class BaseEstimator:
         return False
 
 
-class ImuBase(BaseEstimator):
+class ImuBase(BaseSource):
     """
     Orientation from the IMU, position by leg odometry.
 
@@ -315,7 +315,7 @@ class ImuBase(BaseEstimator):
         self._is_lying = False
 
 
-class FilterBase(BaseEstimator):
+class FilterBase(BaseSource):
     """Pose and twist by the invariant filter; see `base_filter`."""
 
     sample_name = 'the IMU'
@@ -392,7 +392,7 @@ class FilterBase(BaseEstimator):
         self._filter.reset()
 
 
-class OdometryBase(BaseEstimator):
+class OdometryBase(BaseSource):
     """Pose and twist from odometry messages."""
 
     sample_name = 'the odometry'
@@ -418,14 +418,14 @@ class OdometryBase(BaseEstimator):
                            lambda _: twist)
 
 
-class TransformBase(BaseEstimator):
+class TransformBase(BaseSource):
     """
     Pose from a transform world frame -> base_link, which may arrive later than joint positions.
 
     Parameters
     ----------
     model, settings
-        See :class:`BaseEstimator`.
+        See :class:`BaseSource`.
     lookup
         Returns the pose of base_link at a time.
 
@@ -462,7 +462,7 @@ class TransformBase(BaseEstimator):
         self._found = None
 
 
-class FixedBase(BaseEstimator):
+class FixedBase(BaseSource):
     """A base that does not move."""
 
     def __init__(self, model: RobotModel, settings: BaseSettings) -> None:
@@ -483,7 +483,7 @@ class FixedBase(BaseEstimator):
 
 
 def make_base(model: RobotModel, settings: BaseSettings, lookup: Lookup | None = None,
-              ) -> BaseEstimator:
+              ) -> BaseSource:
     """
     Return the estimator for ``settings.source``.
 

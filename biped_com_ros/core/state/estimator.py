@@ -50,7 +50,7 @@ from biped_com_ros.core.geometry.wrench import wrench_adjoint
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.signals.synchronizer import MAX_AGE, Synchronizer
 from biped_com_ros.core.state.base import (
-    BaseEstimator, BaseSettings, LocatedState, Lookup, make_base)
+    BaseSource, BaseSettings, LocatedState, Lookup, make_base)
 from biped_com_ros.core.state.contacts import ContactHistory
 from biped_com_ros.core.wrench.contact import (
     ContactProbabilitySettings, ContactThresholds, FootContacts)
@@ -212,7 +212,7 @@ class StateEstimator:
                 "base_source 'filter' needs the wrenches of the feet at the instants of the "
                 'joints: choose imu here')
         self.model, self.contacts = model, contacts
-        self.base: BaseEstimator = make_base(model, base, lookup)
+        self.base: BaseSource = make_base(model, base, lookup)
         #: Instants that wait for their base: stamp, and what locates them.
         self._waiting: deque[tuple[int, Callable[[], LocatedState | None]]] = deque()
         self._longest_wait_ns = nanoseconds(base.timeout)

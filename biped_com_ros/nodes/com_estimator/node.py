@@ -55,7 +55,7 @@ from typing import Any
 from biped_com_ros.core.com.estimate import ComEstimate
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.signals.synchronizer import StampThrottle
-from biped_com_ros.core.state.base import BaseEstimator, LocatedState
+from biped_com_ros.core.state.base import BaseSource, LocatedState
 from biped_com_ros.nodes.com_estimator.fused_com import (
     FusedComOutput, make_fused_estimator)
 from biped_com_ros.nodes.com_estimator.markers import MarkerOutput
@@ -120,7 +120,7 @@ class ComEstimator(RobotNode[ComEstimatorParameters]):
             self, self.inputs, self.payload.carried) if params.fused_com else None
 
     @property
-    def base(self) -> BaseEstimator:
+    def base(self) -> BaseSource:
         """Return what locates the base."""
         return self._states.estimator.base
 

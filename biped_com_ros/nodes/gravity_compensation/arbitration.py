@@ -37,7 +37,7 @@ have been those that balance gravity once; then it is the other node that has to
 
 from __future__ import annotations
 
-from biped_com_ros.core.gravity.effort_guard import ACTIVE, EffortGuard
+from biped_com_ros.core.gravity.effort_limiter import ACTIVE, EffortLimiter
 from biped_com_ros.nodes.gravity_compensation.command_takeover import CommandTakeover
 from biped_com_ros.nodes.gravity_compensation.controller_watch import ControllerWatch
 from biped_com_ros.nodes.gravity_compensation.outputs import ControllerOutput
@@ -64,7 +64,7 @@ class CommandArbiter:
 
     """
 
-    def __init__(self, guard: EffortGuard, controller: ControllerWatch,
+    def __init__(self, guard: EffortLimiter, controller: ControllerWatch,
                  predecessor: CommandTakeover, motion: ControllerOutput) -> None:
         self._guard, self._controller = guard, controller
         self._predecessor, self._motion = predecessor, motion

@@ -26,7 +26,6 @@ with the stamps of `joint_states`; see doc/virtual_sensors.rst.
 Of a foot whose sensors measure the vertical force alone (``measures: force_z``) the other numbers
 of the wrench are NaN, and it has no CoP; there is no total then.
 
-An IMU without orientation is levelled by its accelerometer and turned by its gyroscope.
 """
 
 from __future__ import annotations
@@ -41,7 +40,6 @@ from biped_com_ros.core.geometry.pose import Array, rotation_from_quaternion
 from biped_com_ros.core.geometry.wrench import largest_credible_load
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.signals.age import is_recent
-from biped_com_ros.core.signals.filters import TiltFilter
 from biped_com_ros.core.signals.synchronizer import StampThrottle
 from biped_com_ros.core.wrench.aggregation import ContactBody, WrenchAggregation
 from biped_com_ros.core.wrench.tare import JointStillness
@@ -105,7 +103,6 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
             {foot.name: [aggregation.channels[i].name for i in foot.sensors]
              for foot in self._feet},
             self.params.weight_tolerance, f'the YAML of robot {config.name}')
-        self._tilt = TiltFilter(self.params.gravity)
         self._has_total = not config.feet_with_force_z
         self._total_count, self._weighing = 0, StampThrottle(WEIGHING_RATE)
         self._unsynchronized: Input | None = None
@@ -127,7 +124,7 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         self.joints = JointStateInput(self, model.joint_names, self._on_joints,
                                       limits=model.credible_positions,
                                       **model.corrections_of(model.joint_names), **options)
-        self.imu = ImuInput(self, imu.topic, imu.frame, self._on_imu, need_orientation=False,
+        self.imu = ImuInput(self, imu.topic, imu.frame, self._on_imu,
                             need_acceleration=bool(self.virtual.feet or self.virtual.hands),
                             tilt=model.config.instruments.tilt(imu.frame), **options)
         self.sensors = [
@@ -195,12 +192,7 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
 
     def _on_imu(self, stamp_ns: int, quaternion: Array, angular_velocity: Array,
                 acceleration: Array) -> None:
-        R_world_imu = (
-            rotation_from_quaternion(quaternion) if self.imu.has_orientation
-            else self._tilt.update(stamp_ns, angular_velocity, acceleration))
-        if R_world_imu is None:
-            return
-        self._R_world_imu = R_world_imu
+        self._R_world_imu = R_world_imu = rotation_from_quaternion(quaternion)
         self._imu_ns, self._state_changed = stamp_ns, True
         self._on_virtual(self.virtual.add_imu(
             stamp_ns, R_world_imu, angular_velocity, acceleration))
@@ -304,8 +296,6 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         """Return why joint states or IMU are not of the readings' time, with the remedy."""
         if source.stale():
             return source.report()[1]
-        if source is self.imu and not self.imu.has_orientation and self._tilt.problem:
-            return f"'{source.topic}' has no orientation, and {self._tilt.problem}"
         return (f"the stamps of '{source.topic}' and of the readings differ by more than "
                 f'{self.params.state_timeout:g} s; check the driver and its clock')
 

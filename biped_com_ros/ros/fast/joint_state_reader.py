@@ -27,7 +27,7 @@ from biped_com_ros.ros.fast.credible import limit_of_joints
 from biped_com_ros.ros.fast.message_reader import (
     quoted, read_only, ReadSpec, RefusedMessage, StampedReader, Structure)
 from biped_com_ros.ros.node.clock import steady_time
-from biped_com_ros.ros.topics.silence import publisher_names
+from biped_com_ros.ros.topics.no_data_reason import publisher_names
 import numpy as np
 
 _OPTIONAL = ('velocity', 'effort')

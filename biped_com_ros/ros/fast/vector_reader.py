@@ -27,11 +27,13 @@ from typing import Any
 
 from biped_com_ros.core.constants import SECOND_NS
 from biped_com_ros.core.errors import brief
+from biped_com_ros.core.signals.filters import TiltFilter
 from biped_com_ros.ros.fast import codec
 from biped_com_ros.ros.fast.credible import limit_of_field
 from biped_com_ros.ros.fast.message_reader import (
     MessageReader, read_only, ReadSpec, RefusedMessage, StampedReader, Structure)
 import numpy as np
+import pinocchio as pin
 
 _MAX_STRUCTURES = 32
 #: Of the values of an Imu, the first number of the covariance of its orientation.
@@ -94,8 +96,7 @@ class VectorReader(StampedReader):
         if not hypot(*values) < self._least_limit:  # NaN and infinity fail it, too
             values = self._checked(values)
         structure.last_ns = ns
-        self._check_quaternion(values)
-        self._pack(self._values, 0, *values)
+        self._pack(self._values, 0, *self._oriented(ns, values))
         self.frame = structure.data[0]
         return True
 
@@ -118,8 +119,9 @@ class VectorReader(StampedReader):
                     'the sensor'))
         return known
 
-    def _check_quaternion(self, values: Sequence[float]) -> None:
-        """Raise RefusedMessage if there is a quaternion that is no rotation."""
+    def _oriented(self, ns: int, values: Sequence[float]) -> Sequence[float]:
+        """Return the values at a time; RefusedMessage if a quaternion is no rotation."""
+        return values
 
 
 class WrenchReader(VectorReader):
@@ -146,17 +148,24 @@ class ImuReader(VectorReader):
     """
     Reads Imu.
 
-    The third option is whether an orientation has to be there, the fourth the tilt to undo, the
-    fifth whether the acceleration is used even if there is an orientation.
+    The third option is whether an orientation is needed, the fourth the tilt to undo, the fifth
+    whether the acceleration is used even if there is an orientation. One that is needed and not
+    there is found by gyroscope and accelerometer.
     """
 
     def __init__(self, spec: ReadSpec) -> None:
         super().__init__(spec)
+        self._tilt_filter = TiltFilter()
         tilt = spec.options[3]
         if tilt is not None and any(tilt):
             angle = hypot(*tilt)
             self._tilt = (*(sin(0.5 * angle) / angle * x for x in tilt), cos(0.5 * angle))
             self._pack_measured, self._pack = self._pack, self._pack_turned
+
+    def continue_from(self, other: Any) -> None:
+        """Take over the last values, their frame, and the orientation that was found."""
+        super().continue_from(other)
+        self._tilt_filter = other._tilt_filter
 
     def _pack_turned(self, buffer: Any, offset: int, /, *values: Any) -> None:
         """Pack values as a sensor without the tilt would have measured them."""
@@ -171,18 +180,22 @@ class ImuReader(VectorReader):
     def _unused(self, values: Sequence[float]) -> Collection[int]:
         need_orientation, _, need_acceleration = self.spec.options[2:]
         oriented = has_orientation(values)
-        return {_COVARIANCE, *(() if oriented or need_orientation else range(4)),
-                *(() if need_acceleration or not (oriented or need_orientation)
-                  else range(7, 10))}
+        is_read = oriented or need_orientation and values[_COVARIANCE] != -1.0
+        return {_COVARIANCE, *(() if is_read else range(4)),
+                *(() if need_acceleration or not oriented else range(7, 10))}
 
-    def _check_quaternion(self, values: Sequence[float]) -> None:
+    def _oriented(self, ns: int, values: Sequence[float]) -> Sequence[float]:
         if not self.spec.options[2]:
-            return
-        if values[_COVARIANCE] == -1.0 or not any(values[:4]):
+            return values
+        if values[_COVARIANCE] != -1.0 and any(values[:4]):
+            _check_unit(values[:4])
+            return values
+        R_world_imu = self._tilt_filter.update(ns, np.array(values[4:7]), np.array(values[7:10]))
+        if R_world_imu is None:
             raise RefusedMessage('no orientation', (
-                'it has no orientation (orientation_covariance[0] is -1, or the quaternion zero): '
-                'run a filter such as imu_filter_madgwick'))
-        _check_unit(values[:4])
+                'it has no orientation (orientation_covariance[0] is -1, or the quaternion zero), '
+                f'and {self._tilt_filter.problem}'))
+        return *pin.Quaternion(R_world_imu).coeffs().tolist(), *values[4:10], -1.0
 
 
 def has_orientation(values: Sequence[float]) -> bool:
@@ -227,8 +240,9 @@ class OdometryReader(VectorReader):
         return super()._problem_of(frames) or _frame_problem(
             'child_frame_id', frames[1], self.spec.options[2])
 
-    def _check_quaternion(self, values: Sequence[float]) -> None:
+    def _oriented(self, ns: int, values: Sequence[float]) -> Sequence[float]:
         _check_unit(values[3:7])
+        return values
 
 
 def _frame_problem(field: str, frame: str, valid: str) -> tuple[str, str] | None:

@@ -74,7 +74,9 @@ _ELEMENTS = frozenset((
     'wrench_gain', 'wrench_position', 'wrench_rotation'))
 _REMOVED = {
     'model_method': "the model's ZMP is always that of the whole angular momentum; remove it"}
-_RENAMED = {'fusion_wrench_delay': 'wrench_delay'}
+_RENAMED = {
+    'fusion_wrench_delay': 'wrench_delay', 'share_lift': 'unload_threshold',
+    'unlimited_joints': 'default_effort_limit', 'weight_missing': 'max_missing_weight'}
 
 
 def remedy(name: str) -> str:

@@ -29,7 +29,7 @@ from biped_com_ros.ros.node.clock import steady_time
 from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, OK, Report, WARN
 from biped_com_ros.ros.topics.frames import frame_prefix
 from biped_com_ros.ros.topics.qos import copy_of, overridable, SENSOR_INPUT
-from biped_com_ros.ros.topics.silence import Silence
+from biped_com_ros.ros.topics.no_data_reason import NoDataReason
 from biped_com_ros.ros.topics.stamp import is_time_simulated, now_ns
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
@@ -101,7 +101,7 @@ class Input:
         self._count_offset = 0
         self._rate_since, self._rate_count, self._rate = steady_time(), 0, 0.0
         self._name, self._qos, self._message_type = topic, qos, message_type
-        self._silence = Silence(node)
+        self._silence = NoDataReason(node)
         self._connect(ReadSpec(
             reader=reader, message_type=message_type, options=options,
             max_age_ns=nanoseconds(max_age), simulated=is_time_simulated(node),

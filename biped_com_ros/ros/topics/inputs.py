@@ -188,10 +188,10 @@ class ImuInput(SensorInput):
     Imu; calls back with the stamp in ns and three arrays.
 
     These are the quaternion xyzw (4,), angular velocity (3,) and acceleration (3,). Unless
-    `need_orientation` is False, messages without an orientation (first covariance -1, REP-145, or
-    a quaternion of zeros) are refused, and so are quaternions whose length is not 1 within 1 %.
-    What is not used may be NaN: an orientation that is not needed, and unless `need_acceleration`,
-    the acceleration beside an orientation.
+    `need_orientation` is False, the orientation of messages without one (first covariance -1,
+    REP-145, or a quaternion of zeros) is found by gyroscope and accelerometer, and quaternions
+    whose length is not 1 within 1 % are refused. What is not used may be NaN: an orientation that
+    is not there, and unless `need_acceleration`, the acceleration beside an orientation.
     With a `tilt`, a rotation vector, the sensor is turned by it about the axes of its link; all
     values are turned back.
     """
@@ -207,8 +207,16 @@ class ImuInput(SensorInput):
 
     @property
     def has_orientation(self) -> bool:
-        """Whether the last message has an orientation."""
+        """Whether the last message has an orientation of its own."""
         return has_orientation(self.values.tolist())
+
+    def report(self) -> Report:
+        """Return a report that says where the orientation comes from."""
+        level, text, values = super().report()
+        if level == OK and not self.has_orientation:
+            text += ('; its messages have no orientation: accelerometer and gyroscope give the '
+                     'vertical, and the heading drifts')
+        return level, text, values
 
 
 class OdometryInput(VectorInput):

@@ -16,7 +16,7 @@
 import itertools
 from types import SimpleNamespace
 
-from biped_com_ros.core.gravity.effort_guard import ACTIVE, STARTING
+from biped_com_ros.core.gravity.effort_limiter import ACTIVE, STARTING
 from biped_com_ros.nodes.gravity_compensation.arbitration import (
     CommandArbiter, PENDING, RESTARTING)
 import pytest

@@ -19,7 +19,7 @@ The stand-in checks that no effort that it applies is a jump, beginning at zero.
 
 import re
 
-from biped_com_ros.core.gravity.effort_guard import ACTIVE
+from biped_com_ros.core.gravity.effort_limiter import ACTIVE
 from biped_com_ros.nodes.gravity_compensation.command_subscribers import CommandSubscribers
 from biped_com_ros.ros.node.clock import steady_time
 from lifecycle_msgs.msg import Transition

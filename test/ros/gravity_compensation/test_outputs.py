@@ -15,7 +15,7 @@
 
 import math
 
-from biped_com_ros.core.gravity.effort_guard import EffortGuard
+from biped_com_ros.core.gravity.effort_limiter import EffortLimiter
 from diagnostic_msgs.msg import DiagnosticStatus
 import numpy as np
 import pytest
@@ -119,13 +119,13 @@ def test_groups_gains_and_support_change_at_run_time_as_ramps(make):
 def test_nothing_is_commanded_that_has_not_passed_the_guard(make, monkeypatch, trajectory_rate):
     """Whatever the guard gives is published, and nothing else, in all states."""
     marks = iter(range(1, 10 ** 6))
-    limit = EffortGuard.update
+    limit = EffortLimiter.update
 
     def mark(guard, target, dt):
         limit(guard, target, dt)
         return np.full(len(guard.efforts), float(next(marks)))
 
-    monkeypatch.setattr(EffortGuard, 'update', mark)
+    monkeypatch.setattr(EffortLimiter, 'update', mark)
     monkeypatch.setattr(GravityRig, 'check', lambda *_: None)
     rig = make(trajectory_rate=trajectory_rate)
     trajectories = trajectories_of(rig)

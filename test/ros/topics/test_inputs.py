@@ -165,8 +165,10 @@ def test_imu(rig, plain):
     feed.send(good)
     assert 'has length 0.6; valid: 1' in feed.source.last_error
     good.orientation.w, good.orientation_covariance[0] = 0.8, -1.0
+    good.linear_acceleration.z = 60.0
     feed.send(good)
     assert feed.source.refused == {'not a unit quaternion': 1, 'no orientation': 1}
+    assert 'and the accelerometer measures 60.34 m/s^2' in feed.source.last_error
     assert len(feed.received) == 1
     relaxed = Feed(rig, ImuInput, 'imu', '', need_orientation=False)
     relaxed.send(good)
@@ -178,8 +180,28 @@ def test_imu(rig, plain):
     good.orientation.x = good.orientation.w = 0.0  # as drivers without a filter have it
     before = feed.source.refused['no orientation']
     relaxed.send(good)  # to both
-    assert not relaxed.source.has_orientation
+    assert not relaxed.source.has_orientation and not any(relaxed.received[-1][1])
     assert feed.source.refused['no orientation'] == before + 1
+
+
+@pytest.mark.parametrize('zeros', (False, True))
+def test_an_imu_without_orientation_is_levelled_and_turned(rig, plain, zeros):
+    """By its accelerometer, and by its gyroscope; the heading begins anywhere."""
+    feed, link = Feed(rig, ImuInput, 'imu', ''), Rotation.from_euler('xyz', (0.3, -0.2, 0.0))
+    message = imu(Time(), '', (0.0, 0.0, 0.0, 0.0 if zeros else 1.0), (0.0, 0.0, 0.0),
+                  link.inv().apply((0.0, 0.0, 9.81)))
+    message.orientation_covariance[0] = 0.0 if zeros else -1.0
+    feed.send(message)
+    before = Rotation.from_quat(feed.received[-1][1])
+    assert before.inv().apply((0.0, 0.0, 1.0)) == pytest.approx(link.inv().apply((0.0, 0.0, 1.0)))
+    rate = link.inv().apply((0.0, 0.0, 2.0))  # about the vertical
+    message.angular_velocity.x, message.angular_velocity.y, message.angular_velocity.z = rate
+    for _ in range(10):
+        feed.send(message)
+    turned = Rotation.from_quat(feed.received[-1][1]) * before.inv()
+    spent = 1e-9 * (feed.received[-1][0] - feed.received[0][0])
+    assert turned.as_rotvec() == pytest.approx((0.0, 0.0, 2.0 * spent), abs=1e-3) and spent > 0.0
+    assert 'no orientation' in feed.source.report()[1] and not feed.source.refused
 
 
 QUATERNION, GYRO, ACCELERATION = 'orientation', 'angular_velocity', 'linear_acceleration'

@@ -21,7 +21,7 @@ Those that messages reach first, and those that efforts depend on. Filters get t
 import math
 
 from biped_com_ros.core.gravity.compensation import AUTO, CompensationSettings, GravityCompensator
-from biped_com_ros.core.gravity.effort_guard import EffortGuard, SafetySettings
+from biped_com_ros.core.gravity.effort_limiter import EffortLimiter, SafetySettings
 from biped_com_ros.core.gravity.supervisor import EffortSupervisor
 from biped_com_ros.core.model.config import WrenchSensorConfig
 from biped_com_ros.core.model.robot import RobotModel
@@ -96,7 +96,7 @@ _by_keyword(SafetySettings)
 _settings = st.builds(SafetySettings, **{
     name: st.floats(0.01, 1.0) for name in SafetySettings.__dataclass_fields__})
 _targets = st.none() | v.vectors(_N, v.anything) | v.vectors(2)
-add(EffortGuard, st.tuples(v.vectors(_N, st.floats(0.0, 1e10) | st.just(math.inf))),
+add(EffortLimiter, st.tuples(v.vectors(_N, st.floats(0.0, 1e10) | st.just(math.inf))),
     update=(_targets, v.anything), configure=(_settings,), start=(), stop=(),
     continue_from=(_samples,), describe_saturation=(st.just(('a', 'b', 'c', 'd', 'e')[:_N]),),
     may_be_infinite=('bounds',))

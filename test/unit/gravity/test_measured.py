@@ -19,7 +19,7 @@ from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.gravity.compensation import (
     CompensationSettings, GravityCompensator, MEASURED)
-from biped_com_ros.core.gravity.effort_guard import SafetySettings
+from biped_com_ros.core.gravity.effort_limiter import SafetySettings
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pinocchio as pin

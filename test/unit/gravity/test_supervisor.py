@@ -19,8 +19,8 @@ from dataclasses import replace
 import math
 
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.core.gravity.effort_guard import (
-    ACTIVE, EffortGuard, HOLDING, IDLE, RAMPING, SafetySettings, STARTING, WAITING)
+from biped_com_ros.core.gravity.effort_limiter import (
+    ACTIVE, EffortLimiter, HOLDING, IDLE, RAMPING, SafetySettings, STARTING, WAITING)
 from biped_com_ros.core.gravity.supervisor import EffortSupervisor, JOINT_STATES
 from hypothesis import given, settings, strategies as st
 import numpy as np
@@ -38,7 +38,7 @@ class Compensator:
     """Has a real guard, and targets as a test sets them."""
 
     def __init__(self, safety=SAFETY):
-        self.guard = EffortGuard(LIMITS, safety)
+        self.guard = EffortLimiter(LIMITS, safety)
         self.target, self.error, self.resets = TARGET, None, 0
 
     def efforts_at(self, positions, stamp_ns):

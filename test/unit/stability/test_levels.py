@@ -17,7 +17,7 @@ import math
 
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.stability.levels import (
-    FallWatch, lean_of, Level, StabilityThresholds, tilt_of)
+    StabilityClassifier, lean_of, Level, StabilityThresholds, tilt_of)
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -29,7 +29,7 @@ WELL, LOST = (0.05, 0.05, 0.0), (-0.01, -0.2, 0.0, 0.1)
 
 @pytest.fixture
 def watch():
-    return FallWatch()
+    return StabilityClassifier()
 
 
 def feed(watch, start_ms, end_ms, *values, **options):

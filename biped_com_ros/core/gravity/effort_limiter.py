@@ -57,10 +57,10 @@ class SafetySettings(Settings):
         'update was; ramps to zero take stop_time at any rate of updates', 's', maximum=10.0)
     default_limit: float = setting(
         0.0, 'Effort limit of joints that have none in the URDF; 0: they get no effort',
-        'N m or N', 0.0, 1e5, name='unlimited_joints')
+        'N m or N', 0.0, 1e5, name='default_effort_limit')
 
 
-class EffortGuard:
+class EffortLimiter:
     """
     Turns target efforts into efforts that may be commanded.
 
@@ -159,7 +159,7 @@ class EffortGuard:
             given = f'only {default:g} N m or N' if default else 'no effort'
             parts.append(
                 f'{given} for {unlimited}, which have no effort limit in the URDF: set '
-                'unlimited_joints to what their drives can give, or <limit effort="..."/>')
+                'default_effort_limit to what their drives can give, or <limit effort="..."/>')
         if limited:
             raised = ', or raise effort_clamp' if clamp < 1.0 else ''
             parts.append(f'efforts limited by effort_clamp ({clamp:g} of the limits in the URDF) '

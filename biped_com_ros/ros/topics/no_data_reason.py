@@ -107,7 +107,7 @@ class NodeStates:
         self._states[name] = '' if is_active else 'an inactive controller'
 
 
-class Silence:
+class NoDataReason:
     """
     Finds why nothing arrives from the publishers of a topic.
 

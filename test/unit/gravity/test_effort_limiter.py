@@ -18,8 +18,8 @@ from dataclasses import replace
 import math
 
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.gravity.effort_guard import (
-    ACTIVE, EffortGuard, HOLDING, IDLE, RAMPING, SafetySettings, STARTING, WAITING)
+from biped_com_ros.core.gravity.effort_limiter import (
+    ACTIVE, EffortLimiter, HOLDING, IDLE, RAMPING, SafetySettings, STARTING, WAITING)
 from hypothesis import given, settings, strategies as st
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def run(guard, target, seconds):
 @pytest.fixture
 def guard():
     """Return a guard that is about to start."""
-    guard = EffortGuard(LIMITS, SETTINGS)
+    guard = EffortLimiter(LIMITS, SETTINGS)
     guard.start()
     return guard
 
@@ -51,7 +51,7 @@ def active(guard):
 
 
 def test_starts_softly_and_arrives_exactly():
-    guard = EffortGuard(LIMITS, SETTINGS)
+    guard = EffortLimiter(LIMITS, SETTINGS)
     assert not run(guard, TARGET, 0.1).any()  # before the start
     assert guard.state == IDLE
     guard.start()
@@ -98,7 +98,7 @@ def test_goes_on_from_efforts_that_are_commanded_already(guard):
 @pytest.mark.parametrize('rate', [500.0, 50.0, 25.0])
 @pytest.mark.parametrize('is_stopped', [True, False])
 def test_ramps_to_zero_take_their_time_at_any_rate(rate, is_stopped):
-    guard, dt = EffortGuard(LIMITS, replace(SETTINGS, stop_time=1.0)), 1.0 / rate
+    guard, dt = EffortLimiter(LIMITS, replace(SETTINGS, stop_time=1.0)), 1.0 / rate
     guard.start()
     for _ in range(round(4.0 * rate)):
         guard.update(TARGET, dt)
@@ -127,21 +127,21 @@ def test_groups_ramp_in_and_out(active):
     ({'default_limit': 20.0, 'start_time': 0.1}, TARGET, [30.0, -2.0, 1.0], [False] * 3)))
 def test_clamps_and_reports_it(changes, target, expected, saturated):
     """A joint without a limit needs the default one."""
-    guard = EffortGuard(LIMITS, replace(SETTINGS, **changes))
+    guard = EffortLimiter(LIMITS, replace(SETTINGS, **changes))
     guard.start()
     np.testing.assert_allclose(run(guard, np.array(target), 3.0)[-1], expected)
     assert guard.saturated.tolist() == saturated
 
 
 @pytest.mark.parametrize('changes, target, parts', (
-    ({}, TARGET, ['no effort for c, which', 'set unlimited_joints']),
+    ({}, TARGET, ['no effort for c, which', 'set default_effort_limit']),
     ({}, [1e6, 4.0, 0.0], ['effort_clamp (0.5 of', 'at a: change the posture, or raise']),
     ({'clamp': 1.0}, [1e6, 4.0, 0.0], ['effort_clamp (1 of', 'at a: change the posture; the']),
     ({'default_limit': 1.0}, [1e6, 4.0, 3.0], ['only 1 N m or N for c', 'set unl', 'at a: ch']),
     ({'default_limit': 20.0}, TARGET, [])))
 def test_what_is_limited_is_reported_with_what_helps(changes, target, parts):
     """A share of no limit is nothing; then no clamp helps."""
-    guard = EffortGuard(LIMITS, replace(SETTINGS, **changes))
+    guard = EffortLimiter(LIMITS, replace(SETTINGS, **changes))
     guard.start()
     run(guard, np.array(target), 3.0)
     found = guard.describe_saturation('abc')
@@ -175,7 +175,7 @@ def apply(guard, kind, values, number):
 @given(EVENTS)
 def test_whatever_happens_efforts_are_finite_bounded_and_slow(events):
     """At every instant, also between a change of the bounds and the next update."""
-    guard = EffortGuard(LIMITS, SETTINGS)
+    guard = EffortLimiter(LIMITS, SETTINGS)
     for number, (kind, values, dt) in enumerate(events):
         before = guard.efforts.copy()
         with np.errstate(all='ignore'):
@@ -210,7 +210,7 @@ def test_targets_that_are_not_finite_count_as_none(active, values):
 
 def test_a_target_that_is_changed_afterwards_has_no_effect():
     """Arrays of callbacks are reused."""
-    guard, target = EffortGuard(LIMITS, SETTINGS), TARGET.copy()
+    guard, target = EffortLimiter(LIMITS, SETTINGS), TARGET.copy()
     guard.start()
     run(guard, target, 2.0)
     target[:] = np.nan
@@ -232,7 +232,7 @@ def test_a_lower_clamp_takes_effect_at_once_and_a_higher_one_by_the_rate_limit(g
 @pytest.mark.parametrize('size', [1e-3, 0.03, 1.0])
 def test_efforts_are_those_of_plain_clamping_and_limiting(size):
     """Also near the clamp, and off it."""
-    rng, guard = np.random.default_rng(4), EffortGuard(LIMITS, SETTINGS)
+    rng, guard = np.random.default_rng(4), EffortLimiter(LIMITS, SETTINGS)
     guard.start()
     run(guard, 0.0 * TARGET, 1.5)
     limits = np.where(np.isfinite(LIMITS), LIMITS, 0.0)
