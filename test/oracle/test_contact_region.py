@@ -20,7 +20,7 @@ friction cone in the world, so that they share no code with the regions.
 
 import math
 
-from biped_com_ros.core.geometry.polygon import Plane
+from biped_com_ros.core.geometry.plane import Plane
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.stability.contact_region import com_region, LARGEST_LOAD, zmp_region
 from biped_com_ros.core.stability.contacts import grip_contact, surface_contact

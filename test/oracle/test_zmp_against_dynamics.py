@@ -21,7 +21,7 @@ masses, they are not.
 from pathlib import Path
 import runpy
 
-from biped_com_ros.core.geometry.polygon import Plane
+from biped_com_ros.core.geometry.plane import Plane
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.geometry.wrench import centre_of_pressure
 from biped_com_ros.core.model.robot import RobotModel

@@ -78,7 +78,7 @@ def test_another_failure_keeps_its_exit_code(main_with):
 
 
 @pytest.mark.parametrize('robot', ['biped', str(package_share() / 'config/demo/rail.yaml')])
-def test_the_title_has_the_robots_name_not_the_path_of_its_file(robot, capsys, closing):
-    closing(demo.Demo(parameter_overrides=parameters(
-        robot=robot, hidden='masses', display='plain')))
-    assert 'biped_com_ros demo: biped, whose real masses differ' in capsys.readouterr().out
+def test_the_title_has_the_robots_name_not_the_path_of_its_file(robot, capfd, closing):
+    closing(NodeRig(node=demo.Demo(parameter_overrides=parameters(
+        robot=robot, hidden='masses', display='plain'))))
+    assert 'biped_com_ros demo: biped, whose real masses differ' in capfd.readouterr().out

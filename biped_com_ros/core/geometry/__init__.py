@@ -20,7 +20,7 @@ NumPy only; everything else in `core` stands on this.
 from biped_com_ros.core.lazy import lazy_exports
 
 __getattr__, __dir__, __all__ = lazy_exports(__name__, {
-    'Plane': 'polygon',
+    'Plane': 'plane',
     'Pose': 'pose',
     'centre_of_pressure': 'wrench',
     'com_line': 'wrench',

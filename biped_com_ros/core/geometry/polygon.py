@@ -12,9 +12,10 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Planes in the world, and convex polygons in them: hull, half planes, distance from the boundary.
+Convex polygons in a plane: hull, half planes, and the distance of a point from the boundary.
 
-With Python floats: for the corners of a few soles they are faster than arrays.
+With Python floats: for the corners of a few soles they are faster than arrays, and files of robots
+are read without NumPy and Pinocchio.
 """
 
 from __future__ import annotations
@@ -24,8 +25,6 @@ import math
 from typing import NamedTuple
 
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.core.geometry.pose import Array, components, Vector
-import numpy as np
 
 Point = tuple[float, float]
 HalfPlane = tuple[float, float, float]
@@ -219,91 +218,3 @@ def _margin_by_segments(corners: Sequence[Point], point: Point) -> Margin:
             best, best_edge, nearest = distance, edge, (x - away_x, y - away_y)
     distance = math.sqrt(best)
     return Margin(distance if inside else -distance, best_edge, nearest)
-
-
-class Plane(NamedTuple):
-    """
-    A plane in the world, with axes of its own.
-
-    Python floats: one is made at every instant.
-
-    Attributes
-    ----------
-    x_axis, y_axis, normal
-        Its axes along those of the world; the last one is the unit normal.
-    origin
-        A point of the plane, m.
-
-    """
-
-    x_axis: Vector
-    y_axis: Vector
-    normal: Vector
-    origin: Vector
-
-    @staticmethod
-    def with_normal(normal: Iterable[float], origin: Iterable[float]) -> Plane:
-        """
-        Build from a normal of any length and a point, three numbers each.
-
-        The plane's x axis is the world's, turned as little as needed.
-
-        Raises
-        ------
-        InputError
-            If the normal has no direction, or the plane is upright.
-
-        """
-        nx, ny, nz = normal
-        length = math.sqrt(nx * nx + ny * ny + nz * nz)
-        if not nz > 0.05 * length:
-            raise InputError(
-                f'the ground cannot have the normal ({nx:.3g}, {ny:.3g}, {nz:.3g}): its z must be '
-                'positive (check the direction of the sole frames)')
-        nx, ny, nz = nx / length, ny / length, nz / length
-        level = math.hypot(nx, nz)
-        xx, xz = nz / level, -nx / level  # across y and the normal
-        x, y, z = origin
-        return Plane((xx, 0.0, xz), (ny * xz, nz * xx - nx * xz, -ny * xx), (nx, ny, nz),
-                     (x, y, z))
-
-    @staticmethod
-    def level(height: float) -> Plane:
-        """Return the level plane at a height, m."""
-        return Plane((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (0.0, 0.0, height))
-
-    @property
-    def height(self) -> float:
-        """Distance of the plane from the world's origin along the normal, m."""
-        (nx, ny, nz), (x, y, z) = self.normal, self.origin
-        return nx * x + ny * y + nz * z
-
-    @property
-    def rotation(self) -> Array:
-        """``R_world_plane``, shape (3, 3)."""
-        return np.array(self[:3]).T
-
-    def to_plane(self, points: Array) -> Array:
-        """Return points (..., 3) of the world along the axes of the plane, the height last."""
-        return (points - self.origin).dot(self.rotation)
-
-    def coordinates(self, x: float, y: float, z: float) -> Vector:
-        """Return what :meth:`to_plane` does, of one point as Python floats."""
-        ox, oy, oz = self.origin
-        return components(self[:3], x - ox, y - oy, z - oz)
-
-    def to_world(self, points: Array) -> Array:
-        """Return points (..., 2) of the plane in the world, (..., 3)."""
-        in_world: Array = points.dot(np.array((*self.x_axis, *self.y_axis)).reshape(2, 3))
-        in_world += np.array(self.origin)
-        return in_world
-
-    def height_at(self, x: float, y: float) -> float:
-        """Return how high the plane is above or below a point of the world, m."""
-        (nx, ny, nz), (ox, oy, oz) = self.normal, self.origin
-        return oz - ((x - ox) * nx + (y - oy) * ny) / nz
-
-    def below(self, point: Array) -> Array:
-        """Return the point (3,) of the plane straight above or below a point (3,)."""
-        x, y, _ = point.tolist()
-        return np.array((x, y, self.height_at(x, y)))

@@ -28,7 +28,8 @@ from collections.abc import Sequence
 import math
 
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.core.geometry.polygon import hull_of, Plane, Point
+from biped_com_ros.core.geometry.plane import Plane
+from biped_com_ros.core.geometry.polygon import hull_of, Point
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.geometry.projection import project
 from biped_com_ros.core.geometry.wrench import skew

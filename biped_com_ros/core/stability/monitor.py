@@ -29,7 +29,8 @@ from functools import cached_property
 from biped_com_ros.core.com.estimate import com_velocity_along_base, natural_frequency
 from biped_com_ros.core.constants import LONGEST_STEP_NS, nanoseconds, NEVER_NS
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.core.geometry.polygon import Plane, Point
+from biped_com_ros.core.geometry.plane import Plane
+from biped_com_ros.core.geometry.polygon import Point
 from biped_com_ros.core.geometry.pose import Array, combined, Placement, Vector
 from biped_com_ros.core.geometry.wrench import (
     centre_of_pressure, pressure_covariance, sum_covariance, Wrench)

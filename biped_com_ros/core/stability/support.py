@@ -28,8 +28,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 import math
 
+from biped_com_ros.core.geometry.plane import Plane
 from biped_com_ros.core.geometry.polygon import (
-    area, distances_inside, half_planes, hull_of, Margin, margin, Plane, Point, THIN)
+    area, distances_inside, half_planes, hull_of, Margin, margin, Point, THIN)
 from biped_com_ros.core.geometry.pose import Array, Placement, Pose, Vector
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.stability.contacts import Contact, surface_contact

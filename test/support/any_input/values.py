@@ -13,7 +13,8 @@
 # limitations under the License.
 """Numbers, vectors, poses and contacts for properties."""
 
-from biped_com_ros.core.geometry.polygon import convex_hull, Plane
+from biped_com_ros.core.geometry.plane import Plane
+from biped_com_ros.core.geometry.polygon import convex_hull
 from biped_com_ros.core.geometry.pose import Pose, rotation_from_quaternion
 from biped_com_ros.core.stability.contacts import grip_contact, surface_contact
 from hypothesis import strategies as st

@@ -17,7 +17,8 @@ from itertools import combinations
 import math
 
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.core.geometry.polygon import area, convex_hull, half_planes, margin, Plane
+from biped_com_ros.core.geometry.plane import Plane
+from biped_com_ros.core.geometry.polygon import area, convex_hull, half_planes, margin
 from biped_com_ros.core.geometry.projection import project
 import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal

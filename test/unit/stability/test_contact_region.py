@@ -16,7 +16,7 @@
 import math
 
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.core.geometry.polygon import Plane
+from biped_com_ros.core.geometry.plane import Plane
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.stability.contact_region import com_region, LastZmpRegion, zmp_region
 from biped_com_ros.core.stability.contacts import grip_contact, surface_contact

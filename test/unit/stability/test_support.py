@@ -16,7 +16,8 @@
 import math
 
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.core.geometry.polygon import convex_hull, margin, Plane
+from biped_com_ros.core.geometry.plane import Plane
+from biped_com_ros.core.geometry.polygon import convex_hull, margin
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.stability.support import Soles, support_polygon, SupportPolygon

@@ -13,7 +13,7 @@
 # limitations under the License.
 """ZMP, momentum, and the live model against a motion that is known."""
 
-from biped_com_ros.core.geometry.polygon import Plane
+from biped_com_ros.core.geometry.plane import Plane
 from biped_com_ros.core.geometry.wrench import centre_of_pressure
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.stability.zmp import ModelWrench, Momentum
