@@ -50,7 +50,7 @@ from biped_com_ros.core.geometry.wrench import wrench_adjoint
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.signals.synchronizer import MAX_AGE, Synchronizer
 from biped_com_ros.core.state.base import (
-    BaseSource, BaseSettings, LocatedState, Lookup, make_base)
+    BaseSettings, BaseSource, LocatedState, Lookup, make_base)
 from biped_com_ros.core.state.contacts import ContactHistory
 from biped_com_ros.core.wrench.contact import (
     ContactProbabilitySettings, ContactThresholds, FootContacts)

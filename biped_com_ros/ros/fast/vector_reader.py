@@ -180,7 +180,7 @@ class ImuReader(VectorReader):
     def _unused(self, values: Sequence[float]) -> Collection[int]:
         need_orientation, _, need_acceleration = self.spec.options[2:]
         oriented = has_orientation(values)
-        is_read = oriented or need_orientation and values[_COVARIANCE] != -1.0
+        is_read = oriented or (need_orientation and values[_COVARIANCE] != -1.0)
         return {_COVARIANCE, *(() if is_read else range(4)),
                 *(() if need_acceleration or not oriented else range(7, 10))}
 

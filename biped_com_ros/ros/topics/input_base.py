@@ -28,8 +28,8 @@ from biped_com_ros.ros.node.callback_errors import LOG_PERIOD, Throttle
 from biped_com_ros.ros.node.clock import steady_time
 from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, OK, Report, WARN
 from biped_com_ros.ros.topics.frames import frame_prefix
-from biped_com_ros.ros.topics.qos import copy_of, overridable, SENSOR_INPUT
 from biped_com_ros.ros.topics.no_data_reason import NoDataReason
+from biped_com_ros.ros.topics.qos import copy_of, overridable, SENSOR_INPUT
 from biped_com_ros.ros.topics.stamp import is_time_simulated, now_ns
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy

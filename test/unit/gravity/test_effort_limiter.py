@@ -137,7 +137,7 @@ def test_clamps_and_reports_it(changes, target, expected, saturated):
     ({}, TARGET, ['no effort for c, which', 'set default_effort_limit']),
     ({}, [1e6, 4.0, 0.0], ['effort_clamp (0.5 of', 'at a: change the posture, or raise']),
     ({'clamp': 1.0}, [1e6, 4.0, 0.0], ['effort_clamp (1 of', 'at a: change the posture; the']),
-    ({'default_limit': 1.0}, [1e6, 4.0, 3.0], ['only 1 N m or N for c', 'set unl', 'at a: ch']),
+    ({'default_limit': 1.0}, [1e6, 4.0, 3.0], ['only 1 N m or N for c', 'set def', 'at a: ch']),
     ({'default_limit': 20.0}, TARGET, [])))
 def test_what_is_limited_is_reported_with_what_helps(changes, target, parts):
     """A share of no limit is nothing; then no clamp helps."""

@@ -17,7 +17,7 @@ import math
 
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.stability.levels import (
-    StabilityClassifier, lean_of, Level, StabilityThresholds, tilt_of)
+    lean_of, Level, StabilityClassifier, StabilityThresholds, tilt_of)
 import numpy as np
 import pinocchio as pin
 import pytest
