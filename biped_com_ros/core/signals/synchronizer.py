@@ -25,6 +25,8 @@ MAX_AGE = 1.0
 """For how long samples wait for those of other sources unless something else is set, s."""
 LONGEST_AGE = 5.0
 """The longest time for which samples wait, s: states of a robot need memory."""
+TIMEOUT_NS = 100_000_000
+"""Time after which an optional source is not waited for any more, ns."""
 
 _SAME_PERIOD_NS = 1000
 _LONGEST_PERIOD = 1e9  # s
@@ -74,9 +76,10 @@ class Synchronizer:
     optional
         With tolerances, whether sets are made without each of these sources, with None in its
         place, where no sample is within the tolerance or the source has timed out.
-    timeout_ns
-        Time since the last sample of an optional source, by stamps, after which sets no longer
-        wait for it: what is later is not used, so that it delays nothing else.
+    timeouts_ns
+        Time since the last sample of each of these sources, by stamps, after which sets no longer
+        wait for it: what is later is not used, so that it delays nothing else. Empty:
+        :data:`TIMEOUT_NS`.
 
     Attributes
     ----------
@@ -89,11 +92,11 @@ class Synchronizer:
 
     def __init__(self, sources: int, max_age: float = MAX_AGE, *,
                  tolerances_ns: Sequence[int] = (), optional: Sequence[bool] = (),
-                 timeout_ns: int = 100_000_000) -> None:
+                 timeouts_ns: Sequence[int] = ()) -> None:
         self._by_period, self._periods = not tolerances_ns, [0.0] * sources
         self.set_tolerances(tolerances_ns or [0] * (sources - 1))
         self._optional = [False, *(optional or [False] * (sources - 1))]
-        self._timeout_ns = timeout_ns
+        self._timeouts_ns = [0, *(timeouts_ns or [TIMEOUT_NS] * (sources - 1))]
         #: By how much each source may be behind the leading one without being waited for, ns.
         self._slack = [0.0] * sources
         self._waiting: list[deque[tuple[int, Any]]] = [deque() for _ in range(sources)]
@@ -204,7 +207,7 @@ class Synchronizer:
         if self._first_ns == NEVER_NS:
             self._first_ns = ns
         quiet_since_ns = max(self.last_ns[source], self._first_ns)
-        return self.last_ns[self._leader] - quiet_since_ns >= self._timeout_ns
+        return self.last_ns[self._leader] - quiet_since_ns >= self._timeouts_ns[source]
 
     def _complete(self, ns: int, sample: Any) -> SampleSet | None:
         """Return a sample of the leading source with the nearest ones; None if one is missing."""

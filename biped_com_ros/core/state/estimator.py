@@ -48,7 +48,7 @@ from biped_com_ros.core.errors import brief, ConfigurationError, UnknownNameErro
 from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.geometry.wrench import wrench_adjoint
 from biped_com_ros.core.model.robot import RobotModel, RobotState
-from biped_com_ros.core.signals.synchronizer import MAX_AGE, Synchronizer
+from biped_com_ros.core.signals.synchronizer import MAX_AGE, Synchronizer, TIMEOUT_NS
 from biped_com_ros.core.state.base import (
     BaseSettings, BaseSource, LocatedState, Lookup, make_base)
 from biped_com_ros.core.state.contacts import ContactHistory
@@ -132,6 +132,9 @@ class WrenchMover:
         return wrench_adjoint(pose.rotation, pose.position)
 
 
+#: How late, by stamps, wrenches may be on a busy computer; where they are lost states wait so long
+#: once.
+_WAIT_NS = nanoseconds(0.5)
 #: For how long contacts are those of the last wrenches where those of an instant are lost.
 _HELD_NS = nanoseconds(0.1)
 #: Sources of which a sample belongs to an instant only if its stamp is near enough.
@@ -243,7 +246,9 @@ class StateEstimator:
             len(self._names), max_age,
             tolerances_ns=self._tolerances(base),
             optional=[False] * self._has_base_samples
-            + [not settings.wrenches_required] * len(feet) + [True] * optional)
+            + [not settings.wrenches_required] * len(feet) + [True] * optional,
+            timeouts_ns=[TIMEOUT_NS] * self._has_base_samples
+            + [_WAIT_NS] * len(feet) + [TIMEOUT_NS] * optional)
         self._movers = [mover_to_sole(self.model, foot) for foot in range(len(feet))]
         self._movers += [mover_to_hand(self.model, hand) for hand in settings.hands]
         self._foot_contacts = FootContacts(settings.thresholds, settings.body_weight, len(feet))

@@ -58,7 +58,7 @@ add(LowPass, st.tuples(v.anything, st.just(_N), st.integers(0, 3)),
 add(Differentiator, st.tuples(v.anything, st.just(_N)), update=(_samples, _steps), reset=())
 
 add(lambda max_age, tolerances, optional, timeout: Synchronizer(
-    2, max_age, tolerances_ns=tolerances, optional=optional, timeout_ns=timeout),
+    2, max_age, tolerances_ns=tolerances, optional=optional, timeouts_ns=[timeout]),
     st.tuples(st.floats(0.0, 1e6), st.sampled_from(((), (0,), (10 ** 7,))), v.flags.map(
         lambda flag: (flag,)), st.integers(0, 10 ** 10)), kind=Synchronizer,
     add=(_sources, _stamps, v.credible), set_max_age=(st.floats(0.0, 1e6),), reset=(),

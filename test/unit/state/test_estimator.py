@@ -116,7 +116,7 @@ def test_synchronized_states_do_not_depend_on_the_order_of_arrival(motion, late)
 
 @pytest.mark.parametrize('required', [True, False])
 def test_without_wrenches_there_is_a_state_only_where_they_are_optional(motion, required):
-    found = samples(motion, 80, keys=('joints', 'base'))
+    found = samples(motion, 200, keys=('joints', 'base'))
     located = feed(synchronized(motion, wrenches_required=required), found)
     assert bool(located) is not required
     for state in located:
@@ -216,14 +216,15 @@ def test_probabilities_decide_on_the_contacts_of_the_feet_that_have_them(
     found = samples(motion, len(expected), keys=WITH_PROBABILITIES)
     located = feed(synchronized(motion, probabilities=of_feet), found)
     assert [state.stance.in_contact for state in located] == expected
-    located = feed(synchronized(motion, probabilities=of_feet), samples(motion, 80))
+    located = feed(synchronized(motion, probabilities=of_feet), samples(motion, 200))
     assert len(located) > 40 and {state.stance.in_contact for state in located} == {LEFT}
 
 
 def test_covariances_belong_to_the_instants_of_their_stamps(motion):
     """Of the feet and of the hands; where none comes any more, nothing waits for ever."""
     keys = 'joints', 'feet', 'hands', 'base', 0, 1
-    found = samples(motion, 20, keys=keys) + samples(motion, 80, keys=(*keys[:1], *keys[3:]))[80:]
+    found = samples(motion, 20, keys=keys) + samples(
+        motion, 200, keys=(*keys[:1], *keys[3:]))[80:]
     located = feed(synchronized(motion, covariance=True, hand_covariance=True), found)
     assert len(located) > 30
     for state in located:
