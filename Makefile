@@ -113,7 +113,7 @@ fuzz:
 		$(pytest) test/faults/test_fuzzing.py test/unit/test_any_input.py $(ARGS)
 
 fuzz-check:
-	@$(pytest) test/faults/test_fuzzing.py $(ARGS)
+	@$(pytest) $(parallel) test/faults/test_fuzzing.py $(ARGS)
 
 faults:
 	@$(pytest) test/faults/test_faults.py test/faults/test_two_hosts.py $(ARGS)
