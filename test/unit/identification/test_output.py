@@ -332,7 +332,7 @@ def test_warnings_and_missing_torques_are_shown(solved):
 
 
 @pytest.mark.parametrize(('change', 'verdict'), [
-    (lambda found: {}, 'use it: on poses not used the centre of mass is '),
+    (lambda found: {}, 'use it: on poses not used the horizontal centre of mass is '),
     (lambda found: {'validated': found.before}, 'keep the URDF: '),
     (lambda found: {'validation_ratio': 3.1}, 'do not use it yet: .* are 3.1 times the predicted'),
     (lambda found: {'pose_misfit': found.pose_misfit[:6]},

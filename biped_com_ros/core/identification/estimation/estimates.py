@@ -353,14 +353,14 @@ class Identification:
     @property
     def verdict(self) -> str:
         """Return in a sentence whether to use the result, and why."""
-        what, unit, scale = 'centre of mass is', 'mm', 1e3
-        before, after = self.before.com_rms, self.validated.com_rms
+        what, amount = 'horizontal centre of mass is', '{:.2f} mm'
+        before, after = 1e3 * self.before.com_rms, 1e3 * self.validated.com_rms
         if math.isnan(before):  # without foot sensors
-            what, unit, scale = 'joint torques are', 'N m', 1.0
+            what, amount = 'joint torques are', '{:.3g} N m'
             before, after = self.before.torque_rms, self.validated.torque_rms
         count = len(self.pose_misfit)
-        compared = (f'on poses not used the {what} {scale * after:.3g} {unit} off the '
-                    f'measurements, {scale * before:.3g} {unit} by the URDF')
+        compared = (f'on poses not used the {what} {amount.format(after)} off the measurements, '
+                    f'{amount.format(before)} by the URDF')
         if not after < before:
             return f'keep the URDF: {compared} ({count} poses)'
         if self.validation_ratio > CONTRADICTED:
