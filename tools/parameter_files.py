@@ -50,7 +50,7 @@ ELEMENTS = {('com_calibrator', 'noise'): SensorNoise, ('simulator', 'errors'): E
 MAIN = re.findall(r'\w+', """
     robot urdf frame_prefix autostart directory posture base_source fused_com contacts support
     distribution groups gain_joints gains command_joints controller effort_clamp
-    effort_rate unlimited_joints poses hoisted lift_feet move automatic trajectory_topic
+    effort_rate default_effort_limit poses hoisted lift_feet move automatic trajectory_topic
     joint_speed
     joints steps step_length first_foot pattern lift crouch feedback shift_foot shift_holding
     recording rate host port controls record seed hidden_errors tendons real_time_factor
@@ -64,7 +64,7 @@ SENSORS = re.findall(r'\w+', """
     max_stamp_age monitor monitor_timeout feedback_timeout gravity low_pass_cutoff wrench_cutoff
     wrench_delay align_wrenches contact_engage contact_release cop_min_share tare_samples
     tare_max_force_deviation tare_max_joint_speed bias_tracking bias_force virtual_cutoff
-    virtual_hand_cutoff weight_missing hoist_service motor_joints motor_constants noise
+    virtual_hand_cutoff max_missing_weight hoist_service motor_joints motor_constants noise
     noise_at_mass still_duration still_force_deviation offsets_topic joy_forward_axis joy_left_axis
     force_deviation effort_deviation check_crc instrument_errors wrench_faults errors
     errors_at_mass fixed_base world_frame payload_rate""")

@@ -107,17 +107,21 @@ def growth_by_megabytes(publishers, environment):
     return after - before
 
 
+def growth_of_a_new_process(publishers, environment):
+    while any(publisher.get_subscription_count() for publisher in publishers):
+        time.sleep(0.05)  # until the end of the last process is discovered
+    return growth_by_megabytes(publishers, environment)
+
+
 @pytest.mark.thorough
 @pytest.mark.timeout(300)
 def test_with_it_the_memory_of_large_messages_is_freed(rig):
     publishers = [rig.peer.create_publisher(String, topic, QoSProfile(depth=10))
                   for topic in LARGE_TOPICS]
-    kept = growth_by_megabytes(publishers, {})
-    for _ in range(3):  # a message that is sent again on the way may leave some more
-        while any(publisher.get_subscription_count() for publisher in publishers):
-            time.sleep(0.05)  # until the end of the last process is discovered
-        freed = growth_by_megabytes(publishers, RELEASING)
-        if freed < 2.0:
+    for _ in range(3):  # a message that is sent again on the way may leave some more, or less
+        kept, freed = (growth_of_a_new_process(publishers, environment)
+                       for environment in ({}, RELEASING))
+        if freed < 2.0 and kept > 5.0 + freed:
             break
     print(f'{kept:.1f} MB are kept, with the profile {freed:.1f} MB')
     assert freed < 2.0, 'no two messages'

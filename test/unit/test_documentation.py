@@ -188,9 +188,9 @@ def test_the_page_on_upgrading_names_parameters_that_are_and_are_not_there():
         return re.search(rf'^    {name}:', text, re.MULTILINE) is not None
     text = (ROOT / 'doc' / 'upgrading.rst').read_text()
     renamed = re.findall(r'^``(\w+)`` +``(\w+)`` +``(\w+)``$', text, re.MULTILINE)
-    assert len(renamed) == 3
+    assert len(renamed) == 5
     assert [(is_parameter(node, old), is_parameter(node, new))
-            for node, old, new in renamed] == [(False, True)] * 3
+            for node, old, new in renamed] == [(False, True)] * 5
     table = text.split('These are constants now')[1].split('Where you set')[0]
     constants = re.split(r'^``(\w+)`` ', table, flags=re.MULTILINE)[1:]
     assert len(constants) == 14

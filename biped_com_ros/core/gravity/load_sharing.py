@@ -57,7 +57,7 @@ class SharingSettings(Settings):
 
     lift: float = setting(
         0.06, 'Vertical force, as a share of body weight, below which a contact has no share, '
-        'above contact_release', '', 0.0, 0.19)
+        'above contact_release', '', 0.0, 0.19, name='unload_threshold')
     full: float = constant(
         0.2, 'Force from which on the share of a contact is its measured one', maximum=0.49)
     max_rate: float = constant(

@@ -41,7 +41,8 @@ class WeightBalanceSettings(Settings):
     missing: float = setting(
         0.25, 'Share of the body weight that may be missing while a foot on the ground measures '
         'almost nothing; if more is, its sensor counts as dead: wrench_aggregator withholds its '
-        'wrench, gravity_compensation holds its efforts; 1: never', '', 0.01, 1.0)
+        'wrench, gravity_compensation holds its efforts; 1: never', '', 0.01, 1.0,
+        name='max_missing_weight')
     unloaded: float = constant(
         0.06, 'Force of a contact, as a share of body weight, below which it counts as lifted or '
         'dead', '', 0.0, 0.49)

@@ -109,7 +109,7 @@ def test_a_problem_of_timing_does_not_hide_another_publisher_of_commands(rig):
 
 @pytest.mark.parametrize(('values', 'text'), (
     ({'support': 'tail'}, 'tail'), ({'groups': ['wings']}, 'wings'),
-    ({'gains': [1.0]}, 'gain_joints'), ({'unload_threshold': 0.3}, 'lift'),
+    ({'gains': [1.0]}, 'gain_joints'), ({'unload_threshold': 0.3}, 'unload_threshold'),
     ({'contacts': ['left', 'nose']}, 'nose')))
 def test_invalid_parameters_end_the_node_at_once(values, text):
     with pytest.raises(Exception, match=text):
