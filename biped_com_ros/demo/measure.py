@@ -32,7 +32,7 @@ class Measure(Chapter):
     description = (
         'The robot sways, lifts its arms and bends its knees. Its centre of mass by '
         'the URDF is compared with the true one, and its weight by the URDF with the '
-        'one that its foot sensors measure: that of everything above them.')
+        'one that foot sensors measure, if it has any: that of everything above them.')
 
     def run(self, stage: Stage) -> ChapterRun:
         """Run the motion once."""
@@ -53,7 +53,7 @@ class Measure(Chapter):
 def weight_rows(shot: Snapshot) -> list[tuple[str, str, str, str]]:
     """Return rows of the weights: what the sensors measure, and what is only assumed."""
     if math.isnan(shot.weight):
-        return [('weight', f'{shot.model_weight:.1f} N', 'nothing measures the feet', '')]
+        return [('weight', f'{shot.model_weight:.1f} N', 'no sensor of the feet measures it', '')]
     rows = [('weight above the foot sensors' if shot.unmeasured else 'weight',
              f'{shot.model_weight - shot.unmeasured:.1f} N',
              f'{shot.weight - shot.unmeasured:.1f} N', f'{100.0 * shot.weight_error:+.2f} %')]

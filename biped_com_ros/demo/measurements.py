@@ -176,7 +176,9 @@ class Measurements:
             time=max(self._time(), 0.0), activity=activity, com_error=period.com_error.mean,
             com_error_largest=period.com_error.largest,
             base_drift=float(period.base_drift.mean[0]),
-            weight=period.weight(len(self._feet)), model_weight=self._weight,
+            # Without sensors the wrenches come from the URDF's own weight.
+            weight=period.weight(len(self._feet)) if self._has_sensors else math.nan,
+            model_weight=self._weight,
             contacts=dict(self._contacts), rates=rates,
             real_time_factor=factor, health=health, waiting=missing,
             exact_sensors=self._exact_sensors, has_sensors=self._has_sensors,

@@ -108,6 +108,17 @@ def test_a_pushed_robot_is_measured_once_it_stands_again(closing):
     assert snapshot(found).com_distance == pytest.approx(0.0)
 
 
+def test_what_joint_torques_give_is_no_measured_weight(closing):
+    """It contains the URDF's own; the verdict is on the centre of mass alone."""
+    rig = closing(NodeRig())
+    found = Measurements(rig.node, RobotModel.load('g1_as_sold'), exact_sensors=True)
+    found.start(0)
+    measure(found, range(10), 0.003, 130.0, contact=True)
+    shot = found.whole_snapshot(500.0, (0, ''), ())
+    assert np.isnan(shot.weight) and shot.com_error_largest == pytest.approx(0.003)
+    assert shot.conclusion.startswith('wrong in the URDF: the centre of mass;')
+
+
 def test_a_pause_clears_and_measures_nothing_until_the_next_start(measurements):
     """A fall is no error of the URDF, and the robot stands again before the next start."""
     measure(measurements, range(10), -0.1, 100.0)
