@@ -281,6 +281,8 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
             return ERROR, 'not published: a sensor is faulty, see sensor faults', values
         if self._unsynchronized is not None:
             return ERROR, f'not published: {self._why_not_current(self._unsynchronized)}', values
+        if not count and not latest:
+            return ERROR, 'not published: no foot has a wrench yet; see the inputs', values
         if not count:
             return ERROR, ('not published: the readings of the sensors are never of the same '
                            'instant, their stamps differ by more than half a period; check the '
