@@ -216,6 +216,7 @@ class StateEstimator:
                 'joints: choose imu here')
         self.model, self.contacts = model, contacts
         self.base: BaseSource = make_base(model, base, lookup)
+        self._lookup = lookup
         #: Instants that wait for their base: stamp, and what locates them.
         self._waiting: deque[tuple[int, Callable[[], LocatedState | None]]] = deque()
         self._longest_wait_ns = nanoseconds(base.timeout)
@@ -287,10 +288,10 @@ class StateEstimator:
             self._wrench_delay_ns = nanoseconds(synchronized.wrench_delay)
 
     def copy(self) -> StateEstimator:
-        """Return another estimator that continues from the same state."""
+        """Return another estimator that continues from the same state, of the same robot."""
         model = self.model
         return deepcopy(self, {id(each): each for each in (
-            model, model.soles, model.stance_frames)})
+            model, model.soles, model.stance_frames, self._lookup)})
 
     # -- samples
 

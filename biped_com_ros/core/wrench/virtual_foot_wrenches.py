@@ -133,6 +133,8 @@ class VirtualFootWrenches:
         Whether something other than the feet and `set_others` carries the robot.
     share
         What the feet carry by joint torques alone, over the force on the root.
+    carried_ns, hoists
+        Stamp at which `is_carried` began last, :data:`NEVER_NS` before; how often it did.
 
     Raises
     ------
@@ -161,6 +163,7 @@ class VirtualFootWrenches:
         self._any_root = (self._weight * np.repeat((
             _ANY_FORCE, _ANY_LEVER * model.com_height), 3)) ** 2
         self._last_ns, self._count = NEVER_NS, 0
+        self.carried_ns, self.hoists = NEVER_NS, 0
         self.reset()
 
     def reset(self) -> None:
@@ -365,6 +368,8 @@ class VirtualFootWrenches:
         if self._contradicted > _SURE_TIME:
             self.is_carried, self._contradicted = not self.is_carried, 0.0
             self.drives.restore(self._learnt[0])
+            if self.is_carried:
+                self.carried_ns, self.hoists = self._last_ns, self.hoists + 1
 
     def _learn(self, rows: Array, dt: float) -> None:
         """Update the drives, and the variances of the rows by expectation, given the wrenches."""

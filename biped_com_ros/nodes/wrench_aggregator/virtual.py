@@ -27,11 +27,11 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from biped_com_ros.core.constants import SAME_INSTANT_NS
+from biped_com_ros.core.constants import SAME_INSTANT_NS, SECOND_NS
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotState
-from biped_com_ros.core.signals.age import is_recent
+from biped_com_ros.core.signals.age import age_of, is_recent
 from biped_com_ros.core.signals.synchronizer import Synchronizer
 from biped_com_ros.core.wrench.aggregation import ContactBody, WrenchAggregation
 from biped_com_ros.core.wrench.virtual_feet import SensorComparison, VirtualFeet
@@ -42,6 +42,7 @@ from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.topics.inputs import JointStateInput
 from biped_com_ros.ros.topics.outputs import (
     joint_state_publisher, StampedArrayPublisher, wrench_publisher)
+from biped_com_ros.ros.topics.stamp import now_ns
 import numpy as np
 
 #: Share of its weight on the feet below which a robot that something else carries hangs.
@@ -162,6 +163,7 @@ class VirtualFootOutputs:
 
     def __init__(self, node: RobotNode[WrenchAggregatorParameters],
                  aggregation: WrenchAggregation) -> None:
+        self._node = node
         self._model, self._virtual = aggregation.model, aggregation.virtual_feet
         self.reset(node.params)
         config = self._model.config
@@ -190,7 +192,10 @@ class VirtualFootOutputs:
     def _report(self) -> Report:
         sensors = self.estimator.sensors
         share = round(100.0 * sensors.share)
-        values = {'feet by joint torques alone [%]': share}
+        values = {'feet by joint torques alone [%]': share, 'hoists': sensors.hoists}
+        if sensors.hoists:
+            values['time since the last one began [s]'] = age_of(
+                sensors.carried_ns, now_ns(self._node.get_clock())) / SECOND_NS
         if not sensors.is_carried:
             return OK, 'the feet carry the robot', values
         text = f'by joint torques the feet carry {share} % of what the IMU shows: '

@@ -139,6 +139,17 @@ def test_a_robot_without_any_sensor(tmp_path, closing):
     for i, foot in enumerate(FEET):
         bare.assert_virtual(bare.wrenches[foot], i)
     assert bare.report('callbacks')[0] == DiagnosticStatus.OK
+    assert bare.report('virtual feet') == (DiagnosticStatus.OK, 'the feet carry the robot')
+
+
+def test_that_it_hangs_is_reported(tmp_path, closing):
+    bare = closing(VirtualRig(tmp_path, bare=True))
+    bare.plant.hoist.lift()
+    bare.play(1200)
+    level, message = bare.report('virtual feet')
+    assert level == DiagnosticStatus.OK and message.endswith('the robot hangs')
+    assert list(bare.got['contacts'][-1].position) == [0.0, 0.0]
+    assert abs(wrench(bare.got['wrench'][-1])[2]) < 0.05 * 9.81 * bare.model.mass
 
 
 HAND = 'l_gripper'

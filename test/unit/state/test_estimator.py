@@ -13,6 +13,8 @@
 # limitations under the License.
 """Located states from stamped samples, against motion whose truth is known."""
 
+import threading
+
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.state.base import BaseSettings
 from biped_com_ros.core.state.contacts import ContactHistory
@@ -154,6 +156,28 @@ def test_a_robot_that_has_lain_starts_at_the_origin_once_it_stands_on_all_feet(l
     states = [at(1, lean, LEFT), at(2, lean, NONE), at(3, 0.0, LEFT),
               at(4, 0.0, BOTH), at(5, 0.0, BOTH)]
     assert [state.restarted for state in states] == [False, False, False, legs_measure, False]
+
+
+class Transforms:
+    """What looks transforms up: has a lock, as a node has, so that it cannot be copied."""
+
+    def __init__(self, motion):
+        self.lock, self.motion = threading.Lock(), motion
+
+    def look_up(self, ns):
+        return self.motion.base(1e-9 * (ns - START))
+
+
+def test_a_copy_looks_transforms_up_in_the_same_place(motion):
+    estimator = StateEstimator(motion.model, BaseSettings(source='tf'), synchronized=(
+        synchronized_settings()), lookup=Transforms(motion).look_up)
+    found = samples(motion, 20, keys=('joints', 0, 1))
+    before = feed(estimator, found[:30])
+    located = feed(estimator.copy(), found[30:])
+    assert len(before) == len(located) == 10
+    for state in located:
+        assert_array_equal(state.state.base.position,
+                           motion.base(1e-9 * (state.stamp_ns - START)).position)
 
 
 def test_a_transform_needs_a_lookup(motion):
