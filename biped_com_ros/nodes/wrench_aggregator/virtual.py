@@ -192,7 +192,8 @@ class VirtualFootOutputs:
     def _report(self) -> Report:
         sensors = self.estimator.sensors
         share = round(100.0 * sensors.share)
-        values = {'feet by joint torques alone [%]': share, 'hoists': sensors.hoists}
+        values: dict[str, Any] = {
+            'feet by joint torques alone [%]': share, 'hoists': sensors.hoists}
         if sensors.hoists:
             values['time since the last one began [s]'] = age_of(
                 sensors.carried_ns, now_ns(self._node.get_clock())) / SECOND_NS
