@@ -36,7 +36,7 @@ SHARED = ('launch', 'config', 'urdf', 'rviz', 'examples')
 # For pip; with a sourced ROS 2, rosdep installs what package.xml names.
 CORE = ['numpy>=1.26', 'pin>=3.3.1', 'PyYAML', 'rich', 'scipy', 'xacro']
 EXTRAS = {'sim': ['mujoco>=3.2'], 'viewer': ['viser>=1.0', 'pycollada'],
-          'bags': ['rosbags'], 'qp': ['proxsuite'], 'fleet': ['dask[distributed]']}
+          'bags': ['rosbags'], 'qp': ['proxsuite']}
 EXTRAS['all'] = sorted(name for names in EXTRAS.values() for name in names)
 # Of a wheel, whose executables come onto the PATH: colcon's are in lib/biped_com_ros.
 ON_PATH = ('calibrate', 'check', 'run_launch')

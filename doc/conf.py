@@ -48,7 +48,7 @@ autodoc_member_order = 'bysource'
 autodoc_typehints = 'signature'
 autodoc_default_options = {'members': True, 'show-inheritance': True}
 autodoc_mock_imports = [name for name in (
-    'dask', 'mujoco', 'numpy', 'pinocchio', 'proxsuite', 'rclpy', 'rich', 'rosbags', 'scipy',
+    'mujoco', 'numpy', 'pinocchio', 'proxsuite', 'rclpy', 'rich', 'rosbags', 'scipy',
     'viser', 'websockets', 'xacro', 'yaml', 'builtin_interfaces', 'diagnostic_msgs',
     'geometry_msgs', 'lifecycle_msgs', 'nav_msgs', 'rcl_interfaces', 'sensor_msgs', 'std_msgs',
     'std_srvs', 'tf2_msgs', 'trajectory_msgs', 'visualization_msgs')

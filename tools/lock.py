@@ -37,8 +37,6 @@ LOCKS = {
     'jazzy.txt': ['ros-jazzy.in', 'ros-jazzy-lint.in', *COMMON],
     'kilted.txt': ['ros-kilted.in', 'ros-kilted-lint.in', *COMMON],
     'oldest.txt': ['runtime.in', 'robots.in', 'test.in', '--override=oldest.in'],
-    # Installed beside jazzy.txt, so of the same versions.
-    'fleet.txt': ['fleet.in', '--constraint=jazzy.txt'],
 }
 
 

@@ -94,9 +94,6 @@ def _add_robot(result: argparse.ArgumentParser) -> None:
 
 def _add_fleet(result: argparse.ArgumentParser) -> None:
     group = result.add_argument_group('many units')
-    group.add_argument('--scheduler', default='', metavar='ADDRESS',
-                       help='Dask cluster for --fleet; its workers must see the same files; '
-                       'default: processes of this machine')
     group.add_argument('--workers', type=int, default=0, metavar='COUNT',
                        help='number of processes for --fleet (default: the number of cores)')
     group.add_argument('--prior', type=Path, metavar='FILE',

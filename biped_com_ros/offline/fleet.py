@@ -14,7 +14,7 @@
 """
 ``calibrate --fleet DIR``: calibrate many units of a robot, and compare them.
 
-Units are calibrated in processes, by Dask where it is installed, on this machine or a cluster.
+Units are calibrated in processes, side by side.
 The result of each is a file that appears as a whole, so that a run that was ended goes on where it
 was: only units without a result of the same recording and options are calibrated.
 """
@@ -35,14 +35,14 @@ from biped_com_ros.core.files import make_directory, read_text, write_atomically
 from biped_com_ros.core.identification.fleet import (
     describe_fleet, fleet_numbers, fleet_report, unit_result, UnitResult, write_prior)
 from biped_com_ros.offline.estimation import estimate
-from biped_com_ros.offline.workers import started_workers
+from biped_com_ros.offline.workers import run_in_processes
 from rich.console import Console
 from rich.progress import (
     BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn)
 
 RECORDINGS = ('.csv', '.mcap', '.db3', '.json')
 CAPTURES, RESULT = 'captures.json', 'unit.json'
-_NOT_OF_UNITS = ('fleet', 'scheduler', 'workers', 'recording', 'out', 'two_pose', 'poses')
+_NOT_OF_UNITS = ('fleet', 'workers', 'recording', 'out', 'two_pose', 'poses')
 
 
 def find_units(directory: Path) -> dict[str, Path]:
@@ -120,15 +120,15 @@ def run_jobs(jobs: Sequence[argparse.Namespace], options: argparse.Namespace,
     """Calibrate units; return the problems of those that failed, by name."""
     failed: dict[str, str] = {}
     begin = time.monotonic()
-    with started_workers(options.scheduler, options.workers or os.cpu_count() or 1) as workers:
-        console.print(f'{len(jobs)} units on {workers.describe()}', highlight=False)
-        with Progress(TextColumn('{task.description}'), BarColumn(), MofNCompleteColumn(),
-                      TimeElapsedColumn(), TimeRemainingColumn(), console=console) as progress:
-            task = progress.add_task('calibrating', total=len(jobs))
-            for index, problem in workers.run(calibrate_unit, jobs):
-                if problem:
-                    failed[jobs[index].unit] = problem
-                progress.update(task, advance=1, description=f'calibrated {jobs[index].unit}')
+    count = options.workers or os.cpu_count() or 1
+    console.print(f'{len(jobs)} units in {count} processes', highlight=False)
+    with Progress(TextColumn('{task.description}'), BarColumn(), MofNCompleteColumn(),
+                  TimeElapsedColumn(), TimeRemainingColumn(), console=console) as progress:
+        task = progress.add_task('calibrating', total=len(jobs))
+        for index, problem in run_in_processes(calibrate_unit, jobs, count):
+            if problem:
+                failed[jobs[index].unit] = problem
+            progress.update(task, advance=1, description=f'calibrated {jobs[index].unit}')
     minutes = (time.monotonic() - begin) / 60.0
     console.print(f'{len(jobs)} units in {minutes:.1f} min: {len(jobs) / minutes:.1f} per minute, '
                   f'{1000.0 * minutes / len(jobs) / 60.0:.1f} h for 1,000', highlight=False)

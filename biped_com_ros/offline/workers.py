@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Processes that do many independent jobs, on this machine or on a Dask cluster.
+Processes that do many independent jobs.
 
 A process that is killed takes its job with it: the job is done again by another one, up to
 ``MOST_TRIES`` times, so that a job that kills its process does not hold up the others.
@@ -29,7 +29,7 @@ from multiprocessing.process import BaseProcess as Process
 import os
 import signal
 from threading import Event
-from typing import Any, Protocol
+from typing import Any
 
 from biped_com_ros.core.errors import ConfigurationError
 
@@ -40,127 +40,31 @@ Job = Callable[[Any], str]
 """Does something with an item; returns what went wrong, '' if nothing."""
 
 
-class Workers(Protocol):
-    """Processes that do jobs."""
-
-    def describe(self) -> str:
-        """Return where the jobs are done."""
-
-    def run(self, job: Job, items: Sequence[Any]) -> Iterator[tuple[int, str]]:
-        """Do the job with each item; yield its index and what went wrong, as it ends."""
-
-
-@contextmanager
-def started_workers(scheduler: str, count: int) -> Iterator[Workers]:
+def run_in_processes(job: Job, items: Sequence[Any], count: int) -> Iterator[tuple[int, str]]:
     """
-    Start workers, and end them.
-
-    Parameters
-    ----------
-    scheduler
-        Address of a Dask scheduler; '' for processes of this machine.
-    count
-        Number of these processes.
+    Do a job with each item; yield its index and what went wrong, as it ends.
 
     Raises
     ------
     ConfigurationError
-        If there is a scheduler but no Dask, or it does not respond.
+        If the number of processes is not positive.
 
     """
     if count < 1:
         raise ConfigurationError(f'the number of workers must be at least 1, not {count}')
-    try:
-        import distributed
-    except ImportError:
-        if scheduler:
-            raise ConfigurationError(
-                "--scheduler needs Dask: pip install 'dask[distributed]'") from None
-        yield ProcessWorkers(count)
-        return
-    with _dask_client(distributed, scheduler, count) as client:
-        yield DaskWorkers(client)
-
-
-@contextmanager
-def _dask_client(distributed: Any, scheduler: str, count: int) -> Iterator[Any]:
-    if scheduler:
+    started: list[Process] = []
+    ended = Event()
+    with _one_thread_each(), ThreadPoolExecutor(count) as threads:
         try:
-            client = distributed.Client(scheduler, timeout='10s')
-        except (OSError, ValueError) as error:
-            raise ConfigurationError(
-                f"Dask scheduler '{scheduler}' does not respond: {error}") from None
-        with client:
-            yield client
-        return
-    with distributed.LocalCluster(
-            n_workers=count, threads_per_worker=1, dashboard_address=None) as cluster, \
-            distributed.Client(cluster) as client:
-        yield client
-
-
-class DaskWorkers:
-    """
-    Workers of a Dask cluster, which starts killed ones and their jobs again.
-
-    Parameters
-    ----------
-    client
-        Of the cluster.
-
-    """
-
-    def __init__(self, client: Any) -> None:
-        self._client = client
-
-    def describe(self) -> str:
-        """Return where the jobs are done."""
-        count = sum(self._client.nthreads().values())
-        return f'{count} workers of Dask at {self._client.scheduler.address}'
-
-    def run(self, job: Job, items: Sequence[Any]) -> Iterator[tuple[int, str]]:
-        """Do the job with each item; yield its index and what went wrong, as it ends."""
-        import distributed
-        futures = self._client.map(job, items, pure=False)
-        index = {future.key: i for i, future in enumerate(futures)}
-        for future in distributed.as_completed(futures):
-            error = future.exception()
-            yield index[future.key], future.result() if error is None else _problem(error)
-
-
-class ProcessWorkers:
-    """
-    Processes of this machine, without Dask.
-
-    Parameters
-    ----------
-    count
-        Number of them.
-
-    """
-
-    def __init__(self, count: int) -> None:
-        self._count = count
-
-    def describe(self) -> str:
-        """Return where the jobs are done."""
-        return f'{self._count} processes'
-
-    def run(self, job: Job, items: Sequence[Any]) -> Iterator[tuple[int, str]]:
-        """Do the job with each item; yield its index and what went wrong, as it ends."""
-        started: list[Process] = []
-        ended = Event()
-        with _one_thread_each(), ThreadPoolExecutor(self._count) as threads:
-            try:
-                index = {threads.submit(_work_apart, job, item, started, ended): i
-                         for i, item in enumerate(items)}
-                for future in as_completed(index):
-                    yield index[future], future.result()
-            finally:
-                ended.set()
-                threads.shutdown(wait=False, cancel_futures=True)
-                for process in started:
-                    process.terminate()
+            index = {threads.submit(_work_apart, job, item, started, ended): i
+                     for i, item in enumerate(items)}
+            for future in as_completed(index):
+                yield index[future], future.result()
+        finally:
+            ended.set()
+            threads.shutdown(wait=False, cancel_futures=True)
+            for process in started:
+                process.terminate()
 
 
 def _work_apart(job: Job, item: Any, started: list[Process], ended: Event) -> str:
@@ -192,11 +96,7 @@ def _work(sender: Connection, job: Job, item: Any) -> None:
     try:
         sender.send(job(item))
     except Exception as error:  # noqa: B902 - whatever it is, the other jobs continue
-        sender.send(_problem(error))
-
-
-def _problem(error: BaseException) -> str:
-    return f'{type(error).__name__}: {error}'
+        sender.send(f'{type(error).__name__}: {error}')
 
 
 @contextmanager

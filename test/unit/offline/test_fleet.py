@@ -19,56 +19,35 @@ import re
 
 from biped_com_ros.core.identification.captures.capture import SensorNoise
 from biped_com_ros.core.identification.captures.capture_log import CaptureLog
-from biped_com_ros.offline import fleet, workers
+from biped_com_ros.offline import fleet
 from biped_com_ros.offline.calibrate import main, parser
+from biped_com_ros.offline.workers import run_in_processes
 import pytest
 from support.statics_data import TrueRobot
 from support.worker_jobs import interrupted, killed_always, killed_once, wrong
 
 NOISE = SensorNoise(force=0.1, moment=0.005, torque=0.05)
-KINDS = ['processes', pytest.param('dask', marks=pytest.mark.thorough)]
 
 
-def started(kind, count=2):
-    """Return workers of a kind; those without Dask are also tested where there is Dask."""
-    if kind == 'dask':
-        pytest.importorskip('distributed')
-        return workers.started_workers('', count)
-    return workers.contextmanager(lambda: iter([workers.ProcessWorkers(count)]))()
-
-
-@pytest.mark.parametrize('kind', KINDS)
-def test_a_killed_worker_loses_no_job(tmp_path, kind):
+def test_a_killed_worker_loses_no_job(tmp_path):
     items = [tmp_path / name for name in 'abc']
     items[0].write_text('')  # its worker lives
-    with started(kind) as pool:
-        assert dict(pool.run(killed_once, items)) == {
-            i: f'done again {path.name}' for i, path in enumerate(items)}
+    assert dict(run_in_processes(killed_once, items, 2)) == {
+        i: f'done again {path.name}' for i, path in enumerate(items)}
 
 
 def test_a_job_that_kills_its_worker_does_not_hold_up_others():
-    with started('processes') as pool:
-        found = dict(pool.run(killed_always, [Path('a'), Path('deadly'), Path('b')]))
+    found = dict(run_in_processes(killed_always, [Path('a'), Path('deadly'), Path('b')], 2))
     assert found == {0: '', 1: 'its process was killed 3 times', 2: ''}
 
 
 def test_an_unexpected_error_is_that_of_its_job():
-    with started('processes') as pool:
-        assert list(pool.run(wrong, [Path('x')])) == [(0, 'ValueError: x')]
+    assert list(run_in_processes(wrong, [Path('x')], 2)) == [(0, 'ValueError: x')]
 
 
 def test_ctrl_c_is_left_to_the_process_that_ends_the_others():
     """A terminal sends it to all of them, and each would print a traceback."""
-    with started('processes') as pool:
-        assert list(pool.run(interrupted, [Path('x')])) == [(0, 'went on')]
-
-
-def test_without_dask_a_scheduler_is_an_error(monkeypatch, tmp_path, capsys):
-    monkeypatch.setitem(__import__('sys').modules, 'distributed', None)
-    (tmp_path / 'a.csv').write_text('time\n0\n')
-    assert main(['--fleet', str(tmp_path), '--robot', 'three_link', '--scheduler', 'tcp://x:1',
-                 '--out', str(tmp_path / 'out')]) == 1
-    assert "pip install 'dask[distributed]'" in re.sub(r'\s+', ' ', capsys.readouterr().err)
+    assert list(run_in_processes(interrupted, [Path('x')], 2)) == [(0, 'went on')]
 
 
 @pytest.fixture(scope='module')
@@ -86,9 +65,7 @@ def units(tmp_path_factory):
     return directory
 
 
-def test_a_fleet_is_resumed_and_gives_a_prior(units, tmp_path, capfd, monkeypatch):
-    monkeypatch.setattr(workers, 'DaskWorkers', None)  # its start would take most of the time
-    monkeypatch.setitem(__import__('sys').modules, 'distributed', None)
+def test_a_fleet_is_resumed_and_gives_a_prior(units, tmp_path, capfd):
     out = tmp_path / 'out'
     arguments = ['--fleet', str(units), '--robot', 'three_link', '--out', str(out),
                  '--workers', '2']
