@@ -21,7 +21,14 @@ from biped_com_ros.nodes import NODES
 import pytest
 from support.any_node import AnyNode
 from support.messages import parameters
+from support.settings import setting_values
 
+#: Numbers and switches that can only be chosen at start, beside names, topics, files and sources.
+AT_START = {
+    'com_calibrator': {'autostart', 'move', 'torso_bend'},
+    'com_estimator': {'fused_com', 'gravity', 'publish_base_tf', 'publish_contact_tf',
+                      'publish_link_tf'},
+    'wrench_aggregator': {'gravity'}, 'zmp_monitor': {'gravity'}}
 #: Values where no other one follows from the declaration; None: the file, which others read.
 VALUES = {
     'load_link': 'l_hand', 'noise': ['force_noise 0.1'], 'postures': ['stand', 'arms_out'],
@@ -92,9 +99,21 @@ def test_what_is_set_at_run_time_is_as_if_it_had_been_set_at_the_start(closing, 
     started = closing(AnyNode(name, **values | others)).state()
     by_chance = differences(running.state(), closing(AnyNode(name, **values)).state())
     set_one_by_one(running, others)
+    assert setting_values(running.node.params).items() >= others.items()
     missing = {path for path in differences(running.state(), started) - by_chance
                if not any(part in path for part in LATER.get(name, ()))}
     assert not missing
+
+
+def test_what_is_chosen_at_the_start_stays(closing, kind):
+    name, values = kind
+    node = closing(AnyNode(name, **values))
+    fixed = {field: default for field, (_, default, info) in node.fields.items() if info.read_only}
+    assert AT_START.get(name) in (None, {
+        field for field in fixed if node.fields[field][0] in (float, int, bool)})
+    for field, default in fixed.items():
+        result, = node.node.set_parameters(parameters(**{field: default}))
+        assert 'read-only' in result.reason, f'{field} was changed'
 
 
 def test_what_was_learnt_outlasts_every_change(closing, kind):

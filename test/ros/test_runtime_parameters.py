@@ -15,7 +15,6 @@
 
 from contextlib import nullcontext
 
-from biped_com_ros.core.settings import setting_fields
 from biped_com_ros.core.stability.levels import Level
 from biped_com_ros.nodes.com_calibrator.node import ComCalibrator
 from biped_com_ros.nodes.com_estimator.node import ComEstimator
@@ -23,7 +22,6 @@ from biped_com_ros.nodes.gait_player.node import GaitPlayer
 from biped_com_ros.nodes.gravity_compensation.node import GravityCompensation
 from biped_com_ros.nodes.payload_estimator.node import PayloadEstimation
 from biped_com_ros.nodes.torso_controller.node import TorsoController
-from biped_com_ros.nodes.wrench_aggregator.node import WrenchAggregator
 from biped_com_ros.nodes.zmp_monitor.node import ZmpMonitor
 from biped_com_ros.ros.fast.subscription_pool import shared_subscriptions, SubscriptionPool
 from biped_com_ros.ros.topics.input_base import inputs_of
@@ -33,81 +31,7 @@ from support.driven_time import run_ready
 from support.messages import imu, parameters as parameters_of, stamp_of
 from support.monitored_robot import MonitoredRobot, record
 from support.ros_rig import NodeRig
-from support.settings import setting_values
 
-#: Numbers and switches that can only be chosen at start, beside names, topics, files and sources.
-AT_START = {
-    'com_calibrator': {'autostart', 'move', 'torso_bend'},
-    'com_estimator': {'fused_com', 'gravity', 'publish_base_tf', 'publish_contact_tf',
-                      'publish_link_tf'},
-    'wrench_aggregator': {'gravity'}, 'zmp_monitor': {'gravity'}}
-CLASSES = {'com_calibrator': ComCalibrator, 'com_estimator': ComEstimator,
-           'wrench_aggregator': WrenchAggregator, 'zmp_monitor': ZmpMonitor}
-LINKS = {'load_link': 'l_hand'}
-#: Postures of the biped.
-LISTS = {'noise': ['force_noise 0.1'], 'postures': ['stand', 'arms_out']}
-
-
-class Settable(NodeRig):
-    """A node whose parameters are set as a user does."""
-
-    def __init__(self, name, **values):
-        super().__init__(node=CLASSES[name](
-            namespace=f'/settable_{name}',
-            parameter_overrides=parameters_of(**{'robot': 'biped', **values})))
-        self.fields = setting_fields(type(self.node.params))
-
-
-@pytest.fixture(scope='module', params=sorted(CLASSES))
-def settable(request, ros, tmp_path_factory, closing_later):
-    values = {'com_calibrator': {
-        'autostart': False, 'directory': str(tmp_path_factory.mktemp('calibration'))}}
-    return closing_later(Settable(request.param, **values.get(request.param, {})))
-
-
-def other_value(name, kind, default, info):
-    """Return a valid value near to the default, so that no two of them contradict each other."""
-    if kind is bool:
-        return not default
-    if info.options:
-        return next(option for option in info.options if option != default)
-    if kind is str:
-        return LINKS[name]
-    if name in LISTS:
-        return LISTS[name]
-    if kind is int:
-        return default + 1
-    step = 0.01 * abs(default) or 0.01 * min(info.maximum - info.minimum, 1.0)
-    return default + step if default + step <= info.maximum else default - step
-
-
-def test_all_but_names_and_sources_can_be_changed(settable):
-    name = settable.node.get_name()
-    runtime = {field for field, (_, _, info) in settable.fields.items() if not info.read_only}
-    numbers = {field for field, (kind, _, _) in settable.fields.items()
-               if kind in (float, int, bool)}
-    assert numbers - runtime == AT_START[name]
-    for field in sorted(runtime):
-        value = other_value(field, *settable.fields[field])
-        assert not settable.set_parameters(**{field: value}), field
-        assert setting_values(settable.node.params)[field] == value
-    for field, (_, default, info) in settable.fields.items():
-        if info.read_only:
-            assert settable.set_parameters(**{field: default}), f'{field} was changed'
-
-
-def test_values_out_of_range_are_refused_with_the_reason(settable):
-    before = setting_values(settable.node.params)
-    for field, (_, _, info) in settable.fields.items():
-        if not info.read_only and info.minimum is not None:
-            for value in (info.minimum - 1, info.maximum + 1):
-                assert field in settable.set_parameters(**{field: value}), field
-        elif not info.read_only:
-            assert field in settable.set_parameters(**{field: [1.5]})
-    assert setting_values(settable.node.params) == before
-
-
-# -- what they change
 
 @pytest.fixture(scope='module')
 def swaying():
@@ -236,7 +160,7 @@ def test_all_inputs_of_a_node_follow_its_limit_of_stamps(closing, kind):
 
 
 def test_another_noise_begins_the_fused_com_anew_and_unknown_links_are_refused(closing):
-    rig = closing(Settable('com_estimator'))
+    rig = closing(NodeRig(node=ComEstimator(parameter_overrides=parameters_of(robot='biped'))))
     before = rig.node.fusion.estimate
     assert not rig.set_parameters(tf_rate=10.0)
     assert rig.node.fusion.estimate is before
@@ -247,8 +171,8 @@ def test_another_noise_begins_the_fused_com_anew_and_unknown_links_are_refused(c
 
 
 def test_a_calibration_uses_what_to_plan_from_the_next_plan_on(closing, tmp_path):
-    rig = closing(Settable('com_calibrator', autostart=False, directory=str(tmp_path),
-                           candidates=4000, poses=60))
+    rig = closing(NodeRig(node=ComCalibrator(parameter_overrides=parameters_of(
+        robot='biped', autostart=False, directory=str(tmp_path), candidates=4000, poses=60))))
     session = rig.node.session
     assert not rig.set_parameters(still_duration=0.7, noise=['force_noise 1.5'], poses=55)
     assert session.estimator.noise.force == 1.5
