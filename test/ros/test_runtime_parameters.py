@@ -15,7 +15,6 @@
 
 from contextlib import nullcontext
 
-from biped_com_ros.core.stability.levels import Level
 from biped_com_ros.nodes.com_calibrator.node import ComCalibrator
 from biped_com_ros.nodes.com_estimator.node import ComEstimator
 from biped_com_ros.nodes.gait_player.node import GaitPlayer
@@ -42,35 +41,6 @@ def swaying():
 def monitored(closing):
     """Return a function that makes a monitored robot."""
     return lambda **values: closing(MonitoredRobot(**values))
-
-
-def test_thresholds_of_stability_take_effect_and_contradictions_are_refused(monitored, swaying):
-    robot = monitored()
-    robot.play(swaying[:300])
-    assert robot.node.monitor.watch.level is Level.STABLE
-    assert robot.set_parameters(tilt_unstable=1.5) == (
-        "'tilt_unstable' is 1.5 rad; it must be below 'tilt_fallen', 1.0 rad: lower it, or "
-        "raise 'tilt_fallen'")
-    assert not robot.set_parameters(margin_warning=0.5)
-    robot.play(swaying[300:400])
-    assert robot.node.monitor.watch.level is Level.MARGINAL
-    assert robot.node.monitor.problem == ''
-    assert not robot.set_parameters(margin_warning=0.01)
-    robot.play(swaying[400:])
-    assert robot.node.monitor.watch.level is Level.STABLE
-
-
-def test_thresholds_of_contact_take_effect(monitored, swaying):
-    robot = monitored()
-    robot.play(swaying[:100])
-    assert robot.latched['support_phase'][-1].data == 'double'
-    assert robot.set_parameters(contact_release=0.5) == (
-        "'contact_release' is 0.5; it must be below 'contact_engage', 0.06 (shares of body "
-        "weight): lower it, or raise 'contact_engage'")
-    assert not robot.set_parameters(contact_engage=0.9)
-    assert not robot.set_parameters(contact_release=0.8)
-    robot.play(swaying[100:200])
-    assert robot.latched['support_phase'][-1].data == 'flight'
 
 
 def age_of_report(robot, samples):

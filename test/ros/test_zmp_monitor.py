@@ -327,7 +327,6 @@ def test_on_stairs_support_is_between_the_soles_and_reported(rig, samples):
 
 @pytest.mark.parametrize(('parameters', 'message'), [
     ({'wrench_topics': ['one']}, 'must be 2 topics, one per foot, in the order left, right'),
-    ({'base_source': 'gps'}, "'imu', 'filter', 'odometry', 'tf', 'fixed'"),
     ({'tilt_unstable': 1.5},
      "'tilt_unstable' is 1.5 rad; it must be below 'tilt_fallen', 1.0 rad: lower it"),
     ({'contact_release': 0.5},

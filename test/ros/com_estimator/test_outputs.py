@@ -194,19 +194,6 @@ def test_links_of_feet_and_hands_have_frames_if_configured(own_rig):
             matrix_of(state.pose_in_world(link), rig.motion.sole_in_world.position), atol=1e-9)
 
 
-def test_rates_change_at_run_time(rig):
-    rig.node.set_parameters([Parameter('marker_rate', value=0.0)])
-    rig.play(2)
-    rig.clear()
-    rig.play(5)
-    assert not rig.got['markers'] and rig.got['com']
-    rig.node.set_parameters([Parameter('marker_rate', value=1000.0)])
-    rig.play(5)
-    assert rig.got['markers']
-    refused, = rig.node.set_parameters([Parameter('tf_rate', value=-1.0)])
-    assert not refused.successful and 'tf_rate' in refused.reason and '10000' in refused.reason
-
-
 def test_calibrated_inertials_are_used_from_the_next_state_on(own_rig):
     rig = own_rig()
     rig.play(5)

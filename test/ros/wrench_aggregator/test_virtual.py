@@ -82,18 +82,6 @@ def test_the_virtual_foot_and_the_total_carry_the_simulators_forces(rig):
     assert rig.wrenches['right'][-1].header.frame_id == 'r_sole'
 
 
-def test_another_cutoff_takes_effect_at_once(rig):
-    before, count = rig.node.virtual.feet.estimator, len(rig.wrenches['right'])
-    assert rig.node.set_parameters(parameters(virtual_cutoff=20.0))[0].successful
-    feet = rig.node.virtual.feet.estimator
-    assert feet is not before and feet.sensors._settings.cutoff == 20.0
-    rig.play(100)
-    assert len(rig.wrenches['right']) > count + 20
-    rig.assert_virtual(rig.wrenches['right'], 1)
-    assert rig.node.set_parameters(parameters(virtual_cutoff=65.0))[0].successful
-    rig.play(40)
-
-
 def test_covariance_and_probabilities_of_all_feet(rig):
     message = rig.got['wrench_covariance'][-1]
     stamps = {(m.header.stamp.sec, m.header.stamp.nanosec) for m in rig.wrenches['right']}
