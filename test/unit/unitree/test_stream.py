@@ -14,13 +14,15 @@
 """Joints, checks and errors of motors, from messages of both kinds of robots."""
 
 from dataclasses import replace
+from pathlib import Path
 
-from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.low_state_config import LowStateConfig
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.unitree.low_state import HEADER, LowStateDecoder
-from biped_com_ros.core.unitree.stream import LowStateStream, RefusedLowState
+from biped_com_ros.core.unitree.stream import (
+    LowStateStream, read_low_states, RefusedLowState)
 import numpy as np
 import pytest
 from support.low_states import LowStates
@@ -180,3 +182,12 @@ def test_a_robot_without_the_message_is_an_error():
     config = replace(load_robot_config('h1'), low_state=many)
     with pytest.raises(ConfigurationError, match='21 joints.*20 motors'):
         LowStateStream(config)
+
+
+def test_a_recording_that_is_not_there_or_has_another_topic_is_an_error(tmp_path):
+    with pytest.raises(ConfigurationError, match="there is no recording '/none'"):
+        next(read_low_states(Path('/none'), 'lowstate'))
+    states = LowStates('unitree_hg')
+    bag = states.write_bag(tmp_path / 'bag', '/robot/state', [(1, states.message())])
+    with pytest.raises(InputError, match='have the topic lowstate; it has /robot/state'):
+        next(read_low_states(bag, 'lowstate'))
