@@ -14,7 +14,6 @@
 """A client of FollowJointTrajectory for tests; needs control_msgs."""
 
 from action_msgs.msg import GoalStatus as STATUS, GoalStatusArray
-from builtin_interfaces.msg import Duration
 from rclpy.action import ActionClient
 from rclpy.qos import qos_profile_action_status_default
 
@@ -55,18 +54,10 @@ class GoalClient:
 
     def send(self, trajectory, path=()):
         """Send a goal; return it, or None if it is rejected."""
-        return self._send(trajectory=trajectory, path_tolerance=[
-            self._tolerance(name=name, position=position) for name, position in path])
-
-    def send_frame(self, trajectory, patience=0):
-        """Send a goal with a trajectory of one frame; return it, or None if it is rejected."""
-        return self._send(multi_dof_trajectory=trajectory,
-                          goal_time_tolerance=Duration(sec=patience))
-
-    def _send(self, **goal):
-        feedback = []
+        goal, feedback = self._type.Goal(trajectory=trajectory, path_tolerance=[
+            self._tolerance(name=name, position=position) for name, position in path]), []
         future = self._client.send_goal_async(
-            self._type.Goal(**goal), lambda message: feedback.append(message.feedback))
+            goal, lambda message: feedback.append(message.feedback))
         self._rig.until(future.done, what='the response to a goal')
         handle = future.result()
         return Goal(self._rig, handle, feedback) if handle.accepted else None

@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from biped_com_ros.core.constants import nanoseconds, SECOND_NS
+from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array, IndexArray
 from biped_com_ros.core.legs.com_shift import ComShift
@@ -42,11 +42,9 @@ class ShiftRequest:
     Attributes
     ----------
     contact
-        Foot, or label of a hand that holds on, over or below which.
+        Foot, or label of a hand that holds on: over its ankle, or below the hand.
     holding
         Names of the hands that hold on.
-    point
-        (x, y) in the frame of the foot's sole, m; None: below its ankle, or below the hand.
     share
         Of the way.
     duration
@@ -58,7 +56,6 @@ class ShiftRequest:
 
     contact: str
     holding: tuple[str, ...] = ()
-    point: tuple[float, float] | None = None
     share: float = 1.0
     duration: float = 2.0
     up: Array | None = None
@@ -94,7 +91,6 @@ class ShiftSession:
     def __init__(self, model: RobotModel) -> None:
         self._model, self.joints = model, np.zeros(0, dtype=int)
         self.contact, self._path, self._end_ns = '', np.zeros((0, 0)), 0
-        self._rows = self._path
         self._length_ns, self._span_ns, self._is_returning = 1, 0, False
 
     def plan(self, positions: Array, request: ShiftRequest, period: float) -> PlannedShift:
@@ -120,41 +116,19 @@ class ShiftSession:
         """
         count = _count(request.duration, period)
         shift = ComShift(self._model, positions, holding=request.holding, up=request.up)
-        path = shift.path(request.contact, count, request.point, request.share)
+        path = shift.path(request.contact, count, share=request.share)
         return PlannedShift(request, _motion(path, request.duration), shift.joints)
 
     def begin(self, planned: PlannedShift, ns: int) -> None:
         """Begin a planned shift at a time, ns."""
         self.contact, self.joints = planned.request.contact, planned.joints
-        self._path = self._rows = planned.motion.positions
+        self._path = planned.motion.positions
         self._is_returning = False
         self._set_end(ns, planned.request.duration)
 
     def progress(self, ns: int) -> float:
         """Return the share of the time of the last motion that has gone by, 0 to 1."""
         return float(np.clip(1.0 - (self._end_ns - ns) / self._length_ns, 0.0, 1.0))
-
-    def elapsed(self, ns: int) -> float:
-        """Return how much of the time of the last motion has gone by, s."""
-        return self.progress(ns) * self._length_ns / SECOND_NS
-
-    def time_since_end(self, ns: int) -> float:
-        """Return the time since the last motion ended, s."""
-        return (ns - self._end_ns) / SECOND_NS
-
-    def desired(self, ns: int) -> Array:
-        """Return the positions of all joints of the last motion at a time, ns; (n,), rad."""
-        at = self.progress(ns) * (len(self._rows) - 1)
-        before, share = int(at), at % 1.0
-        after = min(before + 1, len(self._rows) - 1)
-        found: Array = (1.0 - share) * self._rows[before] + share * self._rows[after]
-        return found
-
-    @property
-    def end(self) -> Array:
-        """Return the positions of all joints at the end of the last motion, (n,), rad."""
-        last: Array = self._rows[-1]
-        return last
 
     def _set_end(self, ns: int, duration: float) -> None:
         self._length_ns = nanoseconds(duration)
@@ -197,10 +171,9 @@ class ShiftSession:
                          for share in np.linspace(0.0, 1.0, count).tolist()])
         known = np.arange(len(self._path))
         rows = np.column_stack([np.interp(left, known, column) for column in self._path.T])
-        motion, self._rows = _motion(rows, duration), rows
         self._set_end(ns, duration)
         self._is_returning = True
-        return motion
+        return _motion(rows, duration)
 
     def interrupt(self) -> None:
         """Stay where the joints are; :meth:`back` leads back."""
@@ -216,15 +189,10 @@ class ShiftSession:
             self.contact, self._is_returning = '', False
 
 
-def check_duration(duration: float) -> None:
-    """Raise InputError if a shift cannot take so long, s."""
+def _count(duration: float, period: float) -> int:
     if not LEAST_DURATION <= duration <= LONGEST_DURATION:
         raise InputError(f'a shift takes {LEAST_DURATION:g} to {LONGEST_DURATION:g} s, not '
                          f'{duration:g}')
-
-
-def _count(duration: float, period: float) -> int:
-    check_duration(duration)
     return max(int(np.ceil(duration / period)), 2) + 1
 
 

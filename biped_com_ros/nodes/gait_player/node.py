@@ -52,8 +52,6 @@ joint_trajectory              JointTrajectory
 ~/shift_com, ~/shift_back     std_srvs/Trigger             the CoM moves over `shift_foot` with
                                                            standing soles and hands that hold on,
                                                            and back
-~/shift                       action control_msgs/         the same with goal, feedback and result
-                              FollowJointTrajectory        (:mod:`shift_action`)
 ============================= ============================ =======================================
 
 Planning takes from a tenth of a second to some seconds, in a thread of its own: ``~/walk``
@@ -225,11 +223,10 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
             self._balance.cancel()
             self._shifts.cancel()
             self._end_walk()
-            self._shifts.abort_goal('planning was cancelled')
             self.publish_state()
             return 'planning is cancelled'
-        if self._shifts.is_moving or self._shifts.has_goal:
-            self._shifts.stop('stopped by ~/stop')
+        if self._shifts.is_moving:
+            self._shifts.hold()
             return ('holding the joints; to return, call '
                     f"{self.resolve_service_name('~/shift_back')}")
         if session.is_resting:
@@ -254,8 +251,6 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         if self.session.is_balancing and not may_balance:
             raise InputError(f'the robot balances; call {self.resolve_service_name("~/balance")} '
                              f'with data: false before {what}')
-        if self._shifts.has_goal:
-            raise InputError(f'the goal of ~/shift is not reached yet; cancel it before {what}')
 
     # -- planning
 
@@ -294,7 +289,6 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
             self._balance.cancel()
             self._shifts.cancel()
             self._end_walk()
-            self._shifts.abort_goal(session.problem)
             if session.player.has_stopped:
                 session.player.abandon()
             self.publish_state()

@@ -61,14 +61,13 @@ class GaitPlayerParameters(RobotNodeParameters):
         'left_hand, if there is a foot of that name) below which; empty: the first foot of the '
         'YAML')
     shift_holding: list[str] = setting(
-        [], 'Hands that hold on to something and stay where they are while ~/shift_com or ~/shift '
-        'moves the centre of mass; their arms must be in joints')
+        [], 'Hands that hold on to something and stay where they are while ~/shift_com moves '
+        'the centre of mass; their arms must be in joints')
     shift_share: float = setting(
-        1.0, 'Share of the way to the foot or hand by which ~/shift_com, or ~/shift without a '
-        'transform, moves the centre of mass', '', 0.0, 1.0)
+        1.0, 'Share of the way to the foot or hand by which ~/shift_com moves the centre of mass',
+        '', 0.0, 1.0)
     shift_time: float = setting(
-        2.0, 'Duration of a shift of the centre of mass, unless the goal of ~/shift gives one',
-        's', 0.5, 60.0)
+        2.0, 'Duration of a shift of the centre of mass', 's', 0.5, 60.0)
     pattern: str = setting(
         QUASI_STATIC, 'Gait: quasi-static (slow, the centre of mass always above the soles) or '
         'preview (quick, by preview control of the zero-moment point)', options=tuple(_PATTERNS))

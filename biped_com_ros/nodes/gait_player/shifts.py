@@ -28,7 +28,6 @@ from biped_com_ros.nodes.gait_player.inputs import WalkInputs
 from biped_com_ros.nodes.gait_player.outputs import TrajectoryPublisher
 from biped_com_ros.nodes.gait_player.parameters import (
     GaitPlayerParameters, LEAD, POSTURE_TOLERANCE)
-from biped_com_ros.nodes.gait_player.shift_action import ShiftAction, ShiftCommands, ShiftGoal
 from biped_com_ros.ros.node.background import BackgroundTask
 from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.topics.inputs import JointStateInput
@@ -63,7 +62,7 @@ class WalkingState(Protocol):
 
 class ComShifts:
     """
-    Plans and begins shifts, and serves the action ``~/shift``.
+    Plans and begins shifts.
 
     Parameters
     ----------
@@ -87,60 +86,12 @@ class ComShifts:
         self._trajectories, self._background = trajectories, background
         self._session = ShiftSession(planning_model)
         self._pending: ShiftRequest | None = None
-        self._action = ShiftAction(node, self._session, ShiftCommands(
-            self._check, self._start, self._hold,
-            lambda: self.is_pending or background.is_busy))
 
     # -- requests
 
     def shift_com(self) -> str:
         """Plan a shift as the parameters specify; return what happens."""
-        foot = self._node.params.shift_foot or next(iter(self._node.model.config.feet))
-        return self._plan(self._request(ShiftGoal(foot, None, 0.0), "parameter 'shift_foot'"))
-
-    def _check(self, goal: ShiftGoal) -> None:
-        """Raise InputError if a goal of the action cannot be started now."""
-        self._state.require_ready(_WHAT)
-        self._state.require_rest('a shift')
-        if goal.contact:
-            self._request(goal, 'frame_id')
-            self.require_none()
-        elif not self._session.contact:
-            raise InputError('the centre of mass is not shifted')
-
-    def _start(self, goal: ShiftGoal) -> None:
-        """Start a goal of the action."""
-        if goal.contact:
-            self._plan(self._request(goal, 'frame_id'))
-        else:
-            self._go_back(goal)
-
-    def _request(self, goal: ShiftGoal, where: str) -> ShiftRequest:
-        params, config, contact = self._node.params, self._node.model.config, goal.contact
-        holding = params.shift_holding
-        known = (*config.feet, *(config.hand_label(hand) for hand in holding))
-        if contact not in known:
-            raise InputError(f"{where}: the robot has no foot '{contact}'; valid: "
-                             f'{", ".join(known)}; hands only if they are in shift_holding')
-        return ShiftRequest(
-            contact=contact, holding=tuple(holding), point=goal.point,
-            share=params.shift_share if goal.point is None else 1.0,
-            duration=goal.duration or params.shift_time)
-
-    def require_none(self) -> None:
-        """Raise InputError while the centre of mass is shifted."""
-        if contact := self._session.contact:
-            raise InputError(f"the centre of mass is over '{contact}' already; call "
-                             f"{self._node.resolve_service_name('~/shift_back')} first")
-
-    @property
-    def has_goal(self) -> bool:
-        """Whether a goal of the action is executed."""
-        return self._action.is_active
-
-    # -- motions
-
-    def _plan(self, request: ShiftRequest) -> str:
+        request = self._read_request()
         self._state.require_ready(_WHAT)
         self._state.require_rest('a shift')
         self.require_none()
@@ -148,6 +99,25 @@ class ComShifts:
         self._pending = request
         self._state.publish_state()
         return f"planning a shift of the centre of mass over '{request.contact}'"
+
+    def _read_request(self) -> ShiftRequest:
+        params, config = self._node.params, self._node.model.config
+        contact, holding = params.shift_foot or next(iter(config.feet)), params.shift_holding
+        known = (*config.feet, *(config.hand_label(hand) for hand in holding))
+        if contact not in known:
+            raise InputError(
+                f"parameter 'shift_foot': the robot has no foot '{contact}'; valid: "
+                f'{", ".join(known)}; hands only if they are in shift_holding')
+        return ShiftRequest(contact=contact, holding=tuple(holding), share=params.shift_share,
+                            duration=params.shift_time)
+
+    def require_none(self) -> None:
+        """Raise InputError while the centre of mass is shifted."""
+        if contact := self._session.contact:
+            raise InputError(f"the centre of mass is over '{contact}' already; call "
+                             f"{self._node.resolve_service_name('~/shift_back')} first")
+
+    # -- motions
 
     @property
     def is_pending(self) -> bool:
@@ -187,20 +157,14 @@ class ComShifts:
             raise InputError(f'cannot shift the centre of mass: the joints moved by {moved:.2f} '
                              'rad while it was planned; try it again')
         self._session.begin(planned, self._send(motion))
-        self._action.on_motion()
 
     def shift_back(self) -> str:
         """Begin the way back; return what happens."""
-        return self._go_back(ShiftGoal('', None, 0.0))
-
-    def _go_back(self, goal: ShiftGoal) -> str:
-        params = self._node.params
         self._state.require_ready(_WHAT)
         self._state.require_rest('the way back')
         self._send(self._session.back(
-            self._state.joints.positions, goal.duration or params.shift_time, KNOT_PERIOD,
+            self._state.joints.positions, self._node.params.shift_time, KNOT_PERIOD,
             POSTURE_TOLERANCE, self._begin_ns()))
-        self._action.on_motion()
         self._state.publish_state()
         return 'shifting the centre of mass back'
 
@@ -235,40 +199,14 @@ class ComShifts:
             self._session.advance(stamp_ns)
             self._state.publish_state()
 
-    def stop(self, reason: str) -> None:
-        """Hold the joints of a shift, or cancel its planning, and abort the action's goal."""
-        self._action.abort(reason)
-        self._hold()
-
-    def _hold(self) -> None:
-        if self.is_pending:
-            self.cancel()
-            self._state.drop_walk_inputs()
-        elif self._background.is_busy:
-            self._background.discard_result()
-        else:
-            self._session.interrupt()
-            self._trajectories.publish_hold(self._state.joints.positions, HOLD_DURATION)
+    def hold(self) -> None:
+        """Hold the joints of a shift."""
+        self._session.interrupt()
+        self._trajectories.publish_hold(self._state.joints.positions, HOLD_DURATION)
         self._state.publish_state()
 
-    def abort_goal(self, reason: str) -> None:
-        """End the action's goal, whose motion was not planned or not begun."""
-        self._action.abort(reason)
-
     def check(self, problem: str) -> None:
-        """
-        Update the action, and end what cannot go on.
-
-        Parameters
-        ----------
-        problem
-            What is stale or wrong, so that the robot must not move; '' if nothing.
-
-        """
+        """Hold the joints if something is stale or wrong while they move; '' if nothing is."""
         if problem and self.is_moving:
-            self.stop(problem)
+            self.hold()
             self._node.get_logger().error(f'shift interrupted, joints held: {problem}')
-        elif problem and self.has_goal:
-            self.stop(problem)
-        elif self._state.joints.stamp_ns is not None:
-            self._action.update(self._state.joints.stamp_ns, self._state.joints.positions)

@@ -25,17 +25,20 @@ only when its joints are where they should be, and one for other joints does not
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+import os
 from typing import Any
 
 from biped_com_ros.core.constants import SECOND_NS
-from biped_com_ros.core.errors import InputError
+from biped_com_ros.core.errors import BipedComError, InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.gravity.reference import (
     GoalCheck, Motion, Outcome, PositionReference, Tolerance, tolerances)
 from biped_com_ros.nodes.gravity_compensation.parameters import GravityCompensationParameters
-from biped_com_ros.ros.topics.goal_server import GoalServer
+from biped_com_ros.ros.node.callback_errors import log_exception
+from biped_com_ros.ros.topics.whole_messages import installed_type
 from builtin_interfaces.msg import Duration
 import numpy as np
+from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.node import Node
 from rclpy.task import Future
 
@@ -79,18 +82,32 @@ class TrajectoryGoals:
         self._node, self._params, self._follow = node, params, follow
         self._column = {name: i for i, name in enumerate(joints)}
         self._goals: list[_Goal] = []
-        self._server = GoalServer(
-            node, '~/follow_joint_trajectory', self._on_goal, self._on_accepted, self._execute)
-        self._type = self._server.type
-        if problem := self._server.problem:
-            node.get_logger().warning(f'{problem}, or publish to ~/reference_trajectory')
+        self._server, name = None, '~/follow_joint_trajectory'
+        self._type = installed_type('control_msgs.action', 'FollowJointTrajectory')
+        if self._type is None:
+            distribution = os.environ.get('ROS_DISTRO', '<distro>')
+            node.get_logger().warning(
+                f'there is no action {name}, because control_msgs is missing: install '
+                f'ros-{distribution}-control-msgs, or publish to ~/reference_trajectory')
+            return
+        self._server = ActionServer(
+            node, self._type, name, self._execute, goal_callback=self._on_goal,
+            cancel_callback=lambda _: CancelResponse.ACCEPT,
+            handle_accepted_callback=self._on_accepted)
 
     # -- the action
 
-    def _on_goal(self, goal: Any) -> None:
-        """Raise BipedComError if a goal has to be rejected."""
-        self._check(goal)
-        self._follow(goal.trajectory, True)
+    def _on_goal(self, goal: Any) -> GoalResponse:
+        try:
+            self._check(goal)
+            self._follow(goal.trajectory, True)
+        except BipedComError as error:
+            self._node.get_logger().error(f'goal rejected: {error}')
+            return GoalResponse.REJECT
+        except Exception as error:  # noqa: B902 - the client waits for a response
+            log_exception(self._node, error)
+            return GoalResponse.REJECT
+        return GoalResponse.ACCEPT
 
     def _check(self, goal: Any) -> tuple[Array, Array]:
         """Return path and goal tolerances, (2, j) each; raise InputError if one is invalid."""
@@ -107,6 +124,13 @@ class TrajectoryGoals:
                 tolerances(joints, params.goal_tolerance, given(goal.goal_tolerance)))
 
     def _on_accepted(self, handle: Any) -> None:
+        try:
+            self._begin(handle)
+        except Exception as error:  # noqa: B902 - the client waits for a result
+            log_exception(self._node, error)
+        handle.execute()
+
+    def _begin(self, handle: Any) -> None:
         goal = handle.request
         time = goal.goal_time_tolerance.sec + goal.goal_time_tolerance.nanosec / SECOND_NS
         motion = self._follow(goal.trajectory, False)
@@ -206,4 +230,5 @@ class TrajectoryGoals:
     def destroy(self) -> None:
         """Destroy the action."""
         self.abort('gravity_compensation was cleaned up')
-        self._server.destroy()
+        if self._server is not None:
+            self._server.destroy()

@@ -93,18 +93,3 @@ def test_the_way_back_begins_where_the_legs_are_and_ends_where_it_began(shifted,
 def test_too_short_and_too_long_a_shift_are_refused(shifted, model, duration):
     with pytest.raises(InputError, match='takes 0.5 to 60 s, not'):
         shifted[0].plan(model.posture(), ShiftRequest(contact='left', duration=duration), 0.05)
-
-
-def test_what_is_desired_is_between_the_rows_and_ends_at_the_last(model):
-    session = ShiftSession(model)
-    planned = session.plan(model.posture(), ShiftRequest(contact='left', duration=2.0), 0.5)
-    rows = planned.motion.positions
-    session.begin(planned, 10 * SECOND)
-    # Five rows, half a second apart.
-    assert session.desired(10 * SECOND) == pytest.approx(rows[0])
-    assert session.desired(10 * SECOND + SECOND // 4) == pytest.approx(0.5 * (rows[0] + rows[1]))
-    assert session.desired(11 * SECOND) == pytest.approx(rows[2])
-    assert session.desired(20 * SECOND) == pytest.approx(rows[-1])
-    assert session.end == pytest.approx(rows[-1]) and np.abs(rows[-1] - rows[0]).max() > 0.05
-    assert session.elapsed(11 * SECOND) == pytest.approx(1.0)
-    assert session.time_since_end(13 * SECOND) == pytest.approx(1.0)
