@@ -206,16 +206,6 @@ class LaunchArguments:
         'given')
     rviz_config: str = _argument(
         '', 'Configuration of RViz, whose frames get frame_prefix; empty: that of this package')
-    second_namespace: str = _argument(
-        '', 'Namespace of a second robot, shown beside the first, with another frame_prefix')
-    second_frame_prefix: str = _argument(
-        '', 'Prefix of the frames of the second robot; empty: its namespace and /')
-    second_robot: str = _argument(
-        '', 'The second robot as in robot, for a robot_state_publisher; empty: one runs')
-    second_x: float = _argument(
-        0.0, "Position of the second robot's odom frame in the first one's, m")
-    second_y: float = _argument(1.0, 'The same to the left, m')
-    second_yaw: float = _argument(0.0, "Turn of the second robot's odom frame to the left, rad")
 
     # -- Gazebo
     gui: bool = _argument(True, "Show Gazebo's window")

@@ -43,8 +43,7 @@ _ALONE = (*_ROBOT, *_SIMULATOR, *_ESTIMATORS)
 _CALIBRATION = ('move', 'trajectory_topic', 'poses', 'postures', 'lift_feet', 'approach',
                 'hoist_service', 'torso_bend', 'autostart', 'directory', 'com_calibrator_params')
 _PAGE = ('port', 'host', 'controls', 'viewer_params')
-_VIEW = ('state_publisher', 'rviz_config', 'second_namespace', 'second_frame_prefix',
-         'second_robot', 'second_x', 'second_y', 'second_yaw')
+_VIEW = ('state_publisher', 'rviz_config')
 #: Gazebo has no tendons, and its bridge and controllers no namespace.
 _NOT_IN_GAZEBO = ('torso', 'tendon_commands', *_TORSO, 'namespace', 'frame_prefix')
 _GAZEBO = ('hidden', 'load', 'seed', 'gui', 'height', 'controllers', 'bridge', 'world', 'view',

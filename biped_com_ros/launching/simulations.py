@@ -35,7 +35,7 @@ from biped_com_ros.launching.nodes import (
 from biped_com_ros.launching.programs import (
     ForeignLaunchFile, namespace_of, node, parameter_file, Program, Programs, temporary_directory,
     tf_remappings)
-from biped_com_ros.viz.rviz_file import adapted, with_arrows
+from biped_com_ros.viz.rviz_file import with_arrows, with_prefix
 import yaml
 
 if TYPE_CHECKING:
@@ -52,21 +52,7 @@ def view(a: LaunchArguments) -> Programs:
         package='rviz2', executable='rviz2', namespace=namespace, parameters=time,
         remappings=tf_remappings(a),
         arguments=('-d', str(_rviz_file(a)), '-f', f'{a.frame_prefix}odom')))
-    if a.second_namespace:
-        prefix = _second_prefix(a)
-        programs.append(Program(
-            package='tf2_ros', executable='static_transform_publisher', arguments=(
-                '--x', str(a.second_x), '--y', str(a.second_y), '--yaw', str(a.second_yaw),
-                '--frame-id', f'{a.frame_prefix}odom', '--child-frame-id', f'{prefix}odom')))
-        if a.second_robot:
-            programs.append(_state_publisher(replace(
-                a, namespace=a.second_namespace, frame_prefix=prefix, robot=a.second_robot,
-                urdf='')))
     return programs
-
-
-def _second_prefix(a: LaunchArguments) -> str:
-    return a.second_frame_prefix or f'{a.second_namespace}/'
 
 
 def _state_publisher(a: LaunchArguments) -> Program:
@@ -93,26 +79,20 @@ def _warn(problems: Iterable[str]) -> None:
 
 
 def _rviz_file(a: LaunchArguments) -> Path:
-    """Return the configuration of RViz, adapted to the robots that are known."""
+    """Return the configuration of RViz, adapted to the robot if it is known."""
     source = Path(a.rviz_config or package_share() / 'rviz' / 'biped.rviz').expanduser()
-    if not a.robot and not a.frame_prefix and not a.second_namespace:
+    if not a.robot and not a.frame_prefix:
         return source
     document = load_yaml(read_text(source, 'configuration of RViz'), str(source))
-    path = temporary_directory('biped_com_rviz.') / 'robots.rviz'
-    write_atomically(path, yaml.safe_dump(adapted(
-        _sized(document, a.robot, a.urdf), a.frame_prefix, a.second_namespace,
-        _second_prefix(a), _sized(document, a.second_robot, '')), sort_keys=False))
+    if a.robot:
+        from biped_com_ros.viz.arrows import arrow_scale
+        model = _model(a.robot, '' if a.urdf == 'topic' else a.urdf)
+        scale = arrow_scale(model)
+        document = with_arrows(document, scale, scale * model.mass * GRAVITY)
+    path = temporary_directory('biped_com_rviz.') / 'robot.rviz'
+    write_atomically(path, yaml.safe_dump(
+        with_prefix(document, a.frame_prefix), sort_keys=False))
     return path
-
-
-def _sized(document: Any, robot: str, urdf: str) -> Any:
-    """Return a configuration with arrows of a robot's size, as it is without a robot."""
-    if not robot:
-        return document
-    from biped_com_ros.viz.arrows import arrow_scale
-    model = _model(robot, '' if urdf == 'topic' else urdf)
-    scale = arrow_scale(model)
-    return with_arrows(document, scale, scale * model.mass * GRAVITY)
 
 
 def gazebo(a: LaunchArguments) -> Programs:

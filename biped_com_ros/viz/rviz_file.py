@@ -12,9 +12,9 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Adapts a configuration of RViz to a robot: sizes of arrows, prefixes of frames, a second robot.
+Adapts a configuration of RViz to a robot: sizes of arrows, prefixes of frames.
 
-Topics of the first robot stay relative: RViz runs in its namespace.
+Topics stay relative: RViz runs in the robot's namespace.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ from biped_com_ros.core.errors import ConfigurationError
 
 _FRAMES = ('Fixed Frame', 'Reference Frame', 'Target Frame')
 _NO_FRAME = ('', '<Fixed Frame>')
-_SHARED = ('rviz_default_plugins/Grid', 'rviz_default_plugins/TF')
-"""Classes of displays that show all robots at once."""
 
 
 def with_prefix(part: Any, prefix: str) -> Any:
@@ -70,15 +68,6 @@ def _tf_prefix(prefix: str) -> str:
     return prefix.removesuffix('/')
 
 
-def in_namespace(part: Any, namespace: str) -> Any:
-    """Return a part of a configuration with its relative topics in a namespace."""
-    def change(group: dict[str, Any]) -> None:
-        topic = group.get('Value')
-        if 'Reliability Policy' in group and topic and not topic.startswith('/'):
-            group['Value'] = f"/{namespace.strip('/')}/{topic}"
-    return _changed(part, change)
-
-
 def with_arrows(part: Any, force_scale: float, length: float) -> Any:
     """
     Return a part of a configuration with the wrenches of feet shown, in the robot's size.
@@ -103,31 +92,3 @@ def with_arrows(part: Any, force_scale: float, length: float) -> Any:
             'Force Arrow Scale': force_scale, 'Torque Arrow Scale': force_scale / length,
             'Arrow Width': 0.03 * length}
     return _changed(part, change)
-
-
-def adapted(document: Any, prefix: str, second_namespace: str, second_prefix: str,
-            second_document: Any = None) -> Any:
-    """
-    Return the configuration for a robot with a prefix, and for a second robot if one is named.
-
-    The second robot's displays are those of `second_document`; by default, of the first one's.
-
-    Raises
-    ------
-    ConfigurationError
-        If the frames of both robots have the same prefix, or RViz cannot use one.
-
-    """
-    changed = with_prefix(document, prefix)
-    if not second_namespace:
-        return changed
-    if not prefix or prefix == second_prefix:
-        raise ConfigurationError(
-            f"frame prefixes '{prefix}' and '{second_prefix}': two robots in one tree of frames "
-            'need different ones; give frame_prefix and second_frame_prefix')
-    manager = (second_document or document)['Visualization Manager']
-    displays = [display for display in manager['Displays'] if display['Class'] not in _SHARED]
-    changed['Visualization Manager']['Displays'].append({
-        'Class': 'rviz_common/Group', 'Enabled': True, 'Name': second_namespace,
-        'Displays': with_prefix(in_namespace(displays, second_namespace), second_prefix)})
-    return changed

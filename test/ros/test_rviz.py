@@ -28,7 +28,7 @@ from biped_com_ros.nodes.zmp_monitor.markers import StabilityMarkers
 from biped_com_ros.nodes.zmp_monitor.parameters import ZmpMonitorParameters
 from biped_com_ros.viz import palette
 from biped_com_ros.viz.arrows import arrow_scale
-from biped_com_ros.viz.rviz_file import adapted
+from biped_com_ros.viz.rviz_file import with_prefix
 import pytest
 import rclpy
 from support.documented_interfaces import documented_interfaces, NAMESPACE
@@ -251,11 +251,7 @@ def test_the_layout_of_plotjuggler_shows_what_is_published():
         assert_is_a_number(topic, curve[len(topic) + 2:].replace('/', '.'), published)
 
 
-# -- frame prefixes, and two robots
-
-TWO = {'namespace': 'r1', 'robot': 'biped', 'frame_prefix': 'r1/', 'second_namespace': 'r2',
-       'second_robot': 'talos', 'second_x': '0.5', 'second_yaw': '1.57'}
-
+# -- frame prefixes
 
 def viewing(**arguments):
     """Return what view.launch.py starts, RViz, and the file that it loads."""
@@ -299,44 +295,12 @@ def test_the_model_of_a_robot_with_a_prefix_has_its_frames():
         topic for topic, _ in displays(configuration())]
 
 
-def test_two_robots_are_shown_in_one_tree_of_frames():
-    programs, rviz, document = viewing(**TWO)
-    first, second = models(document)
-    assert (first['TF Prefix'], second['TF Prefix']) == ('r1', 'r2')
-    assert [model['Description Topic']['Value'] for model in (first, second)] == [
-        'robot_description', '/r2/robot_description']
-    group = document['Visualization Manager']['Displays'][-1]
-    assert group['Class'] == 'rviz_common/Group' and group['Name'] == 'r2'
-    plain = [topic['Value'] for topic, _ in displays(configuration())]
-    assert [topic['Value'] for topic, _ in displays(group)] == [f'/r2/{name}' for name in plain]
-    assert [topic['Value'] for topic, _ in displays(document)][:len(plain)] == plain
-    assert set(frames_of(group)) == {'r2/base_footprint'}
-    static, = (program.arguments for program in programs
-               if program.executable == 'static_transform_publisher')
-    assert dict(zip(static[::2], static[1::2])) == {
-        '--x': '0.5', '--y': '1.0', '--yaw': '1.57', '--frame-id': 'r1/odom',
-        '--child-frame-id': 'r2/odom'}
-    described = {program.namespace: program for program in programs
-                 if program.executable == 'robot_state_publisher'}
-    assert {name: program.parameters['frame_prefix'] for name, program in described.items()} == {
-        '/r1': 'r1/', '/r2': 'r2/'}
-    assert 'l_sole' in described['/r1'].parameters['robot_description']
-    assert 'torso_2_link' in described['/r2'].parameters['robot_description']
-    # tf2_ros publishes on /tf, whatever the namespace.
-    assert not [program for program in programs if '/tf' in program.remappings]
-
-
-@pytest.mark.parametrize(('arguments', 'problem'), [
-    ({'frame_prefix': 'r1_'}, "frame prefix 'r1_' does not end with '/'"),
-    ({'second_namespace': 'r2', 'second_frame_prefix': 'r2/'}, 'need different ones'),
-    ({'frame_prefix': 'r/', 'second_namespace': 'r2', 'second_frame_prefix': 'r/'},
-     'need different ones')])
-def test_prefixes_that_cannot_be_shown_are_named(arguments, problem):
-    with pytest.raises(ConfigurationError, match=problem):
-        plan('view', **arguments)
+def test_a_prefix_that_cannot_be_shown_is_named():
+    with pytest.raises(ConfigurationError, match="frame prefix 'r1_' does not end with '/'"):
+        plan('view', frame_prefix='r1_')
 
 
 def test_frames_that_have_the_prefix_keep_it():
     document = {'Visualization Manager': {
         'Displays': [], 'Global Options': {'Fixed Frame': 'r1/odom'}}}
-    assert frames_of(adapted(document, 'r1/', '', '')) == ['r1/odom']
+    assert frames_of(with_prefix(document, 'r1/')) == ['r1/odom']

@@ -126,9 +126,9 @@ def test_manifest_names_what_is_imported_and_what_launch_files_start_and_include
     assert {'rclpy', 'numpy', 'pinocchio'} <= imported
     launched = {program.package for name, given in (
         ('gazebo', {}), ('torso', {'joy': 'true'}),
-        ('view', {'robot': 'biped', 'second_namespace': 'r2', 'frame_prefix': 'r1/'}))
+        ('view', {'robot': 'biped'}))
         for program in LAUNCH_FILES[name].plan(given)}
-    assert {'rviz2', 'tf2_ros', 'ros_gz_sim', 'joy', 'robot_state_publisher'} <= launched
+    assert {'rviz2', 'ros_gz_sim', 'joy', 'robot_state_publisher'} <= launched
     needed = {PACKAGES.get(name, name) for name in imported - NOT_FROM_APT} | launched - {NAME}
     missing = needed - {depend.name for depend in parse_package(str(ROOT)).exec_depends}
     assert not missing, f'add <exec_depend> to package.xml: {missing}'

@@ -297,14 +297,9 @@ def test_arguments_reach_the_files_for_gazebo(tmp_path, file):
 
 
 #: Other values of arguments than those of `_others`.
-OTHER = {'robot': 'talos', 'second_robot': 'talos', 'frame_prefix': 'b/',
-         'second_frame_prefix': 'b/', 'chapters': 'push', 'load': 'torso 1 0 0 0'}
+OTHER = {'robot': 'talos', 'frame_prefix': 'b/', 'chapters': 'push', 'load': 'torso 1 0 0 0'}
 #: What only matters together with something else.
-WITH = {'second_robot': {'second_namespace': 'r2', 'frame_prefix': 'a/', 'view': 'true'},
-        **{name: {'second_namespace': 'r2', 'frame_prefix': 'a/', 'view': 'true'} for name in (
-            'second_frame_prefix', 'second_x', 'second_y', 'second_yaw')},
-        'state_publisher': {'view': 'true', 'robot': 'biped'},
-        'second_namespace': {'view': 'true', 'frame_prefix': 'a/'},
+WITH = {'state_publisher': {'view': 'true', 'robot': 'biped'},
         **{name: {'viewer': 'true'} for name in ('port', 'host', 'controls')},
         **{name: {'simulation': 'true'} for name in (
             'hidden', 'seed', 'rate', 'load', 'virtual_joints', 'base_source', 'composed')}}
