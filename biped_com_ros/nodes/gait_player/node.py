@@ -61,7 +61,8 @@ competes for the interpreter with other nodes in the same process.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 import sys
 from typing import Any
 
@@ -107,7 +108,6 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
     """Connects services, planning, the walk session, its monitors and its outputs."""
 
     def __init__(self, **node_kwargs: Any) -> None:
-        self._session: WalkSession | None = None
         self._planning_problem = ''
         super().__init__('gait_player', GaitPlayerParameters, **node_kwargs)
 
@@ -128,19 +128,19 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
             return
         names = [model.joint_names[i] for i in player.leg_joints]
         self._trajectories = TrajectoryPublisher(self, model, params.joints or names)
-        self._watch = StabilityWatch(self, params.monitor, params.monitor_timeout,
-                                     self._stop_for) if params.monitor else None
         self._request: WalkRequest | None = None
         self._background: BackgroundTask[Any] = BackgroundTask()
         # Shifts are planned with the model of walks, never at the same time.
         self._shifts = ComShifts(self, player.model, self._trajectories, self._background, self)
         self.walk_inputs: WalkInputs | None = None
         self._pace = StampThrottle(params.rate)
-        self._session = WalkSession(
+        self.session = WalkSession(
             player, self._on_motion, self._on_hold, follow_tolerance=params.follow_tolerance,
             follow_time=FOLLOW_TIME,
             balance=params.balance(), model=model)
-        self._balance = StandingBalance(self, self._session, self._trajectories, self._background)
+        self._balance = StandingBalance(self, self.session, self._trajectories, self._background)
+        self._watch = StabilityWatch(self, params.monitor, params.monitor_timeout,
+                                     self._stop_for) if params.monitor else None
         self.joints = JointStateInput(
             self, model.joint_names, self._on_joints,
             **model.corrections_of(model.joint_names), **self.input_options())
@@ -150,45 +150,32 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
 
     def apply_parameters(self, params: GaitPlayerParameters) -> None:
         """Use parameters that were set at run time, most of them in the next walk."""
-        if self._session is not None:
-            self._pace.set_rate(params.rate)
-            self._session.follow_tolerance = params.follow_tolerance
-            self._session.balance = params.balance()
-            if not params.feedback:
-                self._balance.end()
-            if self._watch is not None:
-                self._watch.gate.timeout = params.monitor_timeout
+        if self._planning_problem:
+            return
+        self._pace.set_rate(params.rate)
+        self.session.follow_tolerance = params.follow_tolerance
+        self.session.balance = params.balance()
+        if not params.feedback:
+            self._balance.end()
+        if self._watch is not None:
+            self._watch.gate.timeout = params.monitor_timeout
 
     def _make_services(self) -> None:
         for name, action in (
                 ('single_step', lambda: self._walk(1)), ('stop', self._stop),
                 ('walk', lambda: self._walk(self.params.steps)),
                 ('pause', self._pause), ('resume', self._resume),
-                ('shift_com', lambda: self.shifts.shift_com()),
-                ('shift_back', lambda: self.shifts.shift_back())):
-            trigger_service(self, f'~/{name}', action)
-        switch_service(self, '~/balance', lambda value: self.balance.switch(value))
+                ('shift_com', lambda: self._shifts.shift_com()),
+                ('shift_back', lambda: self._shifts.shift_back())):
+            trigger_service(self, f'~/{name}', partial(self._act, action))
+        switch_service(self, '~/balance', partial(
+            self._act, lambda value: self._balance.switch(value)))
 
-    @property
-    def session(self) -> WalkSession:
-        """Return the walk session; InputError if the robot cannot walk at all."""
-        if self._session is None:
+    def _act(self, action: Callable[..., str], *values: bool) -> str:
+        """Do it, but for robots that cannot walk at all: they have no session either."""
+        if self._planning_problem:
             raise InputError(self._planning_problem)
-        return self._session
-
-    @property
-    def shifts(self) -> ComShifts:
-        """Return the shifts of the centre of mass; InputError if the robot cannot walk at all."""
-        if self._session is None:
-            raise InputError(self._planning_problem)
-        return self._shifts
-
-    @property
-    def balance(self) -> StandingBalance:
-        """Return what balances at rest; InputError if the robot cannot walk at all."""
-        if self._session is None:
-            raise InputError(self._planning_problem)
-        return self._balance
+        return action(*values)
 
     # -- services
 
@@ -355,8 +342,6 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
 
     def require_ready(self, what: str = 'walk') -> None:
         """Raise InputError if inputs or the controller are missing."""
-        if self._session is None:
-            raise InputError(self._planning_problem)
         if reason := self._not_ready():
             raise InputError(f'cannot {what}: {reason}')
 
@@ -418,15 +403,13 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
 
     def _stop_for(self, reason: str) -> None:
         """Stop the walk, or halt it if the robot has fallen."""
-        if self._session is None:
-            return
         if self._shifts.is_moving:
             self._shifts.check(reason)
             return
         has_fallen = self._watch is not None and self._watch.gate.has_fallen
-        if action := self._session.stop_for(reason, has_fallen):
+        if action := self.session.stop_for(reason, has_fallen):
             self.get_logger().error(f'{action}: {reason}')
-            if self._session.is_resting:  # it balanced, and has fallen
+            if self.session.is_resting:  # it balanced, and has fallen
                 self._end_walk()
                 self.publish_state()
 
@@ -474,9 +457,9 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         self._progress.publish_state(self._state(), progress, player.step[0])
 
     def _report(self) -> Report:
-        session = self._session
-        if session is None:  # nothing is wrong with such a robot
+        if self._planning_problem:  # nothing is wrong with such a robot
             return OK, self._planning_problem, {'state': UNABLE}
+        session = self.session
         (done, count), rms = session.player.step, session.deviation.rms
         reason, problem, state = self._not_ready(), session.problem, session.state
         values = {'state': self._state(), 'progress': session.player.progress,
