@@ -20,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 import shlex
 import sys
-from typing import Any, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import UnknownNameError
