@@ -15,10 +15,6 @@
 """
 Writes what ``gazebo.launch.py`` needs for a robot.
 
-::
-
-    python3 -m biped_com_ros.gazebo.files talos --hidden masses --directory my_gazebo
-
 ``description.yaml`` is for robot_state_publisher, ``robot.urdf`` and ``create.yaml`` are for
 Gazebo, ``bridge.yaml`` is for ros_gz_bridge, and ``controllers.yaml`` for gz_ros2_control and
 gravity_compensation.
@@ -26,14 +22,11 @@ gravity_compensation.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-import sys
-import tempfile
 from typing import Any
 
-from biped_com_ros.core.errors import BipedComError, ConfigurationError
+from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.files import make_directory, read_text, write_atomically
 from biped_com_ros.core.identification.output.urdf_inertials import NewInertial
 from biped_com_ros.core.model.config import load_robot_config, RobotConfig
@@ -52,31 +45,10 @@ UPDATE_RATE = 500
 TRAJECTORY_RATE = 100.0
 """Trajectories with efforts per second, of gravity_compensation."""
 
-COMMANDS = ('position', 'effort')
 HIDDEN = ('none', 'masses')
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; return 1 if the robot cannot be used in Gazebo."""
-    options = _parser().parse_args(argv)
-    try:
-        directory = Path(options.directory or tempfile.mkdtemp(prefix='biped_com_gazebo.'))
-        directory = directory.expanduser().resolve()
-        make_directory(directory)
-        for problem in write_files(
-                directory, options.robot, urdf=options.urdf, command=options.command,
-                hidden=options.hidden, load=[options.load] if options.load else [],
-                seed=options.seed, height=options.height, controllers=options.controllers,
-                bridge=options.bridge):
-            print(f'warning: {problem}', file=sys.stderr)
-    except BipedComError as error:
-        print(error, file=sys.stderr)
-        return 1
-    print(directory)
-    return 0
-
-
-def write_files(directory: Path, robot: str, *, urdf: str = '', command: str = 'position',
+def write_files(directory: str | Path, robot: str, *, urdf: str = '', command: str = 'position',
                 hidden: str = 'none', load: Sequence[str] = (), seed: int = 0,
                 height: float | None = None, controllers: str = '',
                 bridge: str = '') -> tuple[str, ...]:
@@ -86,7 +58,7 @@ def write_files(directory: Path, robot: str, *, urdf: str = '', command: str = '
     Parameters
     ----------
     directory
-        Where; it exists.
+        Where; it is made if it is missing.
     robot, urdf
         Name of the robot or path of its YAML; what overrides its URDF.
     command
@@ -111,6 +83,8 @@ def write_files(directory: Path, robot: str, *, urdf: str = '', command: str = '
     """
     config = load_robot_config(robot)
     model = RobotModel(config, load_urdf(config, urdf))
+    directory = Path(directory).expanduser().resolve()
+    make_directory(directory)
     inertials = hidden_inertials(model.urdf, hidden, load, seed)
     gains = servo_gains(model, UPDATE_RATE)
     made = gazebo_robot(model, gains, command=command, hidden=inertials,
@@ -227,33 +201,3 @@ def _yaml(document: Any) -> str:
 
 def _parameters(values: dict[str, Any]) -> dict[str, Any]:
     return {'ros__parameters': values}
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog='python3 -m biped_com_ros.gazebo.files',
-        description='Write what gazebo.launch.py needs for a robot, and print the directory.')
-    parser.add_argument('robot', help='name of a robot, or path of its YAML file')
-    parser.add_argument('--urdf', default='', help="overrides the robot's URDF")
-    parser.add_argument('--command', choices=COMMANDS, default='position',
-                        help='command interface of the controllers')
-    parser.add_argument('--hidden', choices=HIDDEN, default='none',
-                        help='how the simulated robot differs from its URDF')
-    parser.add_argument('--load', default='',
-                        help="link, mass (kg) and position (m), such as 'l_hand 0.5 0 0 0'")
-    parser.add_argument('--seed', type=int, default=0,
-                        help='seed of the hidden errors of masses and CoMs')
-    parser.add_argument('--height', type=float,
-                        help='initial height of the root link, m; default: soles above the floor')
-    parser.add_argument('--controllers', default='',
-                        help='parameter file of the controllers, to be copied; default: '
-                        'generated')
-    parser.add_argument('--bridge', default='',
-                        help='configuration file of ros_gz_bridge, to be copied; default: '
-                        'generated')
-    parser.add_argument('--directory', default='', help='where to write; default: a new one')
-    return parser
-
-
-if __name__ == '__main__':
-    sys.exit(main())

@@ -162,7 +162,7 @@ def later(*values):
 
 @pytest.mark.parametrize(('module', 'words'), [
     ('nodes.simulator.node', ('--help',)), *later(
-        ('nodes.simulator.node', ()), ('gazebo.files', ('biped', '--hidden', 'masses')),
+        ('nodes.simulator.node', ()),
         ('nodes.suite.node', ('--ros-args', '-p', 'nodes:=[simulator]')))])
 def test_without_mujoco_one_line_names_what_to_install(module, words):
     code = "import sys; sys.modules['mujoco'] = None; " + ANNOUNCED

@@ -21,7 +21,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from biped_com_ros.core.model.resources import package_share
-from biped_com_ros.gazebo.files import main
+from biped_com_ros.gazebo.files import write_files
 import yaml
 
 SHARE = package_share()
@@ -49,9 +49,8 @@ class GazeboFiles:
 
 
 def gazebo_files(directory, robot='biped', command='effort', **options):
-    """Write the files of a robot; options are those of the command line."""
-    words = [word for name, value in options.items() for word in (f'--{name}', str(value))]
-    assert main([robot, '--command', command, '--directory', str(directory), *words]) == 0
+    """Write the files of a robot."""
+    write_files(directory, robot, command=command, **options)
     return read_gazebo_files(directory)
 
 

@@ -25,15 +25,17 @@ from pathlib import Path
 import shlex
 import shutil
 import subprocess
+import sys
 from xml.etree import ElementTree
 
 from biped_com_ros.core.constants import GRAVITY
+from biped_com_ros.core.errors import BipedComError, ConfigurationError
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.model.frames import sole_in_link
 from biped_com_ros.core.model.resources import package_share
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.urdf import link_inertials, parse_urdf
-from biped_com_ros.gazebo.files import main
+from biped_com_ros.gazebo.files import write_files
 from biped_com_ros.launching import run
 from biped_com_ros.launching.files import LAUNCH_FILES
 from biped_com_ros.launching.programs import ForeignLaunchFile
@@ -341,14 +343,19 @@ def test_files_of_ones_own_are_used_instead(tmp_path):
     assert files.controllers == yaml.safe_load((tmp_path / 'mine.yaml').read_text())
 
 
-@pytest.mark.parametrize(('words', 'message'), [
-    (['nobody'], "unknown robot 'nobody'"),
-    (['talos', '--load', 'hand 1 0 0 0'], "'hand'"),
-    (['talos', '--controllers', 'none.yaml'], "'none.yaml' cannot be read")])
-def test_what_is_wrong_is_named(tmp_path, capsys, words, message):
-    assert main([*words, '--directory', str(tmp_path)]) == 1
-    output = capsys.readouterr()
-    assert message in output.err and not output.out
+@pytest.mark.parametrize(('robot', 'options', 'message'), [
+    ('nobody', {}, "unknown robot 'nobody'"),
+    ('talos', {'load': ['hand 1 0 0 0']}, "'hand'"),
+    ('talos', {'controllers': 'none.yaml'}, "'none.yaml' cannot be read")])
+def test_what_is_wrong_is_named(tmp_path, robot, options, message):
+    with pytest.raises(BipedComError, match=message):
+        write_files(tmp_path, robot, **options)
+
+
+def test_hidden_masses_need_mujoco(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, 'biped_com_ros.sim.description', None)
+    with pytest.raises(ConfigurationError, match='hidden masses: '):
+        write_files(tmp_path, 'biped', hidden='masses')
 
 
 # -- the launch files

@@ -31,7 +31,7 @@ import rclpy
 OF_ROS = sorted({path.parent.name for path in (
     Path(biped_com_ros.__file__).parent / 'nodes').glob('*/node.py')} - {'robot_description'})
 TOOLS = ['nodes.robot_description.node', 'offline.calibrate', 'offline.check',
-         'launching.run', 'gazebo.files']
+         'launching.run']
 FAULTY = 'support.faulty_nodes'
 
 
@@ -74,7 +74,7 @@ def test_every_executable_explains_itself(start, module):
     code, output, errors = start(module, '--help')
     assert code == 0 and not errors
     assert len(output.splitlines()) > 5
-    assert 'node.py' not in output and ' files.py' not in output
+    assert 'node.py' not in output
     assert not re.search(':[a-z]+:`', output), 'a role of Sphinx'
     if (name := module.split('.')[2]) in OF_ROS:
         assert f'ros2 run biped_com_ros {name} --ros-args' in output
