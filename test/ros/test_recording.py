@@ -11,13 +11,12 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What the simulator records, in either storage, calibrates the robot without it."""
+"""What the simulator records calibrates the robot without it."""
 
 from contextlib import closing
 import json
 
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.nodes.simulator.bag_recorder import STORAGES
 from biped_com_ros.nodes.simulator.node import Simulator
 from biped_com_ros.offline.calibrate import main as calibrate
 import pytest
@@ -32,7 +31,6 @@ TARGETS = ({'l_shoulder_pitch': -1.0, 'r_elbow': -1.2},
            {'l_elbow': -1.3, 'r_shoulder_roll': -0.9},
            {'l_shoulder_roll': 0.9, 'r_shoulder_pitch': 0.8})
 MOVE, REST = 1.0, 1.5  # s
-SUFFIX = {'mcap': '.mcap', 'sqlite3': '.db3'}
 
 
 def record(rig):
@@ -58,14 +56,13 @@ EXACT = [f'--{name}=0' for name in (
 """Those of the simulator's sensors; the defaults are those of a robot as heavy as a person."""
 
 
-@pytest.mark.parametrize('storage', STORAGES)
-def test_a_recording_is_calibrated(storage, tmp_path):
+def test_a_recording_is_calibrated(tmp_path):
     bag, out = tmp_path / 'bag', tmp_path / 'out'
     with closing(NodeRig(node=Simulator(parameter_overrides=parameters(
-            record=str(bag), record_storage=storage, rate=100.0, real_time_factor=0.0,
+            record=str(bag), rate=100.0, real_time_factor=0.0,
             hidden_errors=[f'torso {HIDDEN} 0 0 0'])))) as rig:
         record(rig)
-    assert {path.suffix for path in bag.iterdir()} == {SUFFIX[storage], '.yaml'}
+    assert {path.suffix for path in bag.iterdir()} == {'.mcap', '.yaml'}
     assert calibrate([str(bag), '--robot=biped', f'--out={out}', '--still=0.5',
                       '--force-noise=0.05', '--torque-noise=0.01', *EXACT]) == 0
     found = json.loads((out / 'calibration.json').read_text())

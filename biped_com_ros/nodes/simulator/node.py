@@ -23,13 +23,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 import math
 import os
+from pathlib import Path
 import sys
 from typing import Any
 
 from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.nodes.simulator.bag_recorder import BagRecorder
 from biped_com_ros.nodes.simulator.commands import CommandInputs
 from biped_com_ros.nodes.simulator.outputs import ClockOutput, SensorOutputs, TruthOutputs
 from biped_com_ros.nodes.simulator.parameters import SimulatorParameters
@@ -39,6 +39,7 @@ from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.node.robot_source import TOPIC
 from biped_com_ros.ros.topics import names
+from biped_com_ros.ros.topics.bag_writer import BagWriter
 from biped_com_ros.ros.topics.qos import COMMAND_INPUT, LATCHED
 from biped_com_ros.ros.topics.services import switch_service, trigger_service
 from biped_com_ros.ros.topics.whole_messages import subscribe
@@ -67,7 +68,7 @@ class Simulator(RobotNode[SimulatorParameters]):
 
     """
 
-    _recorder: BagRecorder | None = None
+    _recording: BagWriter | None = None
 
     def __init__(self, **node_kwargs: Any) -> None:
         super().__init__('simulator', SimulatorParameters, **node_kwargs)
@@ -112,10 +113,10 @@ class Simulator(RobotNode[SimulatorParameters]):
         self._sensors = SensorOutputs(self, self._plant, params)
         self._truth = TruthOutputs(self, self._plant, params.world_frame)
         if params.record:
-            self._recorder = BagRecorder(params.record, params.record_storage)
-            for out in self._sensors.outputs:
-                self._recorder.record(out)
-            self.get_logger().info(f"recording to '{self._recorder.path}'")
+            self._recording = BagWriter(Path(params.record).expanduser())
+            for out in self._sensors.outputs:  # whether or not it has subscribers
+                out.on_publish = self._recording.add_topic(out.topic, type(out.prototype))
+            self.get_logger().info(f"recording to '{self._recording.path}'")
         self._clock_out = ClockOutput(self, params.clock_rate)
         self._description = self.create_publisher(String, 'robot_description', LATCHED)
         self._description.publish(String(data=model.urdf))
@@ -234,11 +235,11 @@ class Simulator(RobotNode[SimulatorParameters]):
 
     def close_files(self) -> None:
         """Complete the recording, which takes seconds where it is long and the computer busy."""
-        if self._recorder is not None:
-            self._recorder.close()
+        if self._recording is not None:
+            self._recording.close()
             self.get_logger().info(
-                f"recorded {self._recorder.count} messages to '{self._recorder.path}'")
-            self._recorder = None
+                f"recorded {self._recording.count} messages to '{self._recording.path}'")
+            self._recording = None
 
     def destroy_node(self) -> None:
         """Close the recording, too."""

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from biped_com_ros.core.settings import setting, settings_from_lines
-from biped_com_ros.nodes.simulator.bag_recorder import STORAGES
 from biped_com_ros.ros.node.common_parameters import RobotChoice
 from biped_com_ros.ros.node.parameters import read_only
 from biped_com_ros.sim.faults import Fault, parse_faults
@@ -82,7 +81,6 @@ class SimulatorParameters(RobotChoice):
         0.3)
     record: str = read_only(
         '', 'New directory of a rosbag2 for joint_states, IMUs and wrenches; empty: no recording')
-    record_storage: str = read_only('mcap', 'Storage of the rosbag2', options=STORAGES)
     push_duration: float = setting(0.2, 'Duration of a push on ~/push', 's', 0.0, 60.0)
 
     @property

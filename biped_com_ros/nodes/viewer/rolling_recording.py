@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from struct import Struct
 import tempfile
@@ -30,6 +31,7 @@ from biped_com_ros.core.plain_xml import LARGEST_TEXT
 from biped_com_ros.ros.fast.codec import LONGEST_MESSAGE
 from biped_com_ros.ros.node.robot_source import CALIBRATED_TOPIC
 from biped_com_ros.ros.topics import names
+from biped_com_ros.ros.topics.bag_writer import BagWriter
 from biped_com_ros.ros.topics.qos import LATCHED, SENSOR_INPUT
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import (
@@ -39,7 +41,6 @@ from rclpy.node import Node
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Bool, Float64, String
 
-_FULL_NAME = '{}/msg/{}'
 _CLOCK = 'joint_states'
 """The topic by whose stamps the robot's time passes."""
 _STAMP = Struct('<iI')  # of a header in CDR, after four bytes
@@ -243,26 +244,14 @@ class Recording:
 
         """
         try:
-            from rosbags.rosbag2 import StoragePlugin, Writer, WriterError
-            from rosbags.typesys import get_typestore, Stores
-        except ImportError:
-            raise ConfigurationError(
-                'recording needs the rosbags package: pip install rosbags') from None
-        types = get_typestore(Stores.ROS2_JAZZY)
-        try:
             parent = Path(directory).expanduser() if directory else Path(
                 tempfile.mkdtemp(prefix='biped_com_recording.'))
-            parent.mkdir(parents=True, exist_ok=True)
             path = parent / time.strftime('%Y%m%d_%H%M%S')
-            with Writer(path, version=9, storage_plugin=StoragePlugin.MCAP) as writer:
-                connections = {}
+            with closing(BagWriter(path)) as bag:
+                used = dict.fromkeys(message.topic for message in self._messages)
+                write = {topic: bag.add_topic(*self._topics[topic]) for topic in used}
                 for message in self._messages:
-                    if message.topic not in connections:
-                        name, kind = self._topics[message.topic]
-                        connections[message.topic] = writer.add_connection(
-                            name, _FULL_NAME.format(kind.__module__.partition('.')[0],
-                                                    kind.__name__), typestore=types)
-                    writer.write(connections[message.topic], message.received_ns, message.raw)
-        except (OSError, WriterError) as error:
+                    write[message.topic](message.raw, message.received_ns)
+        except OSError as error:
             raise ConfigurationError(f'the recording cannot be written: {error}') from None
         return path

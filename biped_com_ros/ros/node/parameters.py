@@ -73,7 +73,8 @@ _ELEMENTS = frozenset((
     'torque_temperature', 'velocity_noise', 'viscous_friction', 'warming', 'warming_time',
     'wrench_gain', 'wrench_position', 'wrench_rotation'))
 _REMOVED = {
-    'model_method': "the model's ZMP is always that of the whole angular momentum; remove it"}
+    'model_method': "the model's ZMP is always that of the whole angular momentum; remove it",
+    'record_storage': "recordings are MCAP; remove it, and convert with 'ros2 bag convert'"}
 _RENAMED = {
     'fusion_wrench_delay': 'wrench_delay', 'share_lift': 'unload_threshold',
     'unlimited_joints': 'default_effort_limit', 'weight_missing': 'max_missing_weight'}
