@@ -106,9 +106,9 @@ class LiveScreen(Screen):
         self._live.console.width = shutil.get_terminal_size().columns - len('^C ')
 
 
-def make_screen(display: str, title: str) -> Screen:
-    """Return the output for the parameter `display`: auto, table or plain."""
-    if display == 'table' or (display == 'auto' and sys.stdout.isatty()):
+def make_screen(title: str) -> Screen:
+    """Return a live table on a terminal, else plain lines."""
+    if sys.stdout.isatty():
         try:
             return LiveScreen(title)
         except ImportError:

@@ -27,7 +27,6 @@ from geometry_msgs.msg import PointStamped
 from nav_msgs.msg import Odometry
 import numpy as np
 import pytest
-from rclpy.parameter import Parameter
 from std_msgs.msg import Float64MultiArray, String
 from support.ros_rig import NodeRig
 
@@ -170,7 +169,7 @@ def test_the_last_line_of_the_demo_is_what_the_calibration_gained(
         tmp_path, capfd, hidden, last, closing):
     stage = CalibratedStage(tmp_path, hidden)
     play(stage)
-    rig = closing(NodeRig(node=Demo(parameter_overrides=[Parameter('display', value='plain')])))
+    rig = closing(NodeRig(node=Demo()))
     rig.until(lambda: rig.node.stage is not None, what='the robot')
     rig.node.stage.shared.update(stage.shared)
     capfd.readouterr()

@@ -32,8 +32,7 @@ def main_with(monkeypatch, closing):
     """Return `main` of the node, whose chapters fail so, and whose executor returns this code."""
     def main(failures, code=0):
         def run(create, argv):
-            rig = closing(NodeRig(node=create(parameter_overrides=[
-                Parameter('display', value='plain')])))
+            rig = closing(NodeRig(node=create()))
             rig.until(lambda: rig.node.stage is not None, what='the robot')
             rig.node.story.failures.update(failures)
             return code
@@ -64,10 +63,9 @@ def test_the_picture_is_of_the_last_table_with_results(tmp_path, monkeypatch, cl
     monkeypatch.setattr(
         Measurements, 'whole_snapshot', lambda *_: wholes.pop() if wholes else later)
     rig = closing(NodeRig(node=demo.Demo(parameter_overrides=[
-        Parameter('display', value='plain'), Parameter('period', value=0.1),
         Parameter('picture', value=str(path))])))
     rig.until(lambda: not wholes, what='tables')
-    rig.spin(0.3)
+    rig.spin(2.0)
     rig.node.close()
     text = re.sub('<[^>]*>', '', path.read_text())
     assert 'error&#160;of&#160;the&#160;CoM' in text and '13.00&#160;mm' in text
@@ -80,5 +78,5 @@ def test_another_failure_keeps_its_exit_code(main_with):
 @pytest.mark.parametrize('robot', ['biped', str(package_share() / 'config/demo/rail.yaml')])
 def test_the_title_has_the_robots_name_not_the_path_of_its_file(robot, capfd, closing):
     closing(NodeRig(node=demo.Demo(parameter_overrides=parameters(
-        robot=robot, hidden='masses', display='plain'))))
+        robot=robot, hidden='masses'))))
     assert 'biped_com_ros demo: biped, whose real masses differ' in capfd.readouterr().out

@@ -49,7 +49,7 @@ def test_missing_inputs_are_printed_every_time(capsys):
 
 
 def test_chapters_are_announced_with_their_outcome(capsys):
-    screen, chapter = make_screen('plain', 'the title'), Measure()
+    screen, chapter = make_screen('the title'), Measure()
     screen.begin_chapter(2, 5, chapter)
     screen.end_chapter(chapter, Comparison(('x',), [('row', '1 mm')]))
     screen.end_chapter(chapter, 'skipped: no feet')

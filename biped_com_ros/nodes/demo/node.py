@@ -84,6 +84,9 @@ from std_msgs.msg import String
 
 _SETTLING = 1.0
 """Time before the first measurement and motion, s."""
+_TABLE_PERIOD = 1.0  # s
+_COMMAND_RATE = 100.0
+"""Position commands per second."""
 _EXPECTED = ('simulator', 'wrench_aggregator', 'com_estimator', 'zmp_monitor')
 """Nodes that have to report on /diagnostics."""
 
@@ -99,11 +102,6 @@ class DemoParameters(RobotChoice):
         'the robot stands')
     once: bool = read_only(False, 'Whether to end after the last chapter')
     duration: float = read_only(0.0, 'Time after which the demo ends; 0: at Ctrl-C', 's', 0.0)
-    period: float = read_only(1.0, 'Period of the table', 's', 0.1, 60.0)
-    command_rate: float = read_only(100.0, 'Position commands per second', 'Hz', 1.0, 1000.0)
-    display: str = read_only(
-        'auto', 'A live table, or plain lines; auto: a table on a terminal',
-        options=('auto', 'table', 'plain'))
     hidden: str = read_only('', 'Hidden errors of the simulator, for the title')
     picture: str = read_only('', 'SVG file for the last table with results; empty: none')
 
@@ -124,11 +122,11 @@ class Demo(Node):
         self._shown = Snapshot(waiting=['the robot description'])
         # The last table with results: after the last chapter there may be none.
         self._pictured = self._shown, self._shown
-        self._screen: Screen = make_screen(self.params.display, _title(self.params))
+        self._screen: Screen = make_screen(_title(self.params))
         self.finished = False
         subscribe(self, String, names.PAGE_URL, self._on_url, LATCHED)
         self._source = RobotSource(self, self.params, self._on_robot)
-        self.create_timer(self.params.period, self._show, clock=steady_clock())
+        self.create_timer(_TABLE_PERIOD, self._show, clock=steady_clock())
 
     def _on_url(self, message: String) -> None:
         text = f'Page for the browser: {printable(message.data)}'
@@ -145,7 +143,7 @@ class Demo(Node):
         self.stage = Stage(self, model, measurements)
         self.story = Story(self._chapters, self.stage, self._screen)
         self._commands: Iterator[Array | None] | None = None
-        self._begin_time, self._pace = 0.0, StampThrottle(self.params.command_rate)
+        self._begin_time, self._pace = 0.0, StampThrottle(_COMMAND_RATE)
         self._joints = JointStateInput(self, model.joint_names, self._on_joints, max_age=0.0,
                                        **model.corrections_of(model.joint_names))
 

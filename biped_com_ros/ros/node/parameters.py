@@ -73,6 +73,9 @@ _ELEMENTS = frozenset((
     'torque_temperature', 'velocity_noise', 'viscous_friction', 'warming', 'warming_time',
     'wrench_gain', 'wrench_position', 'wrench_rotation'))
 _REMOVED = {
+    'command_rate': 'the demo commands 100 times per second; remove it',
+    'display': 'the demo shows a table on a terminal, else plain lines; remove it',
+    'period': 'the demo shows its table each second; remove it',
     'model_method': "the model's ZMP is always that of the whole angular momentum; remove it",
     'record_storage': "recordings are MCAP; remove it, and convert with 'ros2 bag convert'"}
 _RENAMED = {
