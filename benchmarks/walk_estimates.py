@@ -271,10 +271,10 @@ _RATES = 2.0, 20.0
 
 
 def walk_efforts(walk: RecordedWalk, settings: CompensationSettings) -> tuple[Array, Array]:
-    """Return efforts before and after the guard of each instant, (T, n); NaN where refused."""
+    """Return efforts before and after the limiter of each instant, (T, n); NaN where refused."""
     model, rotations = walk.model, walk.true_rotations
     compensator = GravityCompensator(model, settings)
-    compensator.guard.start()
+    compensator.limiter.start()
     computed, commanded = [], []
     for i in range(_START, len(walk.times)):
         stamp_ns, efforts = 10**9 + i * _STEP_NS, None
@@ -287,7 +287,7 @@ def walk_efforts(walk: RecordedWalk, settings: CompensationSettings) -> tuple[Ar
         except InputError:
             pass
         computed.append(np.full(len(model.joint_names), np.nan) if efforts is None else efforts)
-        commanded.append(compensator.guard.update(efforts, 1e-9 * _STEP_NS).copy())
+        commanded.append(compensator.limiter.update(efforts, 1e-9 * _STEP_NS).copy())
     return np.array(computed), np.array(commanded)
 
 

@@ -91,7 +91,7 @@ class Robot:
         self.feedforward = (
             None if model_in_use is None else GravityCompensator(model_in_use, settings))
         if self.feedforward is not None:
-            self.feedforward.guard.start()
+            self.feedforward.limiter.start()
         self.observation = self.plant.step(self.command)
         self._every = max(round(1.0 / (RATE * self.plant.dt)), 1)
         self._count = 0
@@ -137,8 +137,8 @@ class Robot:
         try:
             target = feedforward.efforts_at(measured.joint_positions, stamp_ns)
         except InputError:
-            pass  # the guard holds the last efforts, then ramps to zero
-        efforts = feedforward.guard.update(target, self._every * self.plant.dt)
+            pass  # the limiter holds the last efforts, then ramps to zero
+        efforts = feedforward.limiter.update(target, self._every * self.plant.dt)
         self.command.effort[:] = efforts[self.actuated]
 
 
@@ -225,7 +225,7 @@ def shift_weight(robot: str, lift: float = 0.02,
     for positions in path:
         held.command.position[:] = positions[held.actuated]
         held.step()
-        efforts = held.feedforward.guard.efforts.copy()
+        efforts = held.feedforward.limiter.efforts.copy()
         if before is not None:
             largest = max(largest, float(np.max(np.abs(efforts - before) / limits)))
         before = efforts
@@ -288,12 +288,12 @@ def plot(path: Path, title: str, time: np.ndarray, curves: dict[str, np.ndarray]
 def droop_over_time(robot: str, seconds: float = 5.0) -> tuple[np.ndarray, np.ndarray]:
     """Return time (T,) and the left hand's height over the commanded one, mm."""
     held = Robot(robot, RobotModel.load(robot), 'arms_out')
-    held.feedforward.guard.stop()
+    held.feedforward.limiter.stop()
     commanded = held._hand_at(held.model.posture('arms_out'))[2]
     time, drop = [], []
     for i in range(round(seconds / held.plant.dt)):
         if i == round(0.5 * seconds / held.plant.dt):
-            held.feedforward.guard.start()
+            held.feedforward.limiter.start()
         held.step()
         time.append(held.observation.time)
         drop.append(1e3 * (held.hand()[2] - commanded))

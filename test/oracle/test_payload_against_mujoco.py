@@ -52,8 +52,8 @@ def test_talos_takes_two_kilograms_and_sets_them_down():
     assert robot.carried.mass == 0.0 and robot.payload is None
     assert np.abs(robot.observation.joint_positions - start)[robot.actuated].max() < 0.1 * sag
     steps = np.abs(np.diff(robot.efforts[1000:], axis=0))
-    guard = robot.compensator.guard
-    assert (steps <= guard.settings.max_rate * robot.plant.dt
+    limiter = robot.compensator.limiter
+    assert (steps <= limiter.settings.max_rate * robot.plant.dt
             * robot.compensator.gravity_model.effort_limits + 1e-9).all()
 
 

@@ -50,7 +50,7 @@ class CarryingRobot(SimulatedRobot):
         self.actuated = model.joint_index(model.actuated_joint_names)
         self.passes_on = compensates  # whether the payload is passed on
         if compensates:
-            self.compensator.guard.start()
+            self.compensator.limiter.start()
         self.sums, self.count = 0.0, 0
         self.efforts = []
 
@@ -94,7 +94,7 @@ class CarryingRobot(SimulatedRobot):
         if self.count == EVERY:
             self._estimate([each / EVERY for each in self.sums])
             self.count = 0
-        if self.compensator.guard.active:
+        if self.compensator.limiter.active:
             self._compensate(observation)
 
     def _estimate(self, means):
@@ -117,7 +117,7 @@ class CarryingRobot(SimulatedRobot):
         compensator.update_payload(self.stamp_ns)
         compensator.imu.update(observation.imu_quaternions[self.imu].copy())
         target = compensator.efforts_at(observation.joint_positions, self.stamp_ns)
-        efforts = compensator.guard.update(target, self.plant.dt)
+        efforts = compensator.limiter.update(target, self.plant.dt)
         self.efforts.append(efforts)
         self.command.effort = efforts[self.actuated]
 

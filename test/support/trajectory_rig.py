@@ -79,7 +79,7 @@ class TrajectoryRig(GravityRig):
     def begin(self):
         """Wait until efforts balance gravity, and joints are at rest in their posture."""
         self.is_blocked = False
-        if not self.node.supervisor.guard.active:
+        if not self.node.supervisor.limiter.active:
             self.node.trigger_activate()
         self.until(lambda: self.is_balanced() and self.controller.received, 'efforts')
         rest = self.model.posture()[self.index]

@@ -102,7 +102,7 @@ class GravityCompensator:
     ----------
     gravity_model
         Gravity's load on its joints.
-    guard
+    limiter
         Limits what may be commanded.
     imu
         The IMU that measures the attitude for :meth:`efforts_at`.
@@ -127,7 +127,7 @@ class GravityCompensator:
         self.settings = settings = settings or CompensationSettings()
         self.gravity_model = GravityModel(
             model, settings.gravity, settings.contacts or None, settings.lever)
-        self.guard = EffortLimiter(self.gravity_model.effort_limits, settings.safety)
+        self.limiter = EffortLimiter(self.gravity_model.effort_limits, settings.safety)
         self.imu = MountedImu(model, model.config.imu.frame)
         self.gains: Array | None = None
         count, weight = len(self.gravity_model.contacts), self.gravity_model.weight
@@ -165,7 +165,7 @@ class GravityCompensator:
                 f"distribution '{MEASURED}' needs whole wrenches, but {restriction}: use "
                 f"'{CLOSED_FORM}'")
         self._given_shares, self._distribution, self.settings = shares, distribution, settings
-        self.guard.configure(settings.safety)
+        self.limiter.configure(settings.safety)
         self._measured.set_cutoff(settings.wrench_cutoff)
         self.sharing.settings = settings.sharing
         self.balance.settings = replace(settings.balance, unloaded=settings.sharing.lift)
@@ -175,7 +175,7 @@ class GravityCompensator:
         """
         Recompute the weight after masses of the model or of the payload have changed.
 
-        The guard limits the rate of the step in the efforts.
+        The limiter bounds the rate of the step in the efforts.
         """
         self.gravity_model.use_inertials()
         self.sharing.body_weight = self.balance.body_weight = self.gravity_model.weight
@@ -211,7 +211,7 @@ class GravityCompensator:
         enabled = np.array([not groups] * len(self.model.joint_names))
         for group in groups:
             enabled[self.model.group_index(group)] = True
-        self.guard.enabled = enabled
+        self.limiter.enabled = enabled
 
     def plan_shares(self, shares: Array, stamp_ns: int) -> None:
         """
@@ -285,7 +285,7 @@ class GravityCompensator:
 
     def efforts(self, load: GravityLoad, stamp_ns: int) -> Array:
         """
-        Return the efforts that balance gravity, before the guard.
+        Return the efforts that balance gravity, before the limiter.
 
         Parameters
         ----------

@@ -62,13 +62,13 @@ class EffortSupervisor:
     Parameters
     ----------
     compensator
-        Computes the efforts; its guard limits them.
+        Computes the efforts; its limiter bounds them.
     describe_input
         Returns why an input, by name, has no usable messages, with a remedy; '' if it has.
 
     Attributes
     ----------
-    guard
+    limiter
         Of the compensator; its state is that of the efforts.
     required
         Names of the inputs, besides the joint states, that have to be up to date.
@@ -84,7 +84,7 @@ class EffortSupervisor:
 
     def __init__(self, compensator: GravityCompensator,
                  describe_input: Callable[[str], str]) -> None:
-        self._compensator, self.guard = compensator, compensator.guard
+        self._compensator, self.limiter = compensator, compensator.limiter
         self._describe_input = describe_input
         self._stamps_ns: dict[str, int] = {}
         self._period = _FIRST_PERIOD
@@ -102,7 +102,7 @@ class EffortSupervisor:
         """Command efforts from now (s) on."""
         self._stepped_at = self._received_at = now
         self.problem, self._recent_problem = 'waiting for inputs', ''
-        self.guard.start()
+        self.limiter.start()
 
     def continue_from(self, commanded: Array, now: float) -> None:
         """
@@ -111,11 +111,11 @@ class EffortSupervisor:
         They are held for `hold_time` from now (s) on, unless new ones can be computed.
         """
         self._stepped_at = now
-        self.guard.continue_from(commanded)
+        self.limiter.continue_from(commanded)
 
     def stop(self) -> None:
         """Ramp to zero; steps are needed until the state is IDLE."""
-        self.guard.stop()
+        self.limiter.stop()
 
     def take_problem(self) -> str:
         """Return :attr:`problem`, or else the last one since this was called before."""
@@ -158,7 +158,7 @@ class EffortSupervisor:
             The efforts to command, (n,), N m or N; None while idle.
 
         """
-        if self.guard.idle:
+        if self.limiter.idle:
             return None
         if now < self._stepped_at - _SET_BACK:
             self._restart(now)
@@ -173,11 +173,11 @@ class EffortSupervisor:
         except Exception as error:  # noqa: B902 - whatever fails, the efforts have to ramp down
             self._note(f'computing the efforts failed: {type(error).__name__}: {error}; '
                        'please report it')
-        if inhibited and is_applied and self.guard.active:
+        if inhibited and is_applied and self.limiter.active:
             self._stepped_at = now
-            return self.guard.efforts
+            return self.limiter.efforts
         efforts = self._step(None if inhibited else self.target, now)
-        if not self.problem and not self.guard.has_target:
+        if not self.problem and not self.limiter.has_target:
             self.target = None
             self._note('the computed efforts are not finite: check the inputs, and the masses in '
                        'the URDF')
@@ -201,27 +201,27 @@ class EffortSupervisor:
             come in time.
 
         """
-        if self.guard.idle:
+        if self.limiter.idle:
             return None
         if now < self._stepped_at - _SET_BACK:
             self._restart(now)
         age = now - self._received_at
         if age <= self.joint_state_timeout:
-            guard, since = self.guard, now - self._stepped_at
-            ramps = not guard.active or not (guard.has_target or is_applied)
-            return self._step(None, now) if ramps and since >= guard.settings.max_dt else None
+            limiter, since = self.limiter, now - self._stepped_at
+            ramps = not limiter.active or not (limiter.has_target or is_applied)
+            return self._step(None, now) if ramps and since >= limiter.settings.max_dt else None
         self._note(self._describe(JOINT_STATES) or (
             f'the last joint_states arrived {1e3 * age:.0f} ms ago (limit '
             f'{1e3 * self.joint_state_timeout:.0f} ms): check the rate of the driver and the load '
             'of the computer'))
         self.target = None
-        if is_applied and self.guard.active:
+        if is_applied and self.limiter.active:
             self._stepped_at = now
-            return self.guard.efforts
+            return self.limiter.efforts
         return self._step(None, now)
 
     def _step(self, target: Array | None, now: float) -> Array:
-        efforts = self.guard.update(target, now - self._stepped_at)
+        efforts = self.limiter.update(target, now - self._stepped_at)
         self._stepped_at = max(self._stepped_at, now)
         return efforts
 

@@ -53,7 +53,7 @@ class CommandArbiter:
 
     Parameters
     ----------
-    guard, controller, predecessor, motion
+    limiter, controller, predecessor, motion
         What the decision depends on; read at each call.
 
     Attributes
@@ -64,9 +64,9 @@ class CommandArbiter:
 
     """
 
-    def __init__(self, guard: EffortLimiter, controller: ControllerWatch,
+    def __init__(self, limiter: EffortLimiter, controller: ControllerWatch,
                  predecessor: CommandTakeover, motion: ControllerOutput) -> None:
-        self._guard, self._controller = guard, controller
+        self._limiter, self._controller = limiter, controller
         self._predecessor, self._motion = predecessor, motion
         self._were_full, self.conflict = False, ''
 
@@ -81,7 +81,7 @@ class CommandArbiter:
     def update_conflict(self) -> None:
         """Look for others again, unless the efforts are full, or have been."""
         if not self._were_full:
-            self._were_full = self._guard.state == ACTIVE
+            self._were_full = self._limiter.state == ACTIVE
             self.conflict = self.find_conflict()
         elif self.conflict:
             self.conflict = ''
@@ -89,14 +89,14 @@ class CommandArbiter:
     def inhibition(self) -> str:
         """Return why no effort may be commanded; '' if it may. Zero lets a controller begin."""
         controller = self._controller
-        if controller.must_restart and self._guard.is_at_zero:
+        if controller.must_restart and self._limiter.is_at_zero:
             controller.begin()
         return self._controller_problem() or self.conflict or self._waiting()
 
     def refusal(self) -> str:
         """Return why no message may be sent; '' if it may."""
         return (self._controller_problem()
-                or (self.conflict if self._guard.is_at_zero else '') or self._waiting())
+                or (self.conflict if self._limiter.is_at_zero else '') or self._waiting())
 
     @property
     def is_applied(self) -> bool:
@@ -111,8 +111,8 @@ class CommandArbiter:
 
     def _controller_problem(self) -> str:
         """Return why the controller must not get commands, or not begin to; '' if it may."""
-        guard, controller = self._guard, self._controller
-        begins = guard.active and guard.is_at_zero
+        limiter, controller = self._limiter, self._controller
+        begins = limiter.active and limiter.is_at_zero
         return controller.problem or (controller.unknown if begins else '')
 
     def _waiting(self) -> str:
@@ -121,4 +121,4 @@ class CommandArbiter:
             return RESTARTING
         if self._predecessor.is_pending:
             return PENDING
-        return self._motion.awaited() if self._guard.is_at_zero else ''
+        return self._motion.awaited() if self._limiter.is_at_zero else ''

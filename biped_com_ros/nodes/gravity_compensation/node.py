@@ -124,7 +124,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
 
     def busy(self) -> str:
         """Efforts that still ramp down keep the node from being cleaned up."""
-        is_idle = self.compensator is None or self.supervisor.guard.idle
+        is_idle = self.compensator is None or self.supervisor.limiter.idle
         return '' if is_idle else 'efforts are still ramping down'
 
     def dismantle(self) -> None:
@@ -146,15 +146,15 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         topic = self.resolve_topic_name(TRAJECTORY_TOPIC if is_trajectory else COMMAND_TOPIC)
         self._controller = self.keep(ControllerWatch(
             self, topic, params.controller, joints, JointSet() if is_trajectory else JointOrder(),
-            lambda: self.supervisor.guard.is_near_zero))
+            lambda: self.supervisor.limiter.is_near_zero))
         events = PublisherEventCallbacks(matched=self._controller.compare)
         self._commands: ControllerOutput = self.keep(
             TrajectoryOutput(self, model, params, joints,
-                             lambda: not self.supervisor.guard.is_at_zero, events)
+                             lambda: not self.supervisor.limiter.is_at_zero, events)
             if is_trajectory else CommandOutput(self, model, joints, events))
         self.takeover = self.keep(CommandTakeover(self, topic, joints, self._commands.remedy))
         self.arbiter = CommandArbiter(
-            compensator.guard, self._controller, self.takeover, self._commands)
+            compensator.limiter, self._controller, self.takeover, self._commands)
 
     def _make_inputs(self, compensator: GravityCompensator) -> None:
         params, model, options = self.params, compensator.model, self.input_options()
@@ -209,14 +209,14 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         return []
 
     def apply_parameters(self, params: GravityCompensationParameters) -> None:
-        """Use those changed at run time; the guard makes steps ramps, except to a lower clamp."""
+        """Use those changed at run time; the limiter ramps steps, but that to a lower clamp."""
         compensator = self.compensator
         if compensator is None:
             return
         new = make_compensator(compensator.model, params)  # raises before anything changes
         self._wrench_topics([contact.name for contact in new.gravity_model.contacts], params)
         compensator.configure(new.settings)
-        compensator.guard.enabled, compensator.gains = new.guard.enabled, new.gains
+        compensator.limiter.enabled, compensator.gains = new.limiter.enabled, new.gains
         self.payload.use(params)
         self._configure_supervisor(params)
         if params.compensation.support != self.params.compensation.support:
@@ -231,7 +231,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
             params.input_timeout)
 
     def use_inertials(self) -> None:
-        """Balance calibrated masses; the guard's rate limit makes the step a ramp."""
+        """Balance calibrated masses; the limiter's rate limit makes the step a ramp."""
         if self.compensator is not None:
             self.compensator.use_inertials()
 
@@ -263,7 +263,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
             self.compensator.plan_shares(shares, stamp_ns)
 
     def _on_joints(self, stamp_ns: int, positions: Array, velocities: Array, _: Array) -> None:
-        if self.compensator is None or self.supervisor.guard.idle:
+        if self.compensator is None or self.supervisor.limiter.idle:
             return
         # /clock ticks less often than joint states arrive; their stamps are of the same time.
         now = stamp_ns / SECOND_NS if self._is_simulated else steady_time()
@@ -336,7 +336,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         takeover, supervisor, commands = self.takeover, self.supervisor, self._commands
         if commands.begins():
             self._controller.compare()  # before the event that a subscriber has come is handled
-            self._controller.must_restart |= not supervisor.guard.is_at_zero
+            self._controller.must_restart |= not supervisor.limiter.is_at_zero
         if self._controller.must_restart and not takeover.is_pending:
             takeover.record.clear()
         refusal = self.arbiter.refusal()
@@ -346,7 +346,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
             commands.publish(stamp_ns, efforts, takeover.record.efforts, *measured)
             takeover.note_subscribers(self._controller.applying)
         self._effort_output.publish(stamp_ns, efforts)
-        if not refusal and supervisor.guard.idle:
+        if not refusal and supervisor.limiter.idle:
             takeover.end()
         # Each reason by itself, whatever numbers are in it: one must not hide another.
         if (reaction := self._reaction()) and self._may_log(_NUMBER.sub('', supervisor.problem)):
@@ -357,13 +357,13 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
 
     def _reaction(self) -> str:
         """Return what is done about a problem; '' if there is none, or nothing is commanded."""
-        if not self.supervisor.problem or self.supervisor.guard.is_at_zero:
+        if not self.supervisor.problem or self.supervisor.limiter.is_at_zero:
             return ''
         if self.arbiter.is_blocked:
             return 'no command is sent, and the controller keeps the last one'
         hold_time = self.params.compensation.safety.hold_time
         return (f'holding the last efforts for {hold_time:g} s, then ramping to zero'
-                if self.supervisor.guard.is_interrupted else '')
+                if self.supervisor.limiter.is_interrupted else '')
 
     # -- diagnostics
 
@@ -377,13 +377,13 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         compensator = self.compensator
         if compensator is None:
             return OK, 'not configured', {}
-        supervisor, guard, mode = self.supervisor, compensator.guard, compensator.mode
-        state = supervisor.guard.state
+        supervisor, limiter, mode = self.supervisor, compensator.limiter, compensator.mode
+        state = supervisor.limiter.state
         values = {'state': state, 'support': mode, 'controller': self._controller.state,
-                  'largest effort [N m or N]': float(np.abs(guard.efforts).max())}
+                  'largest effort [N m or N]': float(np.abs(limiter.efforts).max())}
         if self._commands.restriction:
             values['limits'] = self._commands.restriction
-        if not supervisor.guard.active:
+        if not supervisor.limiter.active:
             return OK, f'inactive, {state}', values
         # All of them: one that comes and goes must not hide one that stays.
         problems = dict.fromkeys(filter(None, (
@@ -392,7 +392,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
             return ERROR, f'{state}: {"; ".join(problems)}', values
         if problem := self._plan_problem():
             return WARN, f'{state}, support {mode}; {problem}', values
-        if saturation := guard.describe_saturation(compensator.model.joint_names):
+        if saturation := limiter.describe_saturation(compensator.model.joint_names):
             return WARN, saturation, values
         return OK, f'{state}, support {mode}', values
 

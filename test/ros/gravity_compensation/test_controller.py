@@ -82,7 +82,7 @@ def test_the_log_names_each_reason_although_another_was_logged_just_before(make,
         return [line for line in logged.splitlines() if 'holding the last efforts' in line]
 
     def is_active():
-        return rig.node.supervisor.guard.state == ACTIVE and rig.is_balanced()
+        return rig.node.supervisor.limiter.state == ACTIVE and rig.is_balanced()
     rig.until(is_active, 'efforts')
     for name, reason in (('imu', 'the IMU'), ('left', "'left'")):
         rig.stand(missing={name})

@@ -117,13 +117,13 @@ def test_groups_gains_and_support_change_at_run_time_as_ramps(make):
 
 @pytest.mark.parametrize('trajectory_rate', [0.0, 100.0])
 def test_nothing_is_commanded_that_has_not_passed_the_guard(make, monkeypatch, trajectory_rate):
-    """Whatever the guard gives is published, and nothing else, in all states."""
+    """Whatever the limiter gives is published, and nothing else, in all states."""
     marks = iter(range(1, 10 ** 6))
     limit = EffortLimiter.update
 
-    def mark(guard, target, dt):
-        limit(guard, target, dt)
-        return np.full(len(guard.efforts), float(next(marks)))
+    def mark(limiter, target, dt):
+        limit(limiter, target, dt)
+        return np.full(len(limiter.efforts), float(next(marks)))
 
     monkeypatch.setattr(EffortLimiter, 'update', mark)
     monkeypatch.setattr(GravityRig, 'check', lambda *_: None)

@@ -15,7 +15,7 @@
 Objects of the core with a state, and what sequences of calls of their methods get.
 
 Those that messages reach first, and those that efforts depend on. Filters get times and samples as
-``ros/fast`` lets them pass; the guard and the supervisor of efforts get anything.
+``ros/fast`` lets them pass; the limiter and the supervisor of efforts get anything.
 """
 
 import math
@@ -111,10 +111,10 @@ _models = st.tuples(r.light_robots, st.sampled_from((AUTO, 'fixed', 'all')))
 
 _inputs = st.sampled_from(('the IMU', 'left', 'other'))
 add(_supervisor, _models, kind=EffortSupervisor, by_object=lambda supervisor: {
-    'update': (v.vectors(len(supervisor.guard.efforts), v.angles), _stamps, v.times,
+    'update': (v.vectors(len(supervisor.limiter.efforts), v.angles), _stamps, v.times,
                st.sampled_from(('', 'another node commands')), v.flags),
     'watch': (v.times, v.flags), 'receive': (_inputs, _stamps), 'start': (v.times,), 'stop': (),
-    'continue_from': (v.vectors(len(supervisor.guard.efforts)), v.times),
+    'continue_from': (v.vectors(len(supervisor.limiter.efforts)), v.times),
     'configure': (st.lists(_inputs, max_size=2), st.floats(0.0, 1e6)), 'take_problem': ()})
 
 

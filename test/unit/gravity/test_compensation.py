@@ -123,9 +123,9 @@ def test_gains_and_groups(state, model):
     compensator.gains = gains
     assert efforts(compensator, state, UP, 1)[3] == pytest.approx(0.25 * whole[3])
     compensator.enable(['left_arm'])
-    assert compensator.guard.enabled.sum() == len(model.config.groups['left_arm'])
+    assert compensator.limiter.enabled.sum() == len(model.config.groups['left_arm'])
     compensator.enable([])
-    assert compensator.guard.enabled.all()
+    assert compensator.limiter.enabled.all()
     with pytest.raises(UnknownNameError, match='wings'):
         compensator.enable(['wings'])
 

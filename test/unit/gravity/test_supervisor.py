@@ -35,10 +35,10 @@ IMU, LEFT = 'the IMU', "the wrench of 'left'"
 
 
 class Compensator:
-    """Has a real guard, and targets as a test sets them."""
+    """Has a real limiter, and targets as a test sets them."""
 
     def __init__(self, safety=SAFETY):
-        self.guard = EffortLimiter(LIMITS, safety)
+        self.limiter = EffortLimiter(LIMITS, safety)
         self.target, self.error, self.resets = TARGET, None, 0
 
     def efforts_at(self, positions, stamp_ns):
@@ -81,8 +81,8 @@ class SupervisedInputs:
                 np.zeros(2), self.stamp_ns, self.now, self.inhibited)
         if efforts is not None:
             self.efforts.append(efforts.copy())
-        if not self.states or self.states[-1] != self.supervisor.guard.state:
-            self.states.append(self.supervisor.guard.state)
+        if not self.states or self.states[-1] != self.supervisor.limiter.state:
+            self.states.append(self.supervisor.limiter.state)
         return efforts
 
     def run(self, seconds):
@@ -96,7 +96,7 @@ class SupervisedInputs:
         """Return itself, balanced."""
         self.supervisor.start(self.now)
         self.run(8.0)
-        assert self.supervisor.guard.state == ACTIVE
+        assert self.supervisor.limiter.state == ACTIVE
         self.states.clear()
         self.efforts.clear()
         return self
@@ -109,21 +109,21 @@ def robot():
 
 def test_goes_from_idle_to_active_and_back():
     robot = SupervisedInputs()
-    assert robot.step() is None and robot.supervisor.guard.state == IDLE
+    assert robot.step() is None and robot.supervisor.limiter.state == IDLE
     robot.supervisor.start(robot.now)
-    assert robot.supervisor.guard.state == WAITING
+    assert robot.supervisor.limiter.state == WAITING
     np.testing.assert_allclose(robot.run(2.0), TARGET)
     robot.supervisor.stop()
     assert robot.run(1.0) is None
     assert robot.states == [IDLE, STARTING, ACTIVE, RAMPING, IDLE]
-    assert not robot.efforts[-1].any() and robot.supervisor.guard.idle
+    assert not robot.efforts[-1].any() and robot.supervisor.limiter.idle
 
 
 def test_a_stop_while_holding_ramps_at_once_and_a_start_while_ramping_ramps_up(robot):
     robot.missing = {JOINT_STATES}
     robot.run(0.1)
     robot.supervisor.stop()
-    assert robot.supervisor.guard.state == RAMPING
+    assert robot.supervisor.limiter.state == RAMPING
     robot.run(0.2)
     robot.missing.clear()
     robot.supervisor.start(robot.now)
@@ -153,7 +153,7 @@ def test_waits_for_inputs_that_have_never_arrived():
     robot.missing = {LEFT}
     robot.supervisor.start(robot.now)
     assert not robot.run(1.0).any()  # zero is commanded
-    assert robot.supervisor.guard.state == WAITING
+    assert robot.supervisor.limiter.state == WAITING
     assert f'{LEFT} has not arrived yet' in robot.supervisor.problem
     robot.missing.clear()
     np.testing.assert_allclose(robot.run(2.0), TARGET)
@@ -166,7 +166,7 @@ def test_at_every_rate_an_input_that_stops_ends_in_zero_in_time(rate, limit, nam
     robot = SupervisedInputs(rate).started()
     since, robot.missing = robot.now, {name}
     assert robot.supervisor.joint_state_timeout == pytest.approx(limit, abs=1e-3)
-    while robot.supervisor.guard.state != WAITING:
+    while robot.supervisor.limiter.state != WAITING:
         robot.step()
     duration, took = SAFETY.hold_time + SAFETY.stop_time, robot.now - since
     if name == JOINT_STATES:
@@ -180,10 +180,10 @@ def test_at_every_rate_an_input_that_stops_ends_in_zero_in_time(rate, limit, nam
 @pytest.mark.parametrize('rate', (5.0, 10.0, 30.0, 100.0, 500.0))
 def test_at_every_rate_of_joint_states_a_ramp_to_zero_takes_its_time_in_small_steps(rate, stop):
     robot = SupervisedInputs(rate, replace(SAFETY, start_time=0.1, max_rate=20.0)).started()
-    largest = 20.0 * LIMITS * robot.supervisor.guard.settings.max_dt
+    largest = 20.0 * LIMITS * robot.supervisor.limiter.settings.max_dt
     stop(robot)
     begin = end = None
-    time, before, next_state, next_watch = robot.now, robot.supervisor.guard.efforts, 0.0, 0.0
+    time, before, next_state, next_watch = robot.now, robot.supervisor.limiter.efforts, 0.0, 0.0
     while end is None:
         time += 1e-3
         efforts = None
@@ -243,7 +243,7 @@ def test_inputs_exactly_at_the_limit_of_their_age(robot, name, delay, is_usable)
     supervisor.receive(name, stamp_ns - round(1e9 * delay))
     supervisor.update(np.zeros(2), stamp_ns, robot.now + 0.002)
     assert (supervisor.problem == '') is is_usable
-    assert supervisor.guard.state == (ACTIVE if is_usable else HOLDING)
+    assert supervisor.limiter.state == (ACTIVE if is_usable else HOLDING)
     if not is_usable:
         side = 'behind' if delay > 0.0 else 'ahead of'
         assert supervisor.problem == (
@@ -253,9 +253,10 @@ def test_inputs_exactly_at_the_limit_of_their_age(robot, name, delay, is_usable)
 
 def test_joint_states_exactly_at_the_limit_of_their_age(robot):
     supervisor, limit = robot.supervisor, robot.supervisor.joint_state_timeout
-    assert supervisor.watch(robot.now + limit - 1e-9) is None and supervisor.guard.state == ACTIVE
+    assert supervisor.watch(robot.now + limit - 1e-9) is None
+    assert supervisor.limiter.state == ACTIVE
     assert supervisor.watch(robot.now + limit + 1e-3) is not None
-    assert supervisor.guard.state == HOLDING
+    assert supervisor.limiter.state == HOLDING
     assert 'the last joint_states arrived 31 ms ago (limit 30 ms): check' in supervisor.problem
 
 
@@ -326,7 +327,7 @@ def test_a_clock_that_is_set_back_starts_anew_without_a_jump(robot, by_watchdog)
     np.testing.assert_allclose(robot.efforts, np.tile(TARGET, (len(robot.efforts), 1)))
     robot.now += 50.0  # set forward, it ramps down and up again
     robot.supervisor.watch(robot.now)
-    assert robot.supervisor.guard.state == RAMPING
+    assert robot.supervisor.limiter.state == RAMPING
     np.testing.assert_allclose(robot.run(2.0), TARGET)
     assert robot.compensator.resets == 1
 
@@ -345,7 +346,7 @@ def test_joint_states_that_are_a_little_behind_the_watchdog_count_no_time_twice(
         supervisor.update(np.zeros(2), stamp_ns, now - 0.005)
         supervisor.watch(now + 0.04 if i % 2 else now)
     assert (np.abs(supervisor.watch(now + 1.0)) <= 1.0 * LIMITS * (now + 1.0 - 5.0)).all()
-    assert np.abs(robot.compensator.guard.efforts[0]) <= 100.0 * (now + 0.05 - 5.0)
+    assert np.abs(robot.compensator.limiter.efforts[0]) <= 100.0 * (now + 0.05 - 5.0)
 
 
 STAMPS, TIMES = st.integers(-10 ** 10, 10 ** 10), st.floats(-2.0, 2.0)
@@ -414,5 +415,5 @@ def test_whatever_happens_efforts_are_within_clamp_and_rate_limit(events):
         # hold and the ramp take 1.2 s together.
         for _ in range(125):
             sequence.watch(0.01)
-    assert sequence.supervisor.guard.state in (WAITING, IDLE)
-    assert not sequence.compensator.guard.efforts.any()
+    assert sequence.supervisor.limiter.state in (WAITING, IDLE)
+    assert not sequence.compensator.limiter.efforts.any()

@@ -178,20 +178,20 @@ def test_the_feet_without_the_load_have_the_other_weight_and_moments(model):
 
 
 def test_efforts_follow_it_within_the_rate_limit(model):
-    """The last line before a motor is the same: each step is at most what the guard permits."""
+    """The last line before a motor is the same: each step is at most what the limiter permits."""
     compensator = GravityCompensator(model, CompensationSettings(support='fixed'))
     payload = compensator.gravity_model.payload = CarriedPayload(
         model, CarriedSettings(rate=1000.0))
     compensator.imu.update(np.array((0.0, 0.0, 0.0, 1.0)))
-    compensator.guard.start()
+    compensator.limiter.start()
     positions, efforts = model.posture('stand'), []
     for step in range(2500):
         stamp = SECOND + 2_000_000 * step
         if step >= 1500:
             payload.receive(LINK, 3.0, COM, stamp)
         compensator.update_payload(stamp)
-        efforts.append(compensator.guard.update(compensator.efforts_at(positions, stamp), 0.002))
+        efforts.append(compensator.limiter.update(compensator.efforts_at(positions, stamp), 0.002))
     changes = np.abs(np.diff(efforts[1490:], axis=0))
-    limits = compensator.guard.settings.max_rate * compensator.gravity_model.effort_limits * 0.002
+    limits = compensator.limiter.settings.max_rate * compensator.gravity_model.effort_limits * 0.002
     assert np.abs(np.subtract(efforts[-1], efforts[1490])).max() > 0.5
     assert (changes <= limits + 1e-9).all()
