@@ -161,7 +161,7 @@ class _Feeder:
         for foot, (wrench, frame) in enumerate(zip(wrenches, self._frames)):
             located += self._estimator.add_wrench(foot, ns, wrench, frame)
         if probabilities is not None:
-            located += self._estimator.add_beside_wrenches(
+            located += self._estimator.add_auxiliary(
                 'contact probabilities', ns, probabilities.tolist())
         self.seconds += time.process_time() - begin
         return located[0] if located else None

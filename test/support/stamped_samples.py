@@ -16,8 +16,8 @@
 MS = 1_000_000
 START = 1_000 * MS
 
-BESIDE = {'probabilities': 'contact probabilities', 'feet': 'covariance',
-          'hands': 'hand covariance'}
+AUXILIARY = {'probabilities': 'contact probabilities', 'feet': 'covariance',
+             'hands': 'hand covariance'}
 """What comes beside wrenches, by key; other keys are 'joints', 'base' and numbers of feet."""
 
 
@@ -28,8 +28,8 @@ def feed(estimator, found):
     for key, ns, arguments in found:
         if isinstance(key, int):
             located += estimator.add_wrench(key, ns, *arguments, frames[key])
-        elif key in BESIDE:
-            located += estimator.add_beside_wrenches(BESIDE[key], ns, *arguments)
+        elif key in AUXILIARY:
+            located += estimator.add_auxiliary(AUXILIARY[key], ns, *arguments)
         else:
             located += getattr(estimator, f'add_{key}')(ns, *arguments)
     return located

@@ -351,8 +351,7 @@ class StateEstimator:
             return ()
         return self._complete(source, measured_ns, self._movers[contact].move(wrench, frame))
 
-    def add_beside_wrenches(self, name: str, stamp_ns: int, values: Any,
-                            ) -> Sequence[LocatedState]:
+    def add_auxiliary(self, name: str, stamp_ns: int, values: Any) -> Sequence[LocatedState]:
         """
         Take what comes beside wrenches, with their stamp, ns; the values must not change.
 

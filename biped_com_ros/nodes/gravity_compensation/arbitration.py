@@ -53,7 +53,7 @@ class CommandArbiter:
 
     Parameters
     ----------
-    limiter, controller, predecessor, motion
+    limiter, controller, takeover, commands
         What the decision depends on; read at each call.
 
     Attributes
@@ -65,9 +65,9 @@ class CommandArbiter:
     """
 
     def __init__(self, limiter: EffortLimiter, controller: ControllerWatch,
-                 predecessor: CommandTakeover, motion: ControllerOutput) -> None:
+                 takeover: CommandTakeover, commands: ControllerOutput) -> None:
         self._limiter, self._controller = limiter, controller
-        self._predecessor, self._motion = predecessor, motion
+        self._takeover, self._commands = takeover, commands
         self._were_full, self.conflict = False, ''
 
     def start(self) -> None:
@@ -76,7 +76,7 @@ class CommandArbiter:
 
     def find_conflict(self) -> str:
         """Return which other node or motion commands the controller now; '' if none."""
-        return self._predecessor.conflict() or self._motion.conflict()
+        return self._takeover.conflict() or self._commands.conflict()
 
     def update_conflict(self) -> None:
         """Look for others again, unless the efforts are full, or have been."""
@@ -119,6 +119,6 @@ class CommandArbiter:
         """Return what has to happen first; '' if nothing."""
         if self._controller.must_restart:
             return RESTARTING
-        if self._predecessor.is_pending:
+        if self._takeover.is_pending:
             return PENDING
-        return self._motion.awaited() if self._limiter.is_at_zero else ''
+        return self._commands.awaited() if self._limiter.is_at_zero else ''

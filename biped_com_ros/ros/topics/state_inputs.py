@@ -276,13 +276,13 @@ class StateInputs:
     def _on_covariance(self, name: str, stamp_ns: int, values: Array) -> None:
         size = math.isqrt(values.size)
         covariance = values.reshape(size, size).copy()  # the input reuses its array
-        self._feed_beside(name, stamp_ns, covariance)
+        self._add_auxiliary(name, stamp_ns, covariance)
 
     def _on_probabilities(self, stamp_ns: int, values: Array, *_: Array) -> None:
-        self._feed_beside('contact probabilities', stamp_ns, values.tolist())
+        self._add_auxiliary('contact probabilities', stamp_ns, values.tolist())
 
-    def _feed_beside(self, name: str, stamp_ns: int, value: Any) -> None:
-        deliver(self._synchronized, StateEstimator.add_beside_wrenches, name, stamp_ns, value)
+    def _add_auxiliary(self, name: str, stamp_ns: int, value: Any) -> None:
+        deliver(self._synchronized, StateEstimator.add_auxiliary, name, stamp_ns, value)
 
 
 def _with_wrenches(callback: Callback, located: LocatedState) -> None:

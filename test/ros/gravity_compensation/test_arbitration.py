@@ -35,9 +35,9 @@ class ArbitrationScene:
             must_restart=False, problem='', unknown='', applies_commands=True, begun=0,
             begin=self._begin)
         self.other, self.goal, self.awaited = '', '', ''
-        self.predecessor = SimpleNamespace(is_pending=False, conflict=lambda: self.other)
-        motion = SimpleNamespace(awaited=lambda: self.awaited, conflict=lambda: self.goal)
-        self.arbiter = CommandArbiter(self.efforts, self.controller, self.predecessor, motion)
+        self.takeover = SimpleNamespace(is_pending=False, conflict=lambda: self.other)
+        commands = SimpleNamespace(awaited=lambda: self.awaited, conflict=lambda: self.goal)
+        self.arbiter = CommandArbiter(self.efforts, self.controller, self.takeover, commands)
 
     def _begin(self):
         self.controller.must_restart = False
@@ -57,9 +57,9 @@ def test_a_controller_with_other_joints_and_a_killed_node_refuse_everything(is_a
     assert scene.arbiter.is_blocked
     scene.controller.applies_commands = False
     assert not scene.arbiter.is_blocked
-    scene.controller.problem, scene.predecessor.is_pending = '', True
+    scene.controller.problem, scene.takeover.is_pending = '', True
     assert scene.step() == (PENDING, PENDING)  # its efforts are continued first
-    scene.predecessor.is_pending, scene.controller.applies_commands = False, True
+    scene.takeover.is_pending, scene.controller.applies_commands = False, True
     assert scene.step() == ('', '')
     assert scene.arbiter.is_applied and not scene.arbiter.is_blocked
 
@@ -138,7 +138,7 @@ def test_whatever_refuses_a_message_also_inhibits_the_next_efforts():
             itertools.product(flags, repeat=9)):
         scene = ArbitrationScene(at_zero)
         scene.efforts.active = active
-        scene.controller.must_restart, scene.predecessor.is_pending = restart, pending
+        scene.controller.must_restart, scene.takeover.is_pending = restart, pending
         scene.controller.problem, scene.controller.unknown = WRONG * wrong, UNKNOWN * unknown
         scene.other, scene.awaited = OTHER * other, AWAITED * awaited
         scene.efforts.state = ACTIVE if full else STARTING

@@ -192,6 +192,7 @@ def test_efforts_follow_it_within_the_rate_limit(model):
         compensator.update_payload(stamp)
         efforts.append(compensator.limiter.update(compensator.efforts_at(positions, stamp), 0.002))
     changes = np.abs(np.diff(efforts[1490:], axis=0))
-    limits = compensator.limiter.settings.max_rate * compensator.gravity_model.effort_limits * 0.002
+    limiter = compensator.limiter
+    limits = limiter.settings.max_rate * compensator.gravity_model.effort_limits * 0.002
     assert np.abs(np.subtract(efforts[-1], efforts[1490])).max() > 0.5
     assert (changes <= limits + 1e-9).all()
