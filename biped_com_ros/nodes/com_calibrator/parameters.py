@@ -28,6 +28,7 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.settings import setting, settings, settings_from_lines
 from biped_com_ros.ros.node.common_parameters import RobotNodeParameters
 from biped_com_ros.ros.node.parameters import read_only
+from biped_com_ros.ros.topics import names
 
 POSTURE_TOLERANCE = 0.05
 """Largest distance of a joint from a posture in which the robot has arrived, rad."""
@@ -50,7 +51,7 @@ class ComCalibratorParameters(RobotNodeParameters):
         False, 'Whether poses on one foot are planned too: they give more information, but the '
         'robot must keep its balance on one foot under joint position control')
     trajectory_topic: str = read_only(
-        'joint_trajectory_controller/joint_trajectory', 'Topic of the joint trajectory controller')
+        names.JOINT_TRAJECTORY, 'Topic of the joint trajectory controller')
     joint_speed: float = setting(0.4, 'Largest speed of a joint between poses', 'rad/s', 0.01, 5.0)
     ramp: float = setting(
         1.0, 'Time to accelerate from rest to joint_speed, and to brake: the longer, the less the '
@@ -66,7 +67,7 @@ class ComCalibratorParameters(RobotNodeParameters):
         "still_force_deviation, are given; they are multiplied by this robot's mass over it. 0: "
         'they are used as given', 'kg', 0.0, 1000.0)
     offsets_topic: str = read_only(
-        'wrench_aggregator/offsets', 'Topic of the offsets that a tare found, which are '
+        names.OFFSETS, 'Topic of the offsets that a tare found, which are '
         'subtracted from the wrenches. Empty: none')
     sensor_timeout: float = setting(
         0.5, 'Time without a message after which an input is stale', 's', 0.001, 60.0)

@@ -22,6 +22,7 @@ from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Array, IndexArray
 from biped_com_ros.core.legs.player import RemainingMotion
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.outputs import (
     float_array_publisher, float_publisher, point_publisher, TemplatePublisher)
 from biped_com_ros.ros.topics.qos import LATCHED, overridable, STATE_OUTPUT
@@ -60,7 +61,7 @@ class TrajectoryPublisher:
         self._index = model.joint_index(joints)
         self._offsets = model.joint_offsets[self._index]
         self._publisher = node.create_publisher(
-            JointTrajectory, 'joint_trajectory_controller/joint_trajectory', STATE_OUTPUT,
+            JointTrajectory, names.JOINT_TRAJECTORY, STATE_OUTPUT,
             qos_overriding_options=overridable())
         self.topic: str = self._publisher.topic_name
 
@@ -76,8 +77,8 @@ class TrajectoryPublisher:
         """
         missing = sorted(set(joints.tolist()).difference(self._index.tolist()))
         if missing:
-            names = ', '.join(self._names[i] for i in missing)
-            raise InputError(f"{names} would have to move; add them to the parameter 'joints', "
+            found = ', '.join(self._names[i] for i in missing)
+            raise InputError(f"{found} would have to move; add them to the parameter 'joints', "
                              'with a controller that moves them, too')
 
     @property

@@ -62,13 +62,13 @@ class CommandInputs:
         count = len(setpoints.names)
         self.arrays = [
             self._array(names.POSITION_COMMANDS, count, setpoints.set_positions),
-            self._array('effort_controller/commands', count, setpoints.set_efforts)]
+            self._array(names.EFFORT_COMMANDS, count, setpoints.set_efforts)]
         if setpoints.tendon_count:
             self.arrays.append(self._array(
-                'tendon_controller/commands', setpoints.tendon_count, setpoints.set_tendons))
+                names.TENDON_COMMANDS, setpoints.tendon_count, setpoints.set_tendons))
         subscribe(
-            node, JointTrajectory, 'joint_trajectory_controller/joint_trajectory',
-            self._on_trajectory, COMMAND_INPUT, longest=LONGEST_TRAJECTORY)
+            node, JointTrajectory, names.JOINT_TRAJECTORY, self._on_trajectory, COMMAND_INPUT,
+            longest=LONGEST_TRAJECTORY)
 
     def _array(self, topic: str, count: int, use: Callable[[Any], None]) -> ArrayInput:
         stream = self._pacer.add_stream()
@@ -80,8 +80,7 @@ class CommandInputs:
         return ArrayInput(self._node, topic, count, on_command, qos=COMMAND_INPUT)
 
     def _on_trajectory(self, message: Any) -> None:
-        self.execute('joint_trajectory_controller/joint_trajectory',
-                     lambda: self._set_trajectory(message))
+        self.execute(names.JOINT_TRAJECTORY, lambda: self._set_trajectory(message))
 
     def _set_trajectory(self, message: Any) -> None:
         points = message.points

@@ -21,6 +21,7 @@ from biped_com_ros.core.payload.carried import CarriedSettings
 from biped_com_ros.core.settings import setting, settings
 from biped_com_ros.core.state.base import BaseSettings
 from biped_com_ros.ros.node.parameters import read_only
+from biped_com_ros.ros.topics import names
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class PayloadParameters(RobotNodeParameters):
     """Parameters of a node that adds the payload in a hand to its model."""
 
     payload_topic: str = read_only(
-        'payload_estimator/payload', 'Topic (geometry_msgs/InertiaStamped) of the payload in a '
+        names.PAYLOAD, 'Topic (geometry_msgs/InertiaStamped) of the payload in a '
         'hand, in the frame of a link; empty: none')
     payload: CarriedSettings = settings(CarriedSettings, 'payload_{}')
 

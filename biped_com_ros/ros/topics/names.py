@@ -26,6 +26,7 @@ CONTACT_PROBABILITIES = 'wrench_aggregator/contact_probabilities'
 WRENCH_COVARIANCE = 'wrench_aggregator/wrench_covariance'
 HAND_COVARIANCE = 'wrench_aggregator/hand_covariance'
 RESTING_WRENCH = 'wrench_aggregator/resting_wrench'
+OFFSETS = 'wrench_aggregator/offsets'
 
 ZMP = 'zmp_monitor/zmp'
 ZMP_MODEL = 'zmp_monitor/zmp_model'
@@ -42,6 +43,8 @@ GAIT_STATE = 'gait_player/state'
 STEPS_DONE = 'gait_player/steps_done'
 ZMP_REFERENCE = 'gait_player/zmp_reference'
 PLANNED_SHARES = 'gait_player/shares'
+
+PAYLOAD = 'payload_estimator/payload'
 
 CALIBRATION_PROGRESS = 'com_calibrator/progress'
 
@@ -60,6 +63,9 @@ GRIP = 'simulator/grip'
 SIMULATOR_RESET = 'simulator/reset'
 
 POSITION_COMMANDS = 'position_controller/commands'
+EFFORT_COMMANDS = 'effort_controller/commands'
+TENDON_COMMANDS = 'tendon_controller/commands'
+JOINT_TRAJECTORY = 'joint_trajectory_controller/joint_trajectory'
 PAGE_URL = 'viewer/url'
 
 RATE, FULL_RATE = 'rate [Hz]', 'rate without slowing down [Hz]'
