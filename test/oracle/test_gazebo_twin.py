@@ -216,7 +216,7 @@ def test_hidden_masses_are_those_of_the_simulator(files, robot):
     # Of them neither nodes nor controllers know anything.
     assert files(robot, hidden='masses', seed=3).description == files(robot).description
     heaviest = int(nominal.link_masses.argmax())
-    loaded = parse(files(robot, load=f'{nominal.link_names[heaviest]} 0.5 0 0 0').simulated)
+    loaded = parse(files(robot, load=(f'{nominal.link_names[heaviest]} 0.5 0 0 0',)).simulated)
     assert loaded.links[nominal.link_names[heaviest]].mass == pytest.approx(
         nominal.link_masses[heaviest] + 0.5)
 

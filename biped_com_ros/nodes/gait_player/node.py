@@ -138,7 +138,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
             player, self._on_motion, self._on_hold, follow_tolerance=params.follow_tolerance,
             follow_time=FOLLOW_TIME,
             balance=params.balance(), model=model)
-        self._balance = StandingBalance(self, self.session, self._trajectories, self._background)
+        self.balance = StandingBalance(self, self.session, self._trajectories, self._background)
         self._watch = StabilityWatch(self, params.monitor, params.monitor_timeout,
                                      self._stop_for) if params.monitor else None
         self.joints = JointStateInput(
@@ -156,7 +156,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         self.session.follow_tolerance = params.follow_tolerance
         self.session.balance = params.balance()
         if not params.feedback:
-            self._balance.end()
+            self.balance.end()
         if self._watch is not None:
             self._watch.gate.timeout = params.monitor_timeout
 
@@ -169,7 +169,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
                 ('shift_back', lambda: self._shifts.shift_back())):
             trigger_service(self, f'~/{name}', partial(self._act, action))
         switch_service(self, '~/balance', partial(
-            self._act, lambda value: self._balance.switch(value)))
+            self._act, lambda value: self.balance.switch(value)))
 
     def _act(self, action: Callable[..., str], *values: bool) -> str:
         """Do it, but for robots that cannot walk at all: they have no session either."""
@@ -207,7 +207,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         session = self.session
         if self._state() == PLANNING:
             self._background.discard_result()
-            self._balance.cancel()
+            self.balance.cancel()
             self._shifts.cancel()
             self._end_walk()
             self.publish_state()
@@ -245,7 +245,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
     def is_planning(self) -> bool:
         """Whether a motion is planned, or will be."""
         return (self._request is not None or self._background.is_busy
-                or self._balance.is_requested or self._shifts.is_pending)
+                or self.balance.is_requested or self._shifts.is_pending)
 
     def subscribe_to_walk_inputs(self) -> WalkInputs:
         """Make the subscriptions that a walk or balancing needs, and return them."""
@@ -260,8 +260,8 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
             if self._request is not None and inputs is not None and inputs.have_settled:
                 request, self._request = self._request, None
                 self._plan(request, inputs)
-            elif self._balance.is_requested and inputs is not None and inputs.have_settled:
-                self._balance.plan(inputs)
+            elif self.balance.is_requested and inputs is not None and inputs.have_settled:
+                self.balance.plan(inputs)
             elif self._shifts.is_pending and inputs is not None and inputs.have_settled:
                 self._shifts.plan(inputs)
             elif self._background.poll():
@@ -273,7 +273,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         except BipedComError as error:
             session.problem = str(error)
             self.get_logger().error(session.problem)
-            self._balance.cancel()
+            self.balance.cancel()
             self._shifts.cancel()
             self._end_walk()
             if session.player.has_stopped:
@@ -371,7 +371,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
     def _advance(self, stamp_ns: int, positions: Array | None) -> None:
         session, inputs = self.session, self.walk_inputs
         if session.is_balancing and session.is_resting:
-            self._balance.advance(stamp_ns, positions)
+            self.balance.advance(stamp_ns, positions)
             return
         if inputs is None or positions is None:
             step = session.advance(stamp_ns, positions, None)
@@ -465,13 +465,13 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         values = {'state': self._state(), 'progress': session.player.progress,
                   'steps': f'{done} of {count}', 'may walk': reason or 'yes',
                   'ZMP rms [mm]': 'unknown' if rms is None else ', '.join(
-                      f'{1e3 * value:.1f}' for value in rms), **self._balance.values()}
+                      f'{1e3 * value:.1f}' for value in rms), **self.balance.values()}
         if session.player.is_moving and problem:
             return ERROR, f'{state.value}: {problem}', values
         if state is WalkState.HALTED:
             return ERROR, f'halted: {problem}', values
-        if self._balance.problem:
-            return WARN, self._balance.problem, values
+        if self.balance.problem:
+            return WARN, self.balance.problem, values
         if problem:
             return WARN, f'{state.value}; the last motion was stopped: {problem}', values
         return OK, self._state(), values
