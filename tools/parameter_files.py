@@ -58,7 +58,7 @@ MAIN = re.findall(r'\w+', """
     max_speed co_contraction min_tension max_tension tendon_stiffness tendon_pretension
     least_mass largest_mass""")
 SENSORS = re.findall(r'\w+', """
-    lower_imu upper_imu hand_topics wrench_topics hand_wrench_topics contact_topics payload_topic
+    lower_imu upper_imu hand_topics wrench_topics hand_wrench_topics payload_topic
     filter_odometry_topic filter_odometry_deviation filter_odometry_delay base_timeout imu_timeout
     joy_timeout input_timeout sensor_timeout state_timeout contact_timeout payload_timeout
     max_stamp_age monitor monitor_timeout feedback_timeout gravity low_pass_cutoff wrench_cutoff

@@ -24,7 +24,6 @@ import numpy as np
 from rclpy.qos import qos_profile_sensor_data
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import Imu, JointState
-from std_msgs.msg import Bool
 from support.driven_time import run_ready
 from support.messages import imu, joint_state, odometry, parameters, vector
 from support.recorded_robot import RecordedRobot
@@ -36,7 +35,6 @@ from visualization_msgs.msg import MarkerArray
 
 OUTPUTS = {'com': PointStamped, 'com_velocity': Vector3Stamped, 'dcm': PointStamped,
            'link_coms': PoseArray, 'markers': MarkerArray}
-CONTACTS = ['feet/left', 'feet/right']
 SENSING = {'feet': {name: {**foot, 'wrench_sensors': [f'{name}_ft']}
                     for name, foot in MAPPING['feet'].items()},
            'wrench_sensors': {f'{name}_ft': {'frame': f'{name}_foot', 'topic': f'{name}/wrench'}
@@ -54,7 +52,7 @@ def make_node(robot, space='', **values):
     remap = ['--ros-args', '-r', '/tf:=tf', '-r', '/diagnostics:=diagnostics'] if space else []
     return ComEstimator(
         namespace=space, cli_args=remap, parameter_overrides=parameters(**{
-            'robot': robot, 'contact_topics': CONTACTS, 'tf_rate': 1000.0, 'marker_rate': 1000.0,
+            'robot': robot, 'tf_rate': 1000.0, 'marker_rate': 1000.0,
             **values}))
 
 
@@ -90,7 +88,7 @@ class ComEstimatorRig(NodeRig):
         self.joints = peer.create_publisher(JointState, 'joint_states', 10)
         self.imu = peer.create_publisher(Imu, 'imu', qos_profile_sensor_data)
         self.odom = peer.create_publisher(Odometry, 'odom', 10)
-        self.feet = [peer.create_publisher(Bool, topic, LATCHED) for topic in CONTACTS]
+        self.feet = peer.create_publisher(JointState, 'wrench_aggregator/contacts', 10)
         for topic, kind in OUTPUTS.items():
             peer.create_subscription(kind, f'com_estimator/{topic}', self.got[topic].append,
                                      LATCHED if topic == 'markers' else 10)
@@ -108,7 +106,7 @@ class ComEstimatorRig(NodeRig):
         """Advance the motion, send everything, joint states last; return their stamp."""
         self.t += dt
         self.stamp = stamp = stamp or self.peer.get_clock().now().to_msg()
-        self.send_contacts()
+        self.send_contacts(stamp)
         self.send_imu(stamp)
         self.send_odometry(stamp)
         run_ready(self.executor)
@@ -123,10 +121,10 @@ class ComEstimatorRig(NodeRig):
             stamp = self.step()
         return stamp
 
-    def send_contacts(self):
+    def send_contacts(self, stamp):
         if 'contacts' not in self.silent:
-            for publisher, in_contact in zip(self.feet, self.contacts):
-                publisher.publish(Bool(data=in_contact))
+            self.feet.publish(joint_state(
+                stamp, list(self.motion.model.config.feet), list(map(float, self.contacts))))
 
     def send_imu(self, stamp, frame='imu_link'):
         """Publish the orientation and angular velocity of the IMU."""
@@ -212,8 +210,7 @@ class RecordedEstimator(RecordedRobot):
     """
 
     def __init__(self, outputs, **values):
-        super().__init__(make_node(values.pop('robot', 'biped'), next(_NAMESPACES), **{
-            'contact_topics': [], **values}))
+        super().__init__(make_node(values.pop('robot', 'biped'), next(_NAMESPACES), **values))
         self.record_statuses('diagnostics')
         self.got = {topic: self.collect(kind, f'com_estimator/{topic}')
                     for topic, kind in {'com': PointStamped, **outputs}.items()}

@@ -33,8 +33,6 @@ class ContactHistory:
 
     Parameters
     ----------
-    feet
-        Number of feet.
     timeout
         Time after the last message, s, at which the contacts become unknown.
     clock
@@ -51,13 +49,11 @@ class ContactHistory:
 
     """
 
-    def __init__(self, feet: int, timeout: float,
-                 clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, timeout: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self.set_timeout(timeout)
         self._changes: deque[tuple[int, tuple[bool, ...]]] = deque(maxlen=_CHANGES)
         self._newest_ns, self._received_at = NEVER_NS, -math.inf
-        self._unstamped: list[tuple[bool, int, float] | None] = [None] * feet
         self.revised_ns: int | None = None
         self.loads: Sequence[float] | None = None
 
@@ -75,16 +71,6 @@ class ContactHistory:
             changes.append((stamp_ns, in_contact))
             self.revised_ns = min(stamp_ns, self.revised_ns or stamp_ns)
         self._newest_ns, self._received_at = stamp_ns, self._clock()
-
-    def add_unstamped(self, foot: int, arrival_ns: int, in_contact: bool) -> None:
-        """Take the contact of one foot that has no stamp; holds for any time from its arrival."""
-        self._unstamped[foot] = in_contact, arrival_ns, self._clock()
-        known = [entry for entry in self._unstamped if entry is not None]
-        if len(known) == len(self._unstamped):
-            contacts, arrivals, times = zip(*known)
-            self._changes.clear()
-            self._changes.append((0, contacts))
-            self._newest_ns, self._received_at = min(arrivals), min(times)
 
     def at(self, stamp_ns: int) -> tuple[bool, ...] | None:
         """Return the contacts at a time (ns); None if unknown."""

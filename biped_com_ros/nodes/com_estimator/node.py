@@ -24,8 +24,7 @@ topic                type                           what
 joint_states         sensor_msgs/JointState         in
 imu (robot's YAML)   sensor_msgs/Imu                in, with base_source imu or filter
 odom                 nav_msgs/Odometry              in, with base_source odometry
-contacts             sensor_msgs/JointState         in, of wrench_aggregator; or Bool per foot,
-                                                    see the parameter contact_topics
+contacts             sensor_msgs/JointState         in, of wrench_aggregator
 <foot>/wrench        geometry_msgs/WrenchStamped    in, for what is fused, and for the filter
 resting_wrench       geometry_msgs/WrenchStamped    in, once per second at rest, compared with the
                                                     model: see /diagnostics
@@ -223,9 +222,10 @@ class ComEstimator(RobotNode[ComEstimatorParameters]):
         return OK, f'base from {source}; feet in contact: {in_contact}', values
 
     def _assumption(self, in_contact: str) -> str:
-        topics = ', '.join(source.topic for source in self.contacts.inputs)
-        remedy = (f'nothing received on {topics}: start wrench_aggregator, or set contact_topics'
-                  if topics else 'the robot has no wrench sensors: set contact_topics')
+        topic = self.contacts.input.topic
+        remedy = (f'nothing received on {topic}: start wrench_aggregator'
+                  if self.model.config.has_foot_wrenches else
+                  f'the robot has no wrench sensors: publish its contacts on {topic}')
         return f'assuming that the lowest soles are in contact ({in_contact}); {remedy}'
 
     def _report_com(self) -> Report:

@@ -21,12 +21,12 @@ from biped_com_ros.core.com.fused import FusedComSettings
 from biped_com_ros.core.settings import gravity_setting, setting, settings
 from biped_com_ros.core.wrench.contact import ContactThresholds
 from biped_com_ros.ros.node.common_parameters import (
-    ContactTopicParameters, FootWrenchParameters, PayloadParameters, WeightParameters)
+    ContactParameters, FootWrenchParameters, PayloadParameters, WeightParameters)
 from biped_com_ros.ros.node.parameters import read_only
 
 
 @dataclass(frozen=True)
-class ComEstimatorParameters(FootWrenchParameters, ContactTopicParameters, WeightParameters,
+class ComEstimatorParameters(FootWrenchParameters, ContactParameters, WeightParameters,
                              PayloadParameters):
     """Parameters of `com_estimator`."""
 

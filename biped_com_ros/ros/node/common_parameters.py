@@ -71,12 +71,9 @@ class FootWrenchParameters(EstimatorParameters):
 
 
 @dataclass(frozen=True)
-class ContactTopicParameters(EstimatorParameters):
+class ContactParameters(EstimatorParameters):
     """Parameters of an estimator that receives the contacts from another node."""
 
-    contact_topics: list[str] = read_only(
-        [], "Topics (std_msgs/Bool) of the contact of each foot, in the order of the robot's "
-        'feet; empty: wrench_aggregator/contacts, which has stamps')
     contact_timeout: float = setting(
         0.5, 'Age of the contacts after which the lowest soles are assumed to be in contact', 's',
         0.001, 60.0)

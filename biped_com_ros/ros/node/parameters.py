@@ -73,6 +73,8 @@ _ELEMENTS = frozenset((
     'torque_temperature', 'velocity_noise', 'viscous_friction', 'warming', 'warming_time',
     'wrench_gain', 'wrench_position', 'wrench_rotation'))
 _REMOVED = {
+    'contact_topics': 'contacts have stamps: publish sensor_msgs/JointState with the names of the '
+                      'feet and positions 1 or 0 on wrench_aggregator/contacts',
     'command_rate': 'the demo commands 100 times per second; remove it',
     'display': 'the demo shows a table on a terminal, else plain lines; remove it',
     'period': 'the demo shows its table each second; remove it',

@@ -39,10 +39,10 @@ from biped_com_ros.core.wrench.contact import ContactThresholds
 from biped_com_ros.ros.fast.subscription_pool import pool_of
 from biped_com_ros.ros.node.clock import steady_time
 from biped_com_ros.ros.node.common_parameters import (
-    ContactTopicParameters, EstimatorParameters, FootWrenchParameters)
+    ContactParameters, EstimatorParameters, FootWrenchParameters)
 from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.inputs import (
-    BoolInput, ImuInput, Input, JointStateInput, OdometryInput, StampedArrayInput, WrenchInput)
+    ImuInput, Input, JointStateInput, OdometryInput, StampedArrayInput, WrenchInput)
 from biped_com_ros.ros.topics.located_states import (
     Callback, deliver, LocatedStates, SharedStates, StateNeeds)
 from biped_com_ros.ros.topics.qos import COMMAND_INPUT
@@ -304,38 +304,30 @@ class ContactInputs:
     ----------
     history
         The contacts.
-    inputs
-        The subscriptions; empty if the robot has no wrench sensors and no topics are set.
+    input
+        The subscription.
 
     """
 
-    def __init__(self, node: Node, model: RobotModel, params: ContactTopicParameters,
+    def __init__(self, node: Node, model: RobotModel, params: ContactParameters,
                  **options: Any) -> None:
-        feet, topics = tuple(model.config.feet), list(params.contact_topics)
-        _check_one_per_foot('contact_topics', topics, feet)
-        self.history = ContactHistory(len(feet), params.contact_timeout, steady_time)
+        self.history = ContactHistory(params.contact_timeout, steady_time)
         options.update(required=False, timeout=params.contact_timeout)
-        self.inputs: list[Input] = [
-            BoolInput(node, topic, partial(self._on_contact, foot), **options)
-            for foot, topic in enumerate(topics)]
-        if not topics and model.config.has_foot_wrenches:
-            self.inputs.append(JointStateInput(
-                node, feet, self._on_contacts, names.CONTACTS, qos=COMMAND_INPUT,
-                **options))
+        if not model.config.has_foot_wrenches:  # then it is normal that there are none
+            options['diagnostics'] = None
+        self.input = JointStateInput(
+            node, tuple(model.config.feet), self._on_contacts, names.CONTACTS,
+            qos=COMMAND_INPUT, **options)
 
-    def use(self, params: ContactTopicParameters) -> None:
+    def use(self, params: ContactParameters) -> None:
         """Use another age above which contacts are not used."""
         self.history.set_timeout(params.contact_timeout)
-        for source in self.inputs:
-            source.timeout = params.contact_timeout
+        self.input.timeout = params.contact_timeout
 
     def _on_contacts(self, stamp_ns: int, values: Array, _: Array, loads: Array) -> None:
         measured = bool(np.isfinite(loads).all())
         self.history.add(stamp_ns, tuple([value > 0.5 for value in values.tolist()]),
                          loads.tolist() if measured else None)
-
-    def _on_contact(self, foot: int, stamp_ns: int, value: bool) -> None:
-        self.history.add_unstamped(foot, stamp_ns, value)
 
 
 def force_at_middle(polygon: Sequence[Point]) -> Array:
@@ -364,13 +356,14 @@ def _lookup(node: Node, model: RobotModel, params: EstimatorParameters) -> Looku
 
 def _wrench_topics(model: RobotModel, params: FootWrenchParameters) -> Sequence[str]:
     """Return one topic per foot; none if the feet have no sensors."""
-    feet = model.config.feet
-    if not params.wrench_topics:
-        if not model.config.has_foot_wrenches:
-            return ()
-        return [names.wrench_of(foot) for foot in feet]
-    _check_one_per_foot('wrench_topics', params.wrench_topics, tuple(feet))
-    return params.wrench_topics
+    feet, topics = tuple(model.config.feet), params.wrench_topics
+    if not topics:
+        return [names.wrench_of(foot) for foot in feet] if model.config.has_foot_wrenches else ()
+    if len(topics) != len(feet):
+        raise ConfigurationError(
+            f"parameter 'wrench_topics': {topics} must be {len(feet)} topics, one per foot, in "
+            f'the order {", ".join(feet)}; or empty')
+    return topics
 
 
 def hand_wrench_topics(model: RobotModel, topics: Sequence[str]) -> dict[str, str]:
@@ -417,10 +410,3 @@ def _thresholds(model: RobotModel, thresholds: ContactThresholds) -> ContactThre
                    release=max(thresholds.release, _VIRTUAL_RELEASE),
                    engage_dwell=max(thresholds.engage_dwell, _VIRTUAL_DWELL),
                    release_dwell=max(thresholds.release_dwell, _VIRTUAL_DWELL))
-
-
-def _check_one_per_foot(name: str, topics: Sequence[str], feet: Sequence[str]) -> None:
-    if topics and len(topics) != len(feet):
-        raise ConfigurationError(
-            f"parameter '{name}': {topics} must be {len(feet)} topics, one per foot, in the order "
-            f'{", ".join(feet)}; or empty')

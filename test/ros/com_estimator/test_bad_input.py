@@ -73,7 +73,6 @@ def test_after_the_clock_was_set_back_the_world_begins_anew(own_rig):
     ({'imus': {}}, {}, "robot 'small' has no IMU"),
     ({'base_link': 'pelvis'}, {}, "unknown frame 'pelvis'"),
     ({}, {'fixed_base': [0.0], 'base_source': 'fixed'}, 'must be six numbers: x, y, z'),
-    ({}, {'contact_topics': ['left']}, 'must be 2 topics, one per foot, in the order left, right'),
 ])
 def test_a_start_that_makes_no_sense_is_one_clear_error(files, changes, parameters, message):
     with pytest.raises((ConfigurationError, UnknownNameError), match=message):

@@ -25,7 +25,6 @@ from geometry_msgs.msg import WrenchStamped
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
-from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from support.com_estimator_rig import SENSING
 from support.driven_time import run_ready
@@ -38,14 +37,16 @@ from visualization_msgs.msg import Marker
 OK, WARN = DiagnosticStatus.OK, DiagnosticStatus.WARN
 
 
-def test_without_contacts_the_lowest_soles_are_assumed(own_rig):
-    rig = own_rig(contact_timeout=0.2)
+@pytest.mark.parametrize('changes, remedy', (
+    (SENSING, 'nothing received on {}: start wrench_aggregator'),
+    ({}, 'the robot has no wrench sensors: publish its contacts on {}')))
+def test_without_contacts_the_lowest_soles_are_assumed(own_rig, changes, remedy):
+    rig = own_rig(changes=changes, contact_timeout=0.2)
     rig.silent.add('contacts')
     rig.warm_up()
     message = rig.health('base', WARN)
     assert 'assuming that the lowest soles are in contact (' in message
-    topics = f'{rig.space}/feet/left, {rig.space}/feet/right'
-    assert f'nothing received on {topics}: start wrench_aggregator' in message
+    assert remedy.format(f'{rig.space}/wrench_aggregator/contacts') in message
     rig.silent.clear()
     assert rig.health('base', OK) == 'base from imu; feet in contact: left'
 
@@ -93,18 +94,12 @@ def test_after_a_fall_the_world_begins_anew_at_the_origin(rig):
     motion.nail(*keep)
 
 
-def test_a_robot_without_wrench_sensors_needs_no_contact_topics(own_rig):
-    rig = own_rig(contact_topics=[])
-    rig.warm_up()
-    assert 'no wrench sensors: set contact_topics' in rig.health('base', WARN)
-
-
 class StampedContacts:
     """Publishes which feet are in contact, early or late, as wrench_aggregator does."""
 
     def __init__(self, rig):
         self.rig = rig
-        self.publisher = rig.publisher(JointState, 'wrench_aggregator/contacts')
+        self.publisher = rig.feet
         self.first_ns = rig.peer.get_clock().now().nanoseconds
         self.step = 0
         rig.silent.add('contacts')
@@ -128,7 +123,7 @@ class StampedContacts:
 
 @pytest.mark.parametrize('late', [6, 0, -6])
 def test_contacts_hold_from_their_stamp_on_whenever_they_come(own_rig, late):
-    rig = own_rig(changes=SENSING, contact_topics=[])
+    rig = own_rig(changes=SENSING)
     contacts = StampedContacts(rig)
     contacts.publish(0, LEFT)
     contacts.play(5)

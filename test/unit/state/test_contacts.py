@@ -30,7 +30,7 @@ def clock():
 
 @pytest.fixture
 def history(clock):
-    return ContactHistory(2, 0.5, lambda: clock.now)
+    return ContactHistory(0.5, lambda: clock.now)
 
 
 def test_contacts_hold_from_their_stamp_until_the_next(history):
@@ -58,26 +58,6 @@ def test_nothing_is_known_before_the_first_message_and_after_the_timeout(history
     assert history.at(511 * MS) is None
     clock.now -= 0.3
     assert history.at(511 * MS) == LEFT, 'stamps jump ahead of the clock'
-
-
-def test_unstamped_contacts_need_every_foot_and_hold_for_any_time(history):
-    history.add_unstamped(0, 10 * MS, True)
-    assert history.at(10 * MS) is None
-    history.add_unstamped(1, 12 * MS, False)
-    assert history.at(0) == history.at(500 * MS) == LEFT
-    history.add_unstamped(1, 14 * MS, True)
-    assert history.at(0) == BOTH
-    assert history.revised_ns is None
-
-
-def test_a_foot_without_news_makes_unstamped_contacts_unknown(history, clock):
-    history.add_unstamped(0, 0, True)
-    clock.now += 0.4
-    for ms in (100, 200):
-        history.add_unstamped(1, ms * MS, True)
-    clock.now += 0.2
-    assert history.at(400 * MS) == BOTH
-    assert history.at(501 * MS) is None
 
 
 def test_contacts_of_a_dead_source_are_unknown_after_the_clock_was_set_back(history, clock):

@@ -142,7 +142,7 @@ def test_an_unknown_base_is_explained(motion):
 @pytest.mark.parametrize('legs_measure', [True, False])
 def test_a_robot_that_has_lain_starts_at_the_origin_once_it_stands_on_all_feet(legs_measure):
     motion = SwayingMotion(3)
-    history = ContactHistory(2, 1e6)
+    history = ContactHistory(1e6)
     estimator = StateEstimator(motion.model, BaseSettings(), contacts=history)
 
     def at(k, roll, contacts):
