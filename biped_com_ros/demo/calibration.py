@@ -76,7 +76,6 @@ class Calibration(Chapter):
         stage.measurements.start(stage.stamp_ns)  # without the calibration
         recording = yield from _record(stage)
         before, after = recording.errors(stage.model), recording.errors(calibrated)
-        stage.shared['com_gain'] = _gain(before.mean(), after.mean())
         torque = [found['residuals'][when]['torque_rms'] for when in ('before', 'left out')]
         models = (stage.model, calibrated)
         rows = [
@@ -90,7 +89,7 @@ class Calibration(Chapter):
              *(f'{weight_below_sensors(model):.2f} N' for model in models)),
             ('joint torques off by', *(f'{rms:.3f} N m' for rms in torque))]
         return Comparison(
-            ('by the URDF', 'calibrated'), rows, f'{stage.shared["com_gain"]}; report: '
+            ('by the URDF', 'calibrated'), rows, f'{_gain(before.mean(), after.mean())}; report: '
             f'{path.with_name("report.html")}')
 
 

@@ -163,7 +163,7 @@ class Measurements:
                        missing: Sequence[str]) -> Snapshot:
         """Return the measurements since the start."""
         elapsed = steady_time() - self._started_at
-        factor = max(self._time(), 0.0) / elapsed if elapsed > 0.0 else math.nan
+        factor = self._time() / elapsed if elapsed > 0.0 else math.nan
         return self._snapshot(self._all, '', joint_rate, health, missing, factor)
 
     def _snapshot(self, period: Period, activity: str, joint_rate: float,
@@ -173,7 +173,7 @@ class Measurements:
         now = steady_time()
         ages = {name: now - at for name, at in self._received_at.items() if now - at > _OLD}
         return Snapshot(
-            time=max(self._time(), 0.0), activity=activity, com_error=period.com_error.mean,
+            time=self._time(), activity=activity, com_error=period.com_error.mean,
             com_error_largest=period.com_error.largest,
             base_drift=float(period.base_drift.mean[0]),
             # Without sensors the wrenches come from the URDF's own weight.
@@ -186,7 +186,9 @@ class Measurements:
             has_fallen=self.has_fallen, ages=ages)
 
     def _time(self) -> float:
-        return (self.now_ns - self._start_ns) * 1e-9 if self.running else 0.0
+        """Return for how long has been measured, s; NaN while nothing is."""
+        time = (self.now_ns - self._start_ns) * 1e-9
+        return time if self.running and time >= 0.0 else math.nan
 
     def _counts(self, stamp_ns: int) -> bool:
         return stamp_ns >= self._start_ns and not self.has_fallen

@@ -55,8 +55,9 @@ class Screen:
             print(line(shot), flush=True)
 
     def close(self, text: str) -> None:
-        """Print the last message and release the terminal."""
-        print(text, flush=True)
+        """Print the last message, if there is one, and release the terminal."""
+        if text:
+            print(text, flush=True)
 
 
 class LiveScreen(Screen):

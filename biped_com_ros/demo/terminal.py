@@ -36,6 +36,8 @@ import numpy as np
 GOOD, BAD, QUIET = 'green', 'bold red', 'dim'
 #: Larger errors are shown in red: of the CoM in 3-D and horizontally, m; as a share of the weight.
 COM_LIMIT, HORIZONTAL_LIMIT, WEIGHT_LIMIT = 1e-3, 1e-3, 2e-3
+#: Errors are judged once they are means of so long, simulated s: at an instant they may be any.
+LEAST_TIME = 1.0
 FALLEN = 'the robot has fallen'
 
 
@@ -97,7 +99,7 @@ class Snapshot:
     Attributes
     ----------
     time
-        Since the motion began, simulated s.
+        Since the measurements began, simulated s; NaN while they are paused.
     activity
         What the robot does, such as 'sways'.
     com_error
@@ -134,7 +136,7 @@ class Snapshot:
 
     """
 
-    time: float = 0.0
+    time: float = math.nan
     activity: str = ''
     com_error: Array = field(default_factory=lambda: np.full(3, math.nan))
     com_error_largest: float = math.nan
@@ -161,7 +163,7 @@ class Snapshot:
     @property
     def has_results(self) -> bool:
         """Whether enough has been measured; hardly anything has when a chapter has begun."""
-        return not math.isnan(self.com_distance) and self.time >= 1.0
+        return not math.isnan(self.com_distance) and self.time >= LEAST_TIME
 
     @property
     def com_distance(self) -> float:
@@ -282,7 +284,7 @@ def summary(shot: Snapshot) -> str:
     """Return the summary of the whole run."""
     if shot.has_fallen:
         return FALLEN[0].upper() + FALLEN[1:]
-    if math.isnan(shot.com_distance):
+    if not shot.has_results:
         remedy = '; demo.launch.py starts these nodes, and errors above say why one ended'
         return 'No measurements: ' + (line(shot) + remedy if shot.waiting else shot.health[1])
     return '\n'.join((
@@ -320,7 +322,8 @@ def save_picture(shot: Snapshot, whole: Snapshot, title: str, path: str) -> None
 
 
 def _rows(shot: Snapshot, whole: Snapshot) -> list[tuple[str, str, str]]:
-    rows = [('robot', shot.activity, f't = {shot.time:.1f} s')]
+    time = 'measuring is paused' if math.isnan(shot.time) else f't = {shot.time:.1f} s'
+    rows = [('robot', shot.activity, '' if shot.waiting else time)]
     if shot.has_fallen:
         return [*rows, ('', f'[{BAD}]{FALLEN}[/]', '')]
     if not math.isnan(whole.com_distance):
@@ -335,7 +338,7 @@ def _rows(shot: Snapshot, whole: Snapshot) -> list[tuple[str, str, str]]:
              ('rates', _lines(_rate(*item) for item in shot.rates.items()), ''),
              ('real time', _factor(shot.real_time_factor), _factor(whole.real_time_factor)),
              ('health', _health(*shot.health), '')]
-    if not shot.waiting and not math.isnan(whole.com_distance):
+    if not shot.waiting and whole.has_results:
         rows.append(('summary', '', whole.conclusion))
     return rows
 

@@ -18,6 +18,7 @@ import re
 
 from biped_com_ros.core.model.resources import package_share
 from biped_com_ros.demo.measurements import Measurements
+from biped_com_ros.demo.terminal import Comparison
 from biped_com_ros.nodes.demo import node as demo
 import numpy as np
 import pytest
@@ -52,6 +53,19 @@ def test_a_chapter_that_failed_makes_the_demo_fail(main_with, capfd):
 def test_without_failures_the_demo_ends_well(main_with, capfd):
     assert main_with({}) == 0
     assert 'chapters failed' not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize('count', [1, 2])
+def test_the_result_of_a_single_chapter_is_not_repeated(count, monkeypatch, capfd, closing):
+    monkeypatch.setattr(Measurements, 'whole_snapshot', lambda *_: snapshot(time=0.2))
+    rig = closing(NodeRig(node=demo.Demo(parameter_overrides=[
+        Parameter('display', value='plain')])))
+    rig.until(lambda: rig.node.stage is not None, what='the robot')
+    story = rig.node.story
+    found = Comparison((), [], 'the URDF is right')
+    story.outcomes = {chapter.name: found for chapter in story.chapters[:count]}
+    rig.node.close()
+    assert capfd.readouterr().out.count('the URDF is right') == (0 if count == 1 else count)
 
 
 def test_the_picture_is_of_the_last_table_with_results(tmp_path, monkeypatch, closing):

@@ -276,7 +276,7 @@ def test_hands_on_a_rail_hold_a_robot_that_falls_without_them(launch, observer, 
     left, right = (float(force) for force in re.findall(r'([\d.]+) N', rest))
     # By moments about the toes: about 5 N each, of which the weight's lever needs 0.5.
     assert margin > 20 and min(left, right) > 2.0 and max(left, right) < 8.0
-    assert rest.endswith('stays stable') and outcome(output, 'rail') == 'shown'
+    assert rest.endswith('stays stable') and not re.search('(failed|skipped): ', output)
 
 
 @pytest.mark.skipif(not os.environ.get(EVERY_CHAPTER),

@@ -236,11 +236,10 @@ class Demo(Node):
             self._screen.close('')
             return
         whole = self._whole(self.stage)
-        outcomes = [self.story.summary()] if self.story.outcomes else []
-        measured = [] if outcomes and not whole.has_results else [summary(whole)]
-        gain = str(self.stage.shared.get('com_gain', ''))
-        last = [f'{gain[0].upper()}{gain[1:]}'] if gain else []
-        self._screen.close('\n'.join([*outcomes, *measured, *last]))
+        # The result of a single chapter is in its table, just above.
+        outcomes = [self.story.summary()] if len(self.story.outcomes) > 1 else []
+        measured = [] if self.story.outcomes and not whole.has_results else [summary(whole)]
+        self._screen.close('\n'.join([*outcomes, *measured]))
         if self.params.picture:
             save_picture(*self._pictured, _title(self.params), self.params.picture)
 

@@ -17,8 +17,8 @@ import math
 import re
 
 from biped_com_ros.demo.terminal import (
-    Comparison, comparison_table, comparison_text, line, Mean, Period, save_picture, summary,
-    table)
+    Comparison, comparison_table, comparison_text, line, Mean, Period, save_picture, Snapshot,
+    summary, table)
 import numpy as np
 import pytest
 from rich.console import Console
@@ -81,6 +81,20 @@ def test_missing_inputs_are_shown_instead_of_numbers():
     assert 'waiting for joint_states (the simulator)' in rendered(shot)
     assert 'nan' not in rendered(shot) + rendered(snapshot(real_time_factor=math.nan))
     assert 'No measurements: waiting for joint_states' in summary(shot)
+
+
+def test_what_moves_is_judged_by_a_second_not_by_an_instant():
+    early, enough = snapshot(time=0.1), snapshot(time=1.0)
+    for show in (rendered, summary):
+        assert 'calibrate the URDF' in show(enough) and 'calibrate the URDF' not in show(early)
+
+
+def test_while_measuring_is_paused_no_time_is_shown():
+    paused = Snapshot(activity='is lifted')
+    text = rendered(snapshot(), paused)
+    assert 't = 12.3 s' in text and 'x 0.00' not in text and 'nan' not in text
+    text = rendered(paused, paused)
+    assert 'measuring is paused' in text and 't = ' not in text and 'nan' not in text
 
 
 def test_what_is_not_measured_just_now_is_a_dash():
