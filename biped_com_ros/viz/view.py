@@ -187,8 +187,13 @@ class View:
         return math.nan if offset is None else math.hypot(*offset)
 
     def offset(self, kind: str) -> tuple[float, float] | None:
-        """Return a point's horizontal and vertical error, m; None if unknown, or after a fall."""
+        """
+        Return a point's horizontal and vertical error, m; None if unknown, or after a fall.
+
+        Nor is there one while no foot stands: then nothing locates the base in the world.
+        """
         here, there = self.point(kind), self.point('truth')
-        if here is None or there is None or self.has_fallen:
+        is_in_air = self.latest('phase')[0] == 'flight'
+        if here is None or there is None or self.has_fallen or is_in_air:
             return None
         return float(np.hypot(*(here - there)[:2])), float(here[2] - there[2])

@@ -68,7 +68,9 @@ GLOSSARY = {
              'and how much too high or too low.',
     'support': 'Support polygon: the convex hull of the soles in contact.',
     'ZMP': 'Zero-moment point: where the resultant force of the ground acts. When it reaches the '
-           'edge of the support polygon, the robot begins to tip.',
+           'edge of the support polygon, the robot begins to tip. On two feet it is between the '
+           'soles. Where it is outside of the polygon, something else carries or pushes the robot, a '
+           'sensor is wrong, or the motion needs more than the ground can give.',
     'DCM': 'Divergent component of motion: the point towards which the centre of mass diverges. '
            'Once it is outside the support polygon, only a step prevents a fall.',
     'to the edge': 'Distance of the ZMP from the edge of the support polygon.',
@@ -153,7 +155,8 @@ def legend(view: View) -> str:
                            'error, horizontal<br>and height [mm]')]
     return box(_table([head, *rows]) + '<div style="display:flex;flex-wrap:wrap;gap:2px 14px;'
                'margin-top:5px">' + ''.join(f'<span>{one}</span>' for one in others) + '</div>'
-               f'<div style="{_FAINT}margin-top:5px">Charts: the last {SPAN:.0f} s</div>')
+               f'<div style="{_FAINT}margin-top:5px">Charts: the last {SPAN:.0f} s. Errors: only '
+               'while a foot stands; in the air nothing locates the robot.</div>')
 
 
 def _error(horizontal: float, up: float) -> str:

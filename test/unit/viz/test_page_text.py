@@ -172,6 +172,27 @@ def test_charts_of_balance_end_with_a_fall():
         assert times[-1] == (0.0 if lasts else -1.0), name
 
 
+def test_while_the_robot_hangs_the_chart_has_no_error_of_the_com():
+    """Nothing locates it in the air: metres of drift would fill the chart."""
+    figures, point = Figures(NoGui(), RobotModel.load('biped')), np.array((0.01, 0.02, 0.1))
+    view = View(feet=forces_on_feet(), points={
+        'com': point, 'truth': np.zeros(3), 'uncalibrated': point, 'fused': point})
+    for time, view.phase, height in ((0.0, 'double', 0.1), (1.0, 'flight', 9.0),
+                                     (2.0, 'single left', 0.2)):
+        point[2] = height
+        figures.sample(view, time)
+    for name in ('URDF', 'uncalibrated', 'fused'):
+        errors = figures.strips.data([name])[1]
+        assert errors.max() < 300.0 and errors[0] < errors[-1]
+    text = text_of(widgets.legend(view))
+    assert 'in the air nothing locates the robot' in text
+
+
+def test_the_page_explains_a_zmp_outside_of_the_soles():
+    text = text_of(widgets.glossary())
+    assert 'outside of the polygon, something else carries or pushes the robot' in text
+
+
 def test_the_chart_of_errors_names_the_calibrated_urdf():
     made = {}
 
