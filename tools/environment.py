@@ -355,7 +355,7 @@ class Progress:
     """
 
     def __init__(self, text: str) -> None:
-        self._text, self._step = text, ''
+        self._text, self._part, self._step = text, '', ''
         self._packages: PackageCount | None = None
         self._started = time.monotonic()
         self._live = sys.stdout.isatty()
@@ -377,6 +377,10 @@ class Progress:
         """Show how far pip has come from now on."""
         self._packages = packages
 
+    def begin_part(self, number: int, count: int) -> None:
+        """Show which of the parts of the step has begun."""
+        self._part, self._step = f'{number} of {count} ', ''
+
     def add(self, line: str) -> None:
         """Use a line that pip, CMake or the compiler has printed."""
         if self._packages is not None:
@@ -386,8 +390,13 @@ class Progress:
 
     def _renew(self) -> None:
         while not self._ended.wait(1.0 if self._live else RARELY):
-            self._show(f'{time.monotonic() - self._started:.0f} s  {self._packages or self._step}',
+            self._show(f'{time.monotonic() - self._started:.0f} s  {self.detail}',
                        end='' if self._live else '\n')
+
+    @property
+    def detail(self) -> str:
+        """Return how far the step has come."""
+        return str(self._packages) if self._packages else self._part + self._step
 
     def _show(self, text: str, end: str) -> None:
         text = f'{self._text} ... {text}'
@@ -405,7 +414,7 @@ class PackageCount:
     directory
         Of the installed packages.
     count
-        Number of packages that pip installs.
+        Number of requirements that pip gets; what is there already is subtracted.
 
     """
 
@@ -418,6 +427,8 @@ class PackageCount:
         """Use a line that pip has printed."""
         if line.startswith(('Collecting ', 'Processing ')):  # the latter: a file of this machine
             self._collected += 1
+        elif line.startswith(('Requirement already satisfied: ', 'Ignoring ')):
+            self._count -= 1
         elif line.startswith('Installing collected packages'):
             self._is_installing, self._began = True, time.monotonic()
         elif size := SIZE.search(line):
@@ -427,7 +438,7 @@ class PackageCount:
         """Return the number, the size of what was downloaded, and the time that is left."""
         size = f' ({self._megabytes:.0f} MB)' if self._megabytes else ''
         if self._is_installing:
-            done, what = self._present() - self._before, 'unpacked'
+            done, what = len(self._present() - self._before), 'unpacked'
         else:
             done, what = self._collected - 1, 'downloaded'  # the last one has only begun
         done = min(max(done, 0), self._count)
@@ -436,8 +447,10 @@ class PackageCount:
         rest = f', about {left:.0f} s left' if done and elapsed > 2.0 else ''
         return f'{done} of {self._count} {what}{size}{rest}'
 
-    def _present(self) -> int:
-        return sum(1 for _ in self._directory.glob('*.dist-info'))
+    def _present(self) -> set[tuple[str, int]]:
+        """Return names and times of the installed packages: one may be replaced."""
+        return {(path.name, path.stat().st_mtime_ns)
+                for path in self._directory.glob('*.dist-info')}
 
 
 def set_up(plans: Sequence[SetupPlan], higher: Callable[[], Sequence[SetupPlan]] = tuple) -> None:
@@ -587,7 +600,7 @@ def install_locked(plan: SetupPlan, progress: Progress, packages: Sequence[Locke
     if packages:
         path = plan.directory / 'requirements.txt'
         path.write_text('\n'.join(package.text for package in packages) + '\n')
-        progress.count(PackageCount(site_packages(plan), len({p.name for p in packages})))
+        progress.count(PackageCount(site_packages(plan), len(packages)))
         pip_install(plan, progress, ['--no-deps', '--require-hashes', f'--requirement={path}'])
         shed_unused(site_packages(plan) / 'cmeel.prefix')
 
@@ -680,7 +693,8 @@ def build_interfaces(plan: SetupPlan, progress: Progress) -> None:
     """Build the messages that PyPI lacks by rosidl and install them into the environment."""
     with ascii_path(ROOT) as root:
         there = replace(plan, directory=root / plan.directory.relative_to(ROOT))
-        for package in INTERFACES:
+        for number, package in enumerate(INTERFACES, start=1):
+            progress.begin_part(number, len(INTERFACES))
             build_package(there, progress, root / package.relative_to(ROOT))
 
 

@@ -435,6 +435,38 @@ def test_what_is_needed_is_found_in_a_lock(tmp_path):
         assert [p.name for p in environment.needed_by([requirement], packages)] == found
 
 
+def test_the_time_left_is_that_of_packages_that_are_not_there_yet(tmp_path, monkeypatch):
+    now = 0.0
+    monkeypatch.setattr(environment.time, 'monotonic', lambda: now)
+    old = tmp_path / 'there-1.0.dist-info'
+    old.mkdir()
+    os.utime(old, (0.0, 0.0))
+    packages = environment.PackageCount(tmp_path, 8)
+    for line in ('Requirement already satisfied: there==1.0 in lib', "Ignoring a: markers '...'",
+                 *(f'Collecting {name}' for name in 'bcde')):
+        packages.add(line)
+    now = 30.0
+    assert str(packages) == '3 of 6 downloaded, about 30 s left'
+    packages.add('Collecting f')
+    packages.add('Collecting g')
+    packages.add('Installing collected packages: b, c, d, e, f, g')
+    for name in 'bc':
+        (tmp_path / f'{name}-1.0.dist-info').mkdir()
+    now = 40.0
+    assert str(packages) == '2 of 6 unpacked, about 20 s left'
+
+
+def test_progress_of_each_package_of_messages_is_one_of_three(plan, monkeypatch, capsys):
+    shown = []
+    progress = environment.Progress('build')
+    monkeypatch.setattr(environment, 'call', lambda plan, progress, command: (
+        progress.add('[ 31%] Building'), shown.append(progress.detail)))
+    monkeypatch.setattr(environment.shutil, 'rmtree', lambda _: None)
+    environment.build_interfaces(
+        environment.replace(plan, directory=environment.ROOT / '.venv'), progress)
+    assert list(dict.fromkeys(shown)) == [f'{i} of 3 [ 31%]' for i in (1, 2, 3)]
+
+
 @pytest.mark.thorough
 def test_a_package_that_is_not_the_locked_one_is_refused(plan, tmp_path, monkeypatch):
     """With pip itself: a wheel that somebody has exchanged is not installed."""
