@@ -114,11 +114,14 @@ class ComCheck:
         N, of the model.
     tolerance
         Largest plausible distance, m.
+    is_calibrated
+        Whether the model's masses are calibrated: then no calibration is the remedy.
 
     """
 
-    def __init__(self, body_weight: float, tolerance: float) -> None:
+    def __init__(self, body_weight: float, tolerance: float, is_calibrated: bool = False) -> None:
         self._weight, self.tolerance = body_weight, tolerance
+        self._is_calibrated = is_calibrated
 
     @staticmethod
     def is_of_rest(estimate: ComEstimate, mean_ns: int) -> bool:
@@ -162,7 +165,9 @@ class ComCheck:
         if distance <= self.tolerance:
             return CheckResult(True, f'centre of pressure within {where} of the model',
                                {_DISTANCE: distance})
+        masses = ('look for a load that was not there in the calibration' if self._is_calibrated
+                  else "the URDF's masses differ from the robot's: calibrate "
+                  '(calibration.launch.py)')
         return CheckResult(False, (
             f"at rest the centre of pressure is {where} from the model's CoM: tare with the feet "
-            "in the air; if it stays, the URDF's masses differ from the robot's: calibrate "
-            '(calibration.launch.py)'), {_DISTANCE: distance})
+            f'in the air; if it stays, {masses}'), {_DISTANCE: distance})

@@ -100,6 +100,8 @@ class RobotModel(RobotFrames):
         Pinocchio's kinematics as of the last :meth:`state`.
     warnings
         What is probably wrong in configuration or URDF, each in a sentence for the log.
+    is_calibrated
+        Whether the masses are those of another URDF, by :meth:`use_inertials`.
 
     Raises
     ------
@@ -135,6 +137,7 @@ class RobotModel(RobotFrames):
         self._check_postures()
         self.kinematics = Kinematics(pin_model)
         self.warnings = self._check_description()
+        self.is_calibrated = False
 
     def _check_description(self) -> tuple[str, ...]:
         sensors, postures = self.config.wrench_sensors, self.config.postures
@@ -182,6 +185,7 @@ class RobotModel(RobotFrames):
         self.urdf, self.mass, self.warnings = other.urdf, other.mass, other.warnings
         self.link_masses, self.points = other.link_masses, other.points
         self.link_coms_in_link = other.link_coms_in_link
+        self.is_calibrated = True
 
     def corrections_of(self, names: Iterable[str]) -> JointCorrections:
         """

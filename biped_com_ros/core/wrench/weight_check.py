@@ -36,6 +36,12 @@ NEAR = 0.1
 _LOADED = 0.25
 """Share of the total above which the moments of a foot are not those of errors alone."""
 
+WINDOW_NS = 900_000_000
+"""
+Time of which a result is the mean, ns: a moving robot weighs more or less for an instant. A little
+less than the second after which results are reported.
+"""
+
 UPRIGHT = 0.7
 """Least vertical part of the z axes of base and soles of a robot that has not fallen."""
 
@@ -68,23 +74,41 @@ class WeightCheck:
         Relative difference from the model that is still plausible.
     robot_file
         Name of the robot's configuration file, for messages.
+    window_ns
+        Least time of which a result is the mean, ns; 0 where means are added.
 
     """
 
     def __init__(self, body_weight: float, sensors_of: Mapping[str, Sequence[str]],
-                 tolerance: float, robot_file: str) -> None:
-        self.body_weight, self.tolerance = body_weight, tolerance
-        self._sensors_of, self._file = sensors_of, robot_file
+                 tolerance: float, robot_file: str, window_ns: int = WINDOW_NS) -> None:
+        self.tolerance = tolerance
+        self._sensors_of, self._file, self._window_ns = sensors_of, robot_file, window_ns
         self._foot_sums = np.zeros((len(sensors_of), 6))
+        self.body_weight, self._is_calibrated = body_weight, False
+        self._last: CheckResult | None = None
         self._start()
 
-    def add(self, vertical_force: float, foot_wrenches: Array | Sequence[Sequence[float]],
-            in_contact: bool, uprightness: float = 1.0) -> None:
+    def use_weight(self, body_weight: float, *, is_calibrated: bool) -> None:
+        """
+        Compare with another weight, N, from now on.
+
+        Where it is that of a calibrated URDF, no calibration is the remedy.
+        """
+        if is_calibrated and not self._is_calibrated:  # what was compared before does not count
+            self._last = None
+            self._start()
+        self.body_weight, self._is_calibrated = body_weight, is_calibrated
+
+    def add(self, stamp_ns: int, vertical_force: float,
+            foot_wrenches: Array | Sequence[Sequence[float]], in_contact: bool,
+            uprightness: float = 1.0) -> None:
         """
         Add one instant.
 
         Parameters
         ----------
+        stamp_ns
+            Its time, ns.
         vertical_force
             Of the total wrench, N.
         foot_wrenches
@@ -95,6 +119,10 @@ class WeightCheck:
             Least vertical part of the z axes of base and soles.
 
         """
+        if not self._count or stamp_ns < self._began_ns:
+            self._start()
+            self._began_ns = stamp_ns
+        self._elapsed_ns, self._is_new = stamp_ns - self._began_ns, True
         self._count += 1
         self._fallen += uprightness < UPRIGHT
         self._sum += vertical_force
@@ -103,13 +131,22 @@ class WeightCheck:
             self._foot_sums += foot_wrenches
 
     def result(self) -> CheckResult | None:
-        """Return the result for the mean since the last one; None without data."""
-        if not self._count:
+        """Return the result for the last mean; None if nothing was added since the last call."""
+        if not self._is_new:
+            self._start()
+            self._last = None
             return None
+        self._is_new = False
+        if self._elapsed_ns >= self._window_ns:
+            self._last = self._compared()
+            self._start()
+        return self._last or CheckResult(
+            True, f'not compared yet: {1e-9 * self._elapsed_ns:.1f} s are too short', {})
+
+    def _compared(self) -> CheckResult:
         mean = self._sum / self._count
         wrenches = (self._foot_sums / self._count).tolist()
         touching, fallen = (2 * n > self._count for n in (self._contacts, self._fallen))
-        self._start()
         ratio = mean / self.body_weight
         if fallen:  # sensors may be loaded in any direction
             return CheckResult(False, (
@@ -125,6 +162,7 @@ class WeightCheck:
 
     def _start(self) -> None:
         self._count, self._sum, self._contacts, self._fallen = 0, 0.0, 0, 0
+        self._began_ns, self._elapsed_ns, self._is_new = 0, 0, False
         self._foot_sums[:] = 0.0
 
     def _wrong_sign(self, ratio: float, feet: Sequence[float]) -> str:
@@ -161,10 +199,11 @@ class WeightCheck:
         # Feet without any sensors have nothing to tare; without names it is unknown.
         can_tare = not self._sensors_of or any(self._sensors_of.values())
         tare = 'tare with the feet in the air; if it stays, ' if can_tare else ''
+        masses = ('or that was not there in the calibration' if self._is_calibrated else
+                  'and for masses missing in the URDF: calibrate (calibration.launch.py)')
         return (f'the feet carry {mean:.1f} N, the model weighs {self.body_weight:.1f} N (ratio '
                 f'{ratio:.3f}, weight_tolerance {self.tolerance:g}): {tare}look for a support or '
-                'load that has no sensor, and for masses missing in the URDF: calibrate '
-                '(calibration.launch.py)')
+                f'load that has no sensor, {masses}')
 
 
 def _parameters(sensors: Sequence[str]) -> str:

@@ -59,13 +59,11 @@ class ModelCheck:
                  latest: Callable[[], ComEstimate | None]) -> None:
         self._node = node
         self._input: WrenchInput | None = None
-        self.configure()
+        self.use_inertials()
         config = node.model.config
         if config.feet_with_force_z or not any(
                 foot.used_sensors for foot in config.feet.values()):
             return
-        self._weight: Report = OK, '', {}
-        self._com: Report = OK, '', {}
         self._latest = latest
         self._input = WrenchInput(
             node, names.RESTING_WRENCH, node.params.footprint_frame, self._on_rest, required=False,
@@ -73,12 +71,21 @@ class ModelCheck:
         node.diagnostics.add('weight', lambda: self._current(self._weight))
         node.diagnostics.add('centre of mass', lambda: self._current(self._com))
 
+    def use_inertials(self) -> None:
+        """Compare with other masses: what was found with those before does not count."""
+        self._weight: Report = OK, '', {}
+        self._com: Report = OK, '', {}
+        self.configure()
+
     def configure(self) -> None:
         """Compare by the masses and the parameters that there are now."""
         node = self._node
         weight = node.model.mass * node.params.gravity
-        self._weight_check = WeightCheck(weight, {}, node.params.weight_tolerance, '')
-        self._com_check = ComCheck(weight, node.params.com_tolerance)
+        is_calibrated = node.model.is_calibrated
+        self._weight_check = WeightCheck(
+            weight, {}, node.params.weight_tolerance, '', window_ns=0)
+        self._weight_check.use_weight(weight, is_calibrated=is_calibrated)
+        self._com_check = ComCheck(weight, node.params.com_tolerance, is_calibrated)
         if self._input is not None:
             self._input.timeout = node.params.sensor_timeout
 
@@ -99,7 +106,7 @@ class ModelCheck:
         if uprightness < UPRIGHT:
             self._com = OK, 'not compared: the robot does not stand upright (see weight)', {}
         self._weight_check.add(
-            total.item(2), _NO_FEET, any(stance.in_contact), uprightness)
+            stamp_ns, total.item(2), _NO_FEET, any(stance.in_contact), uprightness)
         weight = self._weight_check.result()
         if weight is not None:
             self._weight = report_of(weight)

@@ -156,7 +156,7 @@ class ComEstimator(RobotNode[ComEstimatorParameters]):
         """Publish the calibrated masses, and reset the estimates that depend on them."""
         self.inputs.use(self.params, **self._contact_settings(self.params))
         self.set_parameters([Parameter('link_masses', value=self.model.link_masses.tolist())])
-        self._model_check.configure()
+        self._model_check.use_inertials()
         if self.fusion is not None:
             self.fusion.reset()
 

@@ -163,7 +163,8 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         self.offsets.expect_inertials()
         self.aggregation.update_inertials()
         self.virtual.configure(self.params)
-        self._weight.body_weight = self.aggregation.body_weight
+        self._weight.use_weight(
+            self.aggregation.body_weight, is_calibrated=self.model.is_calibrated)
         self.faults.configure(self.params.balance)
         self._cache_thresholds(self.params)
         self._joints_ns = NEVER_NS  # the last state was computed with the old weights
@@ -232,7 +233,7 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         self.offsets.track(stamp_ns)
         self.faults.add_forces(total_force, stamp_ns)
         self._check_orientations(stamp_ns)
-        self._weight.add(total_force, [foot.wrench_values for foot in self._feet],
+        self._weight.add(stamp_ns, total_force, [foot.wrench_values for foot in self._feet],
                          aggregation.any_foot_in_contact, aggregation.uprightness)
 
     def _check_orientations(self, stamp_ns: int) -> None:

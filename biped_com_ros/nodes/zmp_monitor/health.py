@@ -63,7 +63,8 @@ class StabilityHealth:
     def configure(self, monitor: StabilityMonitor) -> None:
         """Report a monitor with other masses or settings, and compare with its weight."""
         self._monitor, node = monitor, self._node
-        self._weight.body_weight = node.model.mass * node.params.gravity
+        self._weight.use_weight(
+            node.model.mass * node.params.gravity, is_calibrated=node.model.is_calibrated)
         self._weight.tolerance = node.params.weight_tolerance
 
     def add(self, report: StabilityReport) -> None:
@@ -81,7 +82,7 @@ class StabilityHealth:
                 self._uncertain += 1
             assert located.wrenches is not None
             self._weight.body_weight = report.weight
-            self._weight.add(report.wrench[2], located.wrenches,
+            self._weight.add(located.stamp_ns, report.wrench[2], located.wrenches,
                              any(located.stance.in_contact), located.state.uprightness)
 
     def _restart(self) -> None:
@@ -131,10 +132,12 @@ class StabilityHealth:
         if not rate:
             return ERROR, f'not measured: {self._why_no_zmp(instants)}', values
         if difference > np.hypot(params.difference_warning, CERTAIN * deviation):
-            tare = 'tare the sensors, ' if self._node.model.config.wrench_sensors else ''
+            model = self._node.model
+            tare = 'tare the sensors, ' if model.config.wrench_sensors else ''
+            masses = '' if model.is_calibrated else 'calibrate the masses, '
             return WARN, (f"the model's ZMP differs from the measured one by "
                           f'{1e3 * difference:.0f} mm rms (difference_warning: '
-                          f'{1e3 * params.difference_warning:.0f} mm): calibrate the masses, '
+                          f'{1e3 * params.difference_warning:.0f} mm): {masses}'
                           f'{tare}and check whether anything else carries or pushes the robot'
                           ), values
         return OK, f'{rate:.0f} Hz', values

@@ -39,6 +39,12 @@ def test_the_pressure_is_below_the_com(x, y, force, plausible, distance, message
         assert message in result.message
 
 
+def test_after_a_calibration_no_calibration_is_the_remedy():
+    wrench = np.array((0.0, 0.0, 100.0, 0.0, 0.0, 0.0))
+    message = ComCheck(100.0, 0.005, is_calibrated=True).result(wrench, COM).message
+    assert 'tare' in message and 'launch' not in message
+
+
 @pytest.mark.parametrize(('velocity', 'late_ns', 'is_of_rest'), [
     ((0.0, 0.0, 0.0), 0, True), (None, 0, True), ((0.0, 0.0, 0.0), LATEST_NS, True),
     ((0.0, -0.02, 0.0), 0, False), ((0.0, 0.0, 0.0), LATEST_NS + 1, False),

@@ -370,6 +370,7 @@ def test_inertials_are_taken_from_another_urdf():
         one.use_inertials(lighter)
         state, expected = one.state(q, v), fresh.state(q, v)
         assert one.mass == fresh.mass and one.urdf == lighter
+        assert one.is_calibrated and not fresh.is_calibrated
         assert state.com_in_base == pytest.approx(expected.com_in_base)
         assert state.com_velocity_in_base == pytest.approx(expected.com_velocity_in_base)
         assert state.link_coms_in_base == pytest.approx(expected.link_coms_in_base)

@@ -250,7 +250,7 @@ def stepped(bias, gain, track):
             check.result()  # of what was before
         if i < 6600:
             forces = robot.aggregation.foot_forces
-            check.add(sum(forces), np.multiply.outer(forces, UP),
+            check.add(round(1e7 * i), sum(forces), np.multiply.outer(forces, UP),
                       robot.aggregation.any_foot_in_contact)
     return robot, np.array(errors), check.result()
 

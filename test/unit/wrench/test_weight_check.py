@@ -17,7 +17,8 @@ from dataclasses import replace
 
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.wrench.weight_check import weight_below_sensors, WeightCheck
+from biped_com_ros.core.wrench.weight_check import (
+    weight_below_sensors, WeightCheck, WINDOW_NS)
 import numpy as np
 import pytest
 
@@ -33,8 +34,8 @@ def check():
 
 
 def judge(check, left, right, in_contact=True, uprightness=1.0):
-    for wobble in (-5.0, 5.0):
-        check.add(left + right, np.multiply.outer([left + wobble, right - wobble], UP), in_contact,
+    for stamp_ns, wobble in ((0, -5.0), (WINDOW_NS, 5.0)):
+        check.add(stamp_ns, left + right, np.multiply.outer([left + wobble, right - wobble], UP), in_contact,
                   uprightness)
     return check.result()
 
@@ -63,6 +64,26 @@ def test_feet_without_sensors_are_not_tared():
     assert '440.0 N' in message and 'calibrate' in message and 'tare' not in message
 
 
+def test_a_calibrated_robot_is_not_to_be_calibrated(check):
+    assert 'calibrate' in judge(check, 240.0, 200.0).message
+    check.use_weight(500.0, is_calibrated=True)
+    message = judge(check, 240.0, 200.0).message
+    assert '440.0 N' in message and 'tare' in message and 'launch' not in message
+
+
+def test_what_a_robot_weighs_for_an_instant_is_not_compared(check):
+    """It falls by 1 m/s^2 for 0.1 s, as in a slow simulation the only one between reports."""
+    def add(begin, end, force):
+        for i in range(begin, end):
+            check.add(10_000_000 * i, force, np.multiply.outer([0.5 * force] * 2, UP), True)
+        return check.result()
+
+    falls = add(0, 11, 450.0)
+    assert falls.plausible and falls.message == 'not compared yet: 0.1 s are too short'
+    assert add(11, 110, 500.0).message == '495.0 N, model 500.0 N (ratio 0.9900)'
+    assert add(110, 111, 450.0).message.startswith('495.0 N')
+
+
 def test_a_result_covers_only_what_came_since_the_last(check):
     assert judge(check, 240.0, 200.0).values['ratio'] == pytest.approx(0.88)
     result = judge(check, 260.0, 250.0)
@@ -72,8 +93,8 @@ def test_a_result_covers_only_what_came_since_the_last(check):
 
 def of_wrenches(check, wrenches):
     """Return the message for wrenches of feet that are not known to be in contact."""
-    for noise in (-1.0, 1.0):
-        check.add(float(wrenches[:, 2].sum() + noise), wrenches + noise, False)
+    for stamp_ns, noise in ((0, -1.0), (WINDOW_NS, 1.0)):
+        check.add(stamp_ns, float(wrenches[:, 2].sum() + noise), wrenches + noise, False)
     return check.result().message
 
 
