@@ -89,11 +89,12 @@ def hidden_lumps(masses: Mapping[str, float], seed: int, com_sigma: float = 0.01
     extra
         Total mass added, kg.
     lumps
-        Number of links; the probability grows with the mass, from 0.5 kg on.
+        Number of links; the probability grows with the mass, from 0.5 kg on
+        where any has so much.
 
     """
     rng = np.random.default_rng(seed)
-    names = [name for name, mass in masses.items() if mass > 0.5]
+    names = [name for name, mass in masses.items() if mass > 0.5] or list(masses)
     weights = np.array([masses[name] for name in names])
     chosen = rng.choice(names, lumps, replace=False, p=weights / weights.sum()).tolist()
     parts = dict(zip(chosen, (extra * rng.dirichlet(np.full(lumps, 3.0))).tolist()))

@@ -316,6 +316,32 @@ def test_a_turn_about_the_vertical_is_named_on_one_foot(robot, degrees):
     assert found.sign == 1
 
 
+@pytest.mark.parametrize('factors', [
+    (1, -1, 1, -1, 1, -1), (-1, 1, 1, -1, 1, 1), (1, 1, 1, -1, -1, -1)],
+    ids=['left-handed', 'left-handed, moments about its axes', 'moments of the opposite sign'])
+def test_left_handed_axes_are_named_beside_the_turn_that_explains_as_much(robot, factors):
+    found = robot.find(robot.capture(('left',)), 'left', lambda wrench: wrench * factors)
+    assert found.sensor == robot.true.model.config.feet['left'].wrench_sensors[0]
+    np.testing.assert_array_equal(found.scale[2:5], factors[2:5])  # on one foot the others are 0
+    text = found.describe()
+    assert 'or its axes are left-handed' in text and ', '.join(
+        f'{factor:g}' for factor in found.scale) in text
+    turn = robot.find(robot.capture(), 'left', turned(axis_turn('x', 90)))
+    assert turn.scale is None and 'left-handed' not in turn.describe()
+
+
+@pytest.mark.parametrize('name', (
+    'biped', 'bioloid_legs', 'three_link', 'icub', 'romeo', 'sabian', 'g1', 'talos'))
+def test_right_sensors_of_every_robot_are_no_fault_in_any_posture(name):
+    model = RobotModel.load(name)
+    robot = TrueRobot(name, extra=0.05 * model.mass, lumps=1, com_sigma=0.005)
+    regressor, noise = StaticsRegressor(model), NOISE.scaled(model.mass / 64.0)
+    for standing in (BOTH, ('left',), ('right',)):
+        for positions in (model.posture('stand'), robot.positions(('left',))):
+            capture = robot.capture(standing, noise, positions)
+            assert find_turned_sensor(regressor, capture) is None
+
+
 @pytest.mark.parametrize('standing', (BOTH, ('left',), ('right',)))
 def test_right_sensors_and_lifted_feet_are_no_fault(robot, standing):
     for _ in range(5):

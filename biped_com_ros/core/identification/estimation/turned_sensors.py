@@ -21,7 +21,8 @@ other one carries the weight. A dead sensor stays contradictory however it is tu
 measures nothing; so does a robot that something without sensors supports or pushes.
 
 The true wrench is taken as ``s R`` times the reading, forces and moments alike, with any rotation
-R about the sensor's origin and a sign s. Residuals are weighed by what masses, centres of mass and
+R about the sensor's origin and a sign s. Left-handed axes look like a turn in any one posture: where
+they explain the readings as well as the turn does, both are named. Residuals are weighed by what masses, centres of mass and
 instruments of a real robot may be off, so that an imperfect model is not taken for a fault.
 """
 
@@ -53,6 +54,11 @@ SNAP = 9.0
 about a force that is nearly along an axis are hardly determined."""
 DESCRIBED = math.radians(12.0)
 """Turns below this are not described beside an opposite sign."""
+#: Factors of readings along left-handed axes: one axis points the other way, and moments are by
+#: components, or each about its axis; or moments alone have the opposite sign.
+_LEFT_HANDED = np.vstack([
+    np.hstack((axes, sign * axes)) for axes, sign in (
+        (1.0 - 2.0 * np.eye(3), -1.0), (1.0 - 2.0 * np.eye(3), 1.0), (np.ones((1, 3)), -1.0))])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,6 +128,9 @@ class TurnedSensor:
         R, (3, 3): true wrench = sign * R * reading, in the frame as configured.
     gain_of_fit
         By how much the weighed squares fell.
+    scale
+        Of the sensor in the robot YAML, (6,), with which left-handed axes explain the readings as
+        well as the turn; None if they do not.
 
     """
 
@@ -129,6 +138,7 @@ class TurnedSensor:
     sign: int
     rotation: Array
     gain_of_fit: float
+    scale: Array | None = None
 
     def describe(self) -> str:
         """Return problem, value, remedy."""
@@ -141,6 +151,11 @@ class TurnedSensor:
         remedies = [f'negate wrench_sensors.{self.sensor}.scale in the robot YAML'] * (
             self.sign < 0) + [
             'turn the frame of the sensor in the URDF, or the sensor'] * is_turned
+        if is_turned and self.scale is not None:
+            factors = ', '.join(f'{factor:g}' for factor in self.scale)
+            parts[-1] += ', or its axes are left-handed'
+            remedies.append(f'if they are left-handed, set wrench_sensors.{self.sensor}.scale to '
+                            f'[{factors}] instead')
         return (f"the sensor '{self.sensor}' {' and '.join(parts)} (weight, moments and joint "
                 f'torques at rest agree then): {", and ".join(remedies)}')
 
@@ -189,11 +204,16 @@ def find_turned_sensor(regressor: StaticsRegressor, capture: Capture,
             or left[:6] @ left[:6] > settings.consistent * 6
             or any(other[0] - cost < settings.lead for other in found[1:])):
         return None
-    R = _snapped(r, J[:, 6 * i:6 * i + 6], np.asarray(capture.wrenches[i]), sign, R, cost)
+    reading, J = np.asarray(capture.wrenches[i]), J[:, 6 * i:6 * i + 6]
+    R = _snapped(r, J, reading, sign, R, cost)
     least_force = settings.least_load * model.mass * GRAVITY
     if not _is_credible(capture, i, sign, R, least_force, settings):
         return None
-    return TurnedSensor(sensor=name, sign=sign, rotation=R, gain_of_fit=present - cost)
+    left, factors = min(((_squares(r, J, (factors - 1.0) * reading), factors)
+                         for factors in _LEFT_HANDED), key=lambda one: one[0])
+    scale = factors * model.config.wrench_sensors[name].factors if left < cost + SNAP else None
+    return TurnedSensor(
+        sensor=name, sign=sign, rotation=R, gain_of_fit=present - cost, scale=scale)
 
 
 def _is_credible(capture: Capture, sensor: int, sign: int, R: Array, least_force: float,
@@ -274,7 +294,12 @@ def _turned(reading: Array, sign: int, R: Array) -> Array:
 
 
 def _cost(r: Array, J: Array, reading: Array, sign: int, R: Array) -> float:
-    left = r + J @ (_turned(reading, sign, R) - reading)
+    return _squares(r, J, _turned(reading, sign, R) - reading)
+
+
+def _squares(r: Array, J: Array, change: Array) -> float:
+    """Return the squares that are left if a reading changes."""
+    left = r + J @ change
     return float(left @ left)
 
 
