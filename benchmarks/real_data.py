@@ -46,6 +46,7 @@ from biped_com_ros.core.stability.levels import Level
 from biped_com_ros.core.stability.monitor import MonitorSettings, StabilityMonitor
 from biped_com_ros.core.state.base import BaseSettings, FilterBase, LocatedState
 from biped_com_ros.core.state.estimator import StateEstimator, SynchronizedSettings
+from biped_com_ros.nodes.com_estimator.parameters import ComEstimatorParameters
 import numpy as np
 import pinocchio as pin
 
@@ -189,7 +190,8 @@ def locate(recording: BaseRecording, base: BaseSettings,
     model = recording.model
     frames = [model.config.sole_frame(foot) for foot in model.config.feet]
     estimator = StateEstimator(model, base, synchronized=SynchronizedSettings(
-        wrenches=True, body_weight=GRAVITY * model.mass))
+        wrenches=True, thresholds=ComEstimatorParameters().contact,
+        body_weight=GRAVITY * model.mass))
     in_link = model.state(recording.positions[0]).placements_in_base(
         model.frames((model.config.imu.frame,)))[0, :3].T
     found, seconds, origin_ns = [], 0.0, 10**9
