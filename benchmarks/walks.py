@@ -46,7 +46,7 @@ from benchmarks.walk_estimates import print_com, print_edges, print_gravity
 from benchmarks.walk_states import contact_errors, ContactErrors, print_states, StateErrors
 from biped_com_ros.core.constants import CERTAIN
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.wrench.contact import ContactProbabilities, ContactProbabilitySettings
+from biped_com_ros.core.wrench.contact import ContactProbabilities
 from biped_com_ros.core.wrench.virtual_foot_wrenches import (
     VirtualFootWrenches, VirtualWrenchSettings)
 from biped_com_ros.nodes.wrench_aggregator.parameters import WrenchAggregatorParameters
@@ -85,7 +85,7 @@ def estimate_wrenches(walk: RecordedWalk, count: int | None = None,
     """Run the virtual foot sensors over a walk, with its true attitude."""
     model, feet = walk.model, len(walk.model.soles.names)
     sensors = VirtualFootWrenches(model, settings or VirtualWrenchSettings())
-    contacts = ContactProbabilities(model, 9.81 * model.mass, ContactProbabilitySettings())
+    contacts = ContactProbabilities(model, 9.81 * model.mass)
     count = min(count or len(walk.times), len(walk.times))
     wrenches, covariances = np.zeros((count, feet, 6)), np.zeros((count, 6 * feet, 6 * feet))
     probabilities, in_contact = np.zeros((count, feet)), np.zeros((count, feet), bool)

@@ -19,7 +19,7 @@ Settings that are said once: default, meaning, unit and valid values beside each
     @dataclass(frozen=True, kw_only=True)
     class ContactThresholds(Settings):
         engage: float = setting(0.06, 'Force above which it begins', '', 0.0, 1.0)
-        dwell: float = constant(0.002, 'How long it must be exceeded', 's')
+        dwell: float = 0.002
 
     @dataclass(frozen=True)
     class NodeParameters:
@@ -28,7 +28,8 @@ Settings that are said once: default, meaning, unit and valid values beside each
 
 A node offers what is declared by `setting` as ROS parameters, here `rate` and `touch_engage`;
 its files and its documentation are written from the same declarations. A setting with a `name` has
-that name in every node. A `constant` is what nobody can choose by looking at a robot.
+that name in every node. What nobody can choose by looking at a robot is a field without `setting`,
+if code chooses it, and a constant of its module otherwise.
 """
 
 from __future__ import annotations
@@ -45,8 +46,6 @@ from biped_com_ros.core.errors import ConfigurationError, SettingError, UnknownN
 
 _T = TypeVar('_T')
 _KEY = 'biped_com_ros'
-_POSITIVE = math.ulp(0.0)
-"""Least positive number, as a minimum."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +63,6 @@ class SettingInfo:
         Valid values (of each element, if it is a list), if they can be listed.
     read_only
         Whether it can only be set at the start.
-    is_parameter
-        Whether nodes offer it.
     name
         Its name from outside, whatever the pattern of names of `settings`; empty: by the pattern.
 
@@ -77,7 +74,6 @@ class SettingInfo:
     maximum: float | None = None
     options: tuple[Any, ...] = ()
     read_only: bool = False
-    is_parameter: bool = True
     name: str = ''
 
     def text(self) -> str:
@@ -91,9 +87,6 @@ class SettingInfo:
         unit = f' {self.unit}' if self.unit else ''
         if self.options:
             return 'one of ' + ', '.join(repr(option) for option in self.options)
-        if self.minimum == _POSITIVE:
-            limited = self.maximum not in (None, math.inf)
-            return f'positive, at most {self.maximum:g}{unit}' if limited else 'positive'
         if self.minimum is not None and self.maximum is not None:
             return f'{self.minimum:g} to {self.maximum:g}{unit}'
         if self.minimum is not None:
@@ -139,13 +132,6 @@ def setting(default: Any, description: str, unit: str = '', minimum: float | Non
     if isinstance(default, list):
         return dataclasses.field(default_factory=lambda: list(default), metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
-
-
-def constant(default: Any, description: str, unit: str = '', minimum: float = _POSITIVE,
-             maximum: float | None = None) -> Any:
-    """Return a dataclass field that no node offers: a number positive without `minimum`."""
-    return dataclasses.field(default=default, metadata={_KEY: SettingInfo(
-        description, unit, minimum, maximum, is_parameter=False)})
 
 
 def gravity_setting() -> Any:
@@ -202,7 +188,7 @@ def setting_fields(kind: Callable[..., Any], names: str = '{}', fixed: Collectio
         if isinstance(info, _Nested):
             for name, inner in setting_fields(info.kind, info.names, info.fixed).items():
                 found.setdefault(name, inner)
-        elif info and info.is_parameter:
+        elif info:
             default = (field.default if field.default_factory is dataclasses.MISSING
                        else field.default_factory())
             found[outside_name(field, names)] = types[field.name], default, info

@@ -29,7 +29,7 @@ def setting_values(settings, names='{}', fixed=()):
             continue
         if hasattr(info, 'kind'):
             found = {**setting_values(value, info.names, info.fixed), **found}
-        elif info is not None and info.is_parameter:
+        elif info is not None:
             found[outside_name(field, names)] = list(value) if isinstance(value, tuple) else value
     return found
 

@@ -49,7 +49,7 @@ from biped_com_ros.core.geometry.wrench import skew
 from biped_com_ros.core.model.frames import FrameSet, ROOT
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.settings import (
-    constant, gravity_setting, setting, Settings, wrench_delay_setting)
+    gravity_setting, setting, Settings, wrench_delay_setting)
 from biped_com_ros.core.signals.filters import MovingAverage
 from biped_com_ros.core.state.base import LocatedState
 from biped_com_ros.core.state.stance import Twist
@@ -122,10 +122,11 @@ _Mean = tuple[Array, Array, float, float, float]
 class FusedComSettings(Settings):
     """Standard deviations of what may be wrong; where a calibration left less, that counts."""
 
-    load_mass: float = constant(0.1, "Of a load, as a share of the robot's mass", '', 0.0)
-    load_moment: float = constant(
-        0.015, "Of a load's first moment about the trunk's CoM over the robot's mass, as a share "
-        'of the height of the CoM', '', 0.0)
+    #: Of a load, as a share of the robot's mass.
+    load_mass: float = 0.1
+    #: Of a load's first moment about the trunk's CoM over the robot's mass, as a share of the
+    #: height of the CoM.
+    load_moment: float = 0.015
     link_mass: float = setting(
         0.08, 'Standard deviation of the mass of each link of the URDF, as a share of it; a '
         'smaller one in the deviations of the robot file, which a calibration writes, is used '
@@ -133,22 +134,22 @@ class FusedComSettings(Settings):
     link_com: float = setting(
         0.005, 'Standard deviation of the centre of mass of each link of the URDF, per axis; the '
         'same holds for it and for those of sensors', 'm', 0.0, 1.0)
-    sensor_bias: float = constant(
-        0.01, 'Of each foot sensor, as a share of the weight (moments: of a lever, too): that of '
-        'one that drifted for half an hour', '', 0.0)
-    sensor_gain: float = constant(0.02, 'Of each of its axes', '', 0.0)
-    sensor_crosstalk: float = constant(
-        0.01, 'Of what an axis has of the others (moments over a lever)', '', 0.0)
-    sensor_rotation: float = constant(
-        0.003, 'Of its orientation, with the effect of joint offsets', 'rad', 0.0)
-    sensor_frame: float = constant(
-        0.003, 'Of its place, with the effect of joint offsets', 'm', 0.0)
+    #: Of each foot sensor, as a share of the weight (moments: of a lever, too): that of one that
+    #: drifted for half an hour.
+    sensor_bias: float = 0.01
+    #: Of each of its axes.
+    sensor_gain: float = 0.02
+    #: Of what an axis has of the others (moments over a lever).
+    sensor_crosstalk: float = 0.01
+    #: Of its orientation, with the effect of joint offsets, rad.
+    sensor_rotation: float = 0.003
+    #: Of its place, with the effect of joint offsets, m.
+    sensor_frame: float = 0.003
     wrench_delay: float = wrench_delay_setting()
-    delay_deviation: float = constant(
-        0.003, 'Standard deviation of wrench_delay, whose error is estimated', 's', 0.0)
-    kinematics: float = constant(
-        0.0007, 'Of the CoM by joint offsets and the mounting of the IMU: never observable', 'm',
-        0.0)
+    #: Standard deviation of wrench_delay, whose error is estimated, s.
+    delay_deviation: float = 0.003
+    #: Of the CoM by joint offsets and the mounting of the IMU: never observable, m.
+    kinematics: float = 0.0007
     gravity: float = gravity_setting()
 
 

@@ -36,7 +36,7 @@ from biped_com_ros.core.gravity.model import (
     ContactSolution, Distribution, GravityLoad, GravityModel, minimum_norm)
 from biped_com_ros.core.gravity.support_qp import BoundedNorm, SupportLimits
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.settings import constant, gravity_setting, setting, Settings, settings
+from biped_com_ros.core.settings import gravity_setting, setting, Settings, settings
 from biped_com_ros.core.signals.age import is_recent
 from biped_com_ros.core.wrench.sensor_faults import WeightBalance, WeightBalanceSettings
 import numpy as np
@@ -51,6 +51,14 @@ _PULL = 1e-6
 _LARGEST_FORCE = 5.0
 AUTO, FIXED, ALL = 'auto', 'fixed', 'all'
 CLOSED_FORM, BOUNDED, MEASURED = 'closed_form', 'bounded', 'measured'
+
+
+#: Largest plausible speed of a turn, rad/s.
+_MAX_TURN_RATE = 10.0
+#: How long the IMU has to be steady after a jump, s.
+_SETTLE_TIME = 0.5
+#: Torque length L of the feet: see :mod:`biped_com_ros.core.gravity.contacts`, m.
+_LEVER = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,15 +84,10 @@ class CompensationSettings(Settings):
     balance: WeightBalanceSettings = settings(WeightBalanceSettings, 'weight_{}')
     max_tilt: float = setting(
         60.0, 'Largest tilt of the base by the IMU that is plausible', 'deg', 1.0, 180.0)
-    max_turn_rate: float = constant(10.0, 'Largest plausible speed of a turn', 'rad/s')
-    settle_time: float = constant(0.5, 'How long the IMU has to be steady after a jump', 's', 0.0)
     gravity: float = gravity_setting()
-    lever: float = constant(
-        0.1, 'Torque length L of the feet: see :mod:`biped_com_ros.core.gravity.contacts`',
-        'm')
-    cop_tolerance: float = constant(
-        0.02, 'How far outside its sole the centre of pressure of a contact that has all of the '
-        'weight may have to be; of a contact that has less, further', 'm', 0.0)
+    #: How far outside its sole the centre of pressure of a contact that has all of the weight may
+    #: have to be; of a contact that has less, further, m.
+    cop_tolerance: float = 0.02
 
 
 class GravityCompensator:
@@ -126,7 +129,7 @@ class GravityCompensator:
         self.model = model
         self.settings = settings = settings or CompensationSettings()
         self.gravity_model = GravityModel(
-            model, settings.gravity, settings.contacts or None, settings.lever)
+            model, settings.gravity, settings.contacts or None, _LEVER)
         self.limiter = EffortLimiter(self.gravity_model.effort_limits, settings.safety)
         self.imu = MountedImu(model, model.config.imu.frame)
         self.gains: Array | None = None
@@ -403,7 +406,7 @@ class GravityCompensator:
 
 def _attitude_limits(settings: CompensationSettings) -> tuple[float, float, float]:
     """Return what `UprightCheck` takes."""
-    return math.radians(settings.max_tilt), settings.max_turn_rate, settings.settle_time
+    return math.radians(settings.max_tilt), _MAX_TURN_RATE, _SETTLE_TIME
 
 
 def support_problem(support: ContactSolution, tolerance: float) -> str:

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import math
 
 from biped_com_ros.core.geometry.pose import Array, BoolArray
-from biped_com_ros.core.settings import constant, setting, Settings
+from biped_com_ros.core.settings import setting, Settings
 from biped_com_ros.core.signals.filters import limited_step
 import numpy as np
 
@@ -52,9 +52,9 @@ class SafetySettings(Settings):
     hold_time: float = setting(
         0.2, 'How long the last efforts are held before they ramp to zero when an input is '
         'too old', 's', 0.0, 10.0)
-    max_dt: float = constant(
-        0.01, 'Largest time step of the rate limit and of ramps up, however long ago the last '
-        'update was; ramps to zero take stop_time at any rate of updates', 's', maximum=10.0)
+    #: Largest time step of the rate limit and of ramps up, however long ago the last update was;
+    #: ramps to zero take stop_time at any rate of updates, s.
+    max_dt: float = 0.01
     default_limit: float = setting(
         0.0, 'Effort limit of joints that have none in the URDF; 0: they get no effort',
         'N m or N', 0.0, 1e5, name='default_effort_limit')

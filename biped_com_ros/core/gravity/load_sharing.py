@@ -40,8 +40,7 @@ import math
 from operator import sub
 
 from biped_com_ros.core.constants import LONGEST_STEP_NS
-from biped_com_ros.core.errors import check_setting
-from biped_com_ros.core.settings import constant, setting, Settings
+from biped_com_ros.core.settings import setting, Settings
 
 #: The rate of change as a share of `max_rate`: at a share of zero while it grows, ...
 _SLOWEST_UP = 0.1
@@ -49,6 +48,13 @@ _SLOWEST_UP = 0.1
 _SLOWEST_DOWN = 0.2
 #: ... and its increase per unit of the share.
 _QUICKENING = 2.0
+
+#: Force from which on the share of a contact is its measured one.
+_FULL = 0.2
+#: Sum of the forces, as a share of body weight, below which the robot counts as in the air.
+_AIR = 0.3
+#: Sum, as such a share, above which it is on the ground again.
+_GROUND = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,21 +64,8 @@ class SharingSettings(Settings):
     lift: float = setting(
         0.06, 'Vertical force, as a share of body weight, below which a contact has no share, '
         'above contact_release', '', 0.0, 0.19, name='unload_threshold')
-    full: float = constant(
-        0.2, 'Force from which on the share of a contact is its measured one', maximum=0.49)
-    max_rate: float = constant(
-        2.0, 'Fastest change of a share near a half; at zero a tenth or a fifth of it', '1/s')
-    air: float = constant(
-        0.3, 'Sum of the forces, as a share of body weight, below which the robot counts as in '
-        'the air')
-    ground: float = constant(0.5, 'Sum above which it is on the ground again', maximum=1.0)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for low, high in (('lift', 'full'), ('air', 'ground')):
-            limit = getattr(self, high)
-            check_setting(self, low, getattr(self, low) < limit, f"below '{high}', {limit} "
-                          f"(shares of body weight): lower it, or raise '{high}'")
+    #: Fastest change of a share near a half; at zero a tenth or a fifth of it, 1/s.
+    max_rate: float = 2.0
 
 
 class LoadSharing:
@@ -161,14 +154,14 @@ class LoadSharing:
     def _targets(self, forces: Sequence[float], deviations: Sequence[float]) -> list[float] | None:
         """Return where the shares should be; None in the air."""
         settings, weight, total = self.settings, self.body_weight, sum(forces)
-        least = weight * (settings.ground if self.in_air else settings.air)
+        least = weight * (_GROUND if self.in_air else _AIR)
         self.in_air = not least < total < math.inf
         if self.in_air:
             return None
         certain = list(map(sub, forces, deviations)) if deviations else forces
-        if min(certain) >= settings.full * weight:
+        if min(certain) >= _FULL * weight:
             return [force / total for force in forces]
-        low, width = settings.lift, settings.full - settings.lift
+        low, width = settings.lift, _FULL - settings.lift
         faded = []
         for force, lower in zip(forces, certain):
             force /= weight

@@ -43,7 +43,7 @@ from biped_com_ros.core.geometry.wrench import wrench_adjoint
 from biped_com_ros.core.gravity.contacts import ContactPoint, minimum_norm_wrenches, UP
 from biped_com_ros.core.gravity.model import (
     ContactSolution, GravityLoad, GravityModel, minimum_norm)
-from biped_com_ros.core.settings import constant, setting, Settings
+from biped_com_ros.core.settings import setting, Settings
 import numpy as np
 import pinocchio as pin
 
@@ -60,13 +60,12 @@ class SupportLimits(Settings):
 
     friction: float = setting(
         0.5, "Friction coefficient, with distribution 'bounded'", '', 0.01, 10.0)
-    torsional_friction: float = constant(
-        0.02, 'Largest torque about the normal per normal force', 'm')
-    sole_margin: float = constant(
-        0.005, 'Distance of the centre of pressure from the edges of the sole', 'm', 0.0)
-    effort_fraction: float = constant(
-        1.0, "Share of the URDF's effort limits that may be used; infinite: any effort",
-        maximum=math.inf)
+    #: Largest torque about the normal per normal force, m.
+    torsional_friction: float = 0.02
+    #: Distance of the centre of pressure from the edges of the sole, m.
+    sole_margin: float = 0.005
+    #: Share of the URDF's effort limits that may be used; infinite: any effort.
+    effort_fraction: float = 1.0
 
 
 class BoundedNorm:

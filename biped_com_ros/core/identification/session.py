@@ -54,7 +54,7 @@ from biped_com_ros.core.identification.poses.posture_plan import PosturePlan, Po
 from biped_com_ros.core.identification.poses.transfer import (
     HANGS, HoistMove, Leg, RobotDriver, SlowPath, Transfer)
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.settings import constant, setting, Settings, settings
+from biped_com_ros.core.settings import setting, Settings, settings
 import numpy as np
 
 LOCATE_PERIOD = 1.0  # s between attempts to find the pose that the robot is in
@@ -73,6 +73,10 @@ class SessionState(enum.Enum):
     DONE = 'done'
     SOLVED = 'solved'
     FAILED = 'failed'
+
+
+#: Time until what keeps the session from going on is reported, and again, s.
+_REMINDER_PERIOD = 5.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,17 +101,14 @@ class SessionOptions(Settings):
     automatic: bool = setting(
         True, 'Whether to capture as soon as the robot is still in the next pose, and to solve '
         'after the last one; else with ~/capture and ~/solve')
-    arrival_tolerance: float = constant(
-        0.3, "Largest distance of a motor's joint from a pose in which the robot has arrived",
-        'rad')
+    #: Largest distance of a motor's joint from a pose in which the robot has arrived, rad.
+    arrival_tolerance: float = 0.3
     settling_time: float = setting(
         0.0, 'Time after arrival until readings count, for a robot that sways longer than the '
         'limits of stillness show', 's', 0.0, 60.0)
     pose_timeout: float = setting(
         60.0, 'Time after arrival until a pose that cannot be captured is skipped, with move; 0: '
         'never', 's', 0.0, 3600.0)
-    reminder_period: float = constant(
-        5.0, 'Time until what keeps the session from going on is reported, and again', 's')
 
 
 class Jobs(Protocol):
@@ -513,7 +514,7 @@ class CalibrationSession:
         waited, timeout = self._now - self._transfer.arrives_at, self.options.pose_timeout
         if 0.0 < timeout < waited and not self._jobs.is_busy:
             self._skip_after_timeout(pose, problem)
-        elif waited > self.options.reminder_period:
+        elif waited > _REMINDER_PERIOD:
             self._remind(f'{pose.name}: {problem}')
 
     def _skip_after_timeout(self, pose: PlannedPose, problem: str) -> None:
@@ -626,6 +627,6 @@ class CalibrationSession:
         """Report `text` once per reminder period and key."""
         key = key or text
         last = self._reminded_at.get(key, -np.inf)
-        if not last <= self._now < last + self.options.reminder_period:
+        if not last <= self._now < last + _REMINDER_PERIOD:
             self._reminded_at[key] = self._now
             self._report(text)

@@ -30,7 +30,7 @@ from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array, cross
 from biped_com_ros.core.model.frames import FrameSet
 from biped_com_ros.core.model.robot import RobotModel, RobotState
-from biped_com_ros.core.settings import constant, setting, Settings
+from biped_com_ros.core.settings import setting, Settings
 from biped_com_ros.core.signals.age import age_of
 from biped_com_ros.core.state.stance import Twist
 import numpy as np
@@ -48,7 +48,8 @@ class CarriedSettings(Settings):
     rate: float = setting(5.0, 'Fastest change of the mass of the payload', 'kg/s', 0.01, 1000.0)
     timeout: float = setting(
         1.0, 'Time without messages after which the payload fades out', 's', 0.01, 60.0)
-    largest: float = constant(20.0, 'Largest mass that is accepted', 'kg')
+    #: Largest mass that is accepted, kg.
+    largest: float = 20.0
 
 
 class LoadMotion(NamedTuple):

@@ -43,7 +43,7 @@ from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.payload.residuals import (
     PayloadMeasurement, PayloadResiduals, ResidualSettings)
-from biped_com_ros.core.settings import constant, setting
+from biped_com_ros.core.settings import setting
 from biped_com_ros.core.signals.schmitt import SchmittTrigger
 import numpy as np
 
@@ -81,6 +81,12 @@ _CHANGED = 4.0
 _LIFTED, _LIFTED_TIME = 2.0, 0.3
 
 
+#: Error of the model's forces, as a share of their change between two postures.
+_MODEL_DEVIATION = 0.05
+#: What a payload has to explain, in squared standard deviations.
+_EVIDENCE = 25.0
+
+
 @dataclass(frozen=True, kw_only=True)
 class PayloadSettings(ResidualSettings):
     """How a payload is found."""
@@ -90,10 +96,6 @@ class PayloadSettings(ResidualSettings):
         10.0, 'Largest mass of a payload', 'kg', 0.1, 100.0, read_only=True)
     smoothing: float = setting(
         0.08, 'Time constant of the low-pass of the residuals', 's', 0.01, 5.0, read_only=True)
-    model_deviation: float = constant(
-        0.05, "Error of the model's forces, as a share of their change between two postures")
-    evidence: float = constant(
-        25.0, 'What a payload has to explain, in squared standard deviations')
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -302,7 +304,7 @@ class PayloadEstimator:
     def _variances(self) -> Array:
         """Return the variances of the changes, (m,)."""
         assert self._smooth is not None and self._baseline is not None
-        by_model = self._settings.model_deviation * (self._smooth[1] - self._baseline[1])
+        by_model = _MODEL_DEVIATION * (self._smooth[1] - self._baseline[1])
         variances: Array = self.residuals.deviations ** 2 + by_model ** 2 + self._learned
         return variances
 
@@ -352,7 +354,7 @@ class PayloadEstimator:
         settings = self._settings
         noise = int(self._rows.sum()) - len(fit.parameters)  # of the rows, in its mean
         return (settings.least_mass <= fit.parameters[0] <= settings.largest_mass
-                and fit.gain >= share * settings.evidence
+                and fit.gain >= share * _EVIDENCE
                 and fit.rest <= max(_UNEXPLAINED * fit.gain, noise))
 
     def _take(self, fit: _Fit) -> None:
@@ -371,7 +373,7 @@ class PayloadEstimator:
         self._left_for = self._left_for + dt if gone else 0.0
         best = max(fits, key=lambda each: each.gain)
         moved = best is not fit and self._is_payload(best) and (
-            best.gain > fit.gain + settings.evidence)
+            best.gain > fit.gain + _EVIDENCE)
         self._detected_for = self._detected_for + dt if moved else 0.0
         if self._detected_for >= _DWELL:
             self._take(best)

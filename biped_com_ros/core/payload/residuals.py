@@ -33,12 +33,18 @@ from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array, BoolArray
 from biped_com_ros.core.geometry.wrench import sum_wrenches, wrench_adjoint
 from biped_com_ros.core.model.robot import RobotModel, RobotState
-from biped_com_ros.core.settings import constant, gravity_setting, setting, Settings
+from biped_com_ros.core.settings import gravity_setting, setting, Settings
 from biped_com_ros.core.wrench.dynamics import by_joint, ExternalForces
 import numpy as np
 
 #: Cut-off of a low-pass that is not used, Hz.
 _UNUSED = 50.0
+
+
+#: Of their moment, as a lever of body weight, m.
+_MOMENT_DEVIATION = 0.001
+#: Of the force of a hand's sensor; of its moment over 0.1 m, N.
+_HAND_DEVIATION = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,12 +54,9 @@ class ResidualSettings(Settings):
     force_deviation: float = setting(
         0.001, 'Standard deviation of the sum of the foot forces, as a share of body weight', '',
         1e-5, 1.0, read_only=True)
-    moment_deviation: float = constant(0.001, 'Of their moment, as a lever of body weight', 'm')
     effort_deviation: float = setting(
         0.02, 'Standard deviation of the torque of a joint, as a share of its effort limit: '
         'friction that changes its direction', '', 1e-4, 1.0, read_only=True)
-    hand_deviation: float = constant(
-        0.5, "Of the force of a hand's sensor; of its moment over 0.1 m", 'N')
     gravity: float = gravity_setting()
 
 
@@ -209,8 +212,8 @@ class PayloadResiduals:
         weight = model.mass * settings.gravity
         of_joints = self._forces.effort_scales
         friction = by_joint(model.config.drives.friction, model.config.groups, names)
-        force, moment = settings.hand_deviation, 0.1 * settings.hand_deviation
+        force, moment = _HAND_DEVIATION, 0.1 * _HAND_DEVIATION
         self.deviations = np.concatenate((
-            [settings.force_deviation * weight] * 3, [settings.moment_deviation * weight] * 3,
+            [settings.force_deviation * weight] * 3, [_MOMENT_DEVIATION * weight] * 3,
             np.hypot(settings.effort_deviation * of_joints, friction),
             [force, force, force, moment, moment, moment] * len(self.measured_hands)))

@@ -26,7 +26,7 @@ from biped_com_ros.core.geometry.wrench import sum_covariance
 from biped_com_ros.core.model.config import HandConfig, RobotConfig
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.payload.carried import CarriedPayload
-from biped_com_ros.core.settings import constant, setting, Settings, settings
+from biped_com_ros.core.settings import setting, Settings, settings
 from biped_com_ros.core.signals.age import is_recent
 from biped_com_ros.core.stability.contacts import Contact, grip_contact, surface_contact
 from biped_com_ros.core.wrench.contact import ContactThresholds
@@ -42,9 +42,9 @@ class HandSettings(Settings):
     """What hands can hold."""
 
     friction: float = setting(0.5, 'Coefficient of friction of hands that lean', '', 0.01, 10.0)
-    largest_force: float = constant(
-        0.3, 'Largest force of a hand, as a share of body weight: the normal force of one that '
-        'leans, the sum along the three axes of one that grips')
+    #: Largest force of a hand, as a share of body weight: the normal force of one that leans, the
+    #: sum along the three axes of one that grips.
+    largest_force: float = 0.3
     thresholds: ContactThresholds = settings(ContactThresholds, engage_dwell=0.0)
 
 

@@ -34,7 +34,7 @@ import math
 from biped_com_ros.core.constants import nanoseconds, NEVER_NS
 from biped_com_ros.core.errors import check_setting
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.settings import constant, setting, Settings
+from biped_com_ros.core.settings import setting, Settings
 from biped_com_ros.core.signals.schmitt import SchmittTrigger
 
 #: A lean counts as usual after a step, ns, and for about so many seconds; one that is so many
@@ -53,6 +53,23 @@ class Level(IntEnum):
     FALLEN = 3
 
 
+#: Margin of the DCM below which the robot is unstable, m.
+_DCM_MARGIN = 0.0
+#: How far ahead the lean is, s.
+LEAN_TIME = 0.3
+#: Time after the last step that catches the DCM, or after the first one's lift-off, during which
+#: the robot walks, unless it stands on all feet, ns.
+_WALKING_NS = nanoseconds(1.0)
+#: Distance from the threshold of a margin at which a level ends, m.
+_MARGIN_HYSTERESIS = 0.005
+#: Distance from the threshold of a tilt at which a level ends, rad.
+_TILT_HYSTERESIS = 0.05
+#: How long a threshold has to be exceeded for a level to begin, s.
+_DWELL = 0.01
+#: How long all values have to be back within the thresholds for a level to end, s.
+_RECOVERY = 0.3
+
+
 @dataclass(frozen=True, kw_only=True)
 class StabilityThresholds(Settings):
     """When which level begins; it ends at the threshold and the hysteresis."""
@@ -60,8 +77,6 @@ class StabilityThresholds(Settings):
     margin: float = setting(
         0.01, 'Margin of ZMP or DCM below which the robot is marginal', 'm', 0.0, 1.0,
         name='margin_warning')
-    dcm_margin: float = constant(
-        0.0, 'Margin of the DCM below which the robot is unstable', 'm', -1.0)
     tilt: float = setting(
         0.35, 'Tilt of the base above which the robot is unstable', 'rad', 0.01, 3.0,
         name='tilt_unstable')
@@ -72,22 +87,9 @@ class StabilityThresholds(Settings):
         0.5, 'Lean above which the robot is unstable: the horizontal length of the unit vector '
         'along the z axis of the base, extrapolated by 0.3 s; at rest the sine of the tilt',
         '', 0.01, 3.0, name='lean_unstable')
-    lean_time: float = constant(0.3, 'How far ahead the lean is', 's', 0.0)
-    walking_timeout: float = constant(1.0, 'See :class:`.StepWatch`', 's')
-    margin_hysteresis: float = constant(
-        0.005, 'Distance from the threshold of a margin at which a level ends', 'm', 0.0)
-    tilt_hysteresis: float = constant(
-        0.05, 'Distance from the threshold of a tilt at which a level ends', 'rad', 0.0)
-    dwell: float = constant(
-        0.01, 'How long a threshold has to be exceeded for a level to begin', 's', 0.0)
-    recovery: float = constant(
-        0.3, 'How long all values have to be back within the thresholds for a level to end', 's',
-        0.0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_setting(self, 'dcm_margin', self.dcm_margin <= self.margin,
-                      f"at most 'margin', {self.margin} m: lower it, or raise 'margin'", 'm')
         check_setting(self, 'tilt', self.tilt < self.fallen_tilt,
                       f"below 'fallen_tilt', {self.fallen_tilt} rad: lower it, or raise "
                       "'fallen_tilt'", 'rad')
@@ -236,18 +238,18 @@ class StabilityClassifier:
             (outside, 'the DCM left the support' if dcm_margin is None else
              f'the DCM is {_from_edge(dcm_margin)}'),
             (leaning, f'the base leans by {_degrees(tilt)}'),
-            (falling and lean is not None and lean > limits.lean - limits.tilt_hysteresis,
+            (falling and lean is not None and lean > limits.lean - _TILT_HYSTERESIS,
              f'the base turns so fast that it leans by {_degrees(lean)} in '
-             f'{limits.lean_time:g} s'))
+             f'{LEAN_TIME:g} s'))
         return tuple(text for applies, text in causes if applies)
 
 
 def _trigger_values(t: StabilityThresholds) -> list[tuple[float, float, float, float]]:
     """Return the values of the triggers of `StabilityClassifier`."""
-    margins = [(-margin, -margin - t.margin_hysteresis)
-               for margin in (t.margin, t.margin, t.dcm_margin)]
-    tilts = [(tilt, tilt - t.tilt_hysteresis) for tilt in (t.tilt, t.fallen_tilt, t.lean)]
-    return [(*limits, t.dwell, t.recovery) for limits in margins + tilts]
+    margins = [(-margin, -margin - _MARGIN_HYSTERESIS)
+               for margin in (t.margin, t.margin, _DCM_MARGIN)]
+    tilts = [(tilt, tilt - _TILT_HYSTERESIS) for tilt in (t.tilt, t.fallen_tilt, t.lean)]
+    return [(*limits, _DWELL, _RECOVERY) for limits in margins + tilts]
 
 
 def tilt_of(rotation_z: float) -> float:
@@ -306,26 +308,14 @@ class StepWatch:
     whose DCM is outside at the first instant counts as walking, too: it may be in the midst of a
     step. So does one whose foot left the ground before the DCM left the support: the first step of
     a gait has yet to land.
-
-    Parameters
-    ----------
-    timeout
-        Time after the last such step, or after the first one's lift-off, during which the robot
-        walks, s, unless it stands on all feet.
-
     """
 
-    def __init__(self, timeout: float) -> None:
-        self.set_timeout(timeout)
+    def __init__(self) -> None:
         self._in_contact: tuple[bool, ...] = ()
         #: Since when each foot is on the ground, or in the air.
         self._since_ns: list[int] = []
         self._step_ns, self._outside_ns, self._began_ns = NEVER_NS, NEVER_NS, NEVER_NS
         self._was_outside = False
-
-    def set_timeout(self, timeout: float) -> None:
-        """Use another timeout, s."""
-        self._timeout_ns = nanoseconds(timeout)
 
     def update(self, ns: int, in_contact: tuple[bool, ...], dcm_margin: float | None) -> bool:
         """
@@ -347,11 +337,11 @@ class StepWatch:
         self._was_outside = is_outside
         if is_outside:
             self._outside_ns = ns
-            if not all(in_contact) and ns - self._began_ns < self._timeout_ns:
+            if not all(in_contact) and ns - self._began_ns < _WALKING_NS:
                 return True
         if all(in_contact) and ns - max(self._since_ns) >= _STANDS_NS:
             return False
-        return ns - self._step_ns < self._timeout_ns
+        return ns - self._step_ns < _WALKING_NS
 
     def _change(self, ns: int, in_contact: tuple[bool, ...], is_outside: bool) -> None:
         before, since_ns = self._in_contact, self._since_ns

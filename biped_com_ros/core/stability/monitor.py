@@ -36,12 +36,12 @@ from biped_com_ros.core.geometry.wrench import (
     centre_of_pressure, pressure_covariance, sum_covariance, Wrench)
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.payload.carried import CarriedPayload, LoadMotion
-from biped_com_ros.core.settings import constant, gravity_setting, setting, Settings, settings
+from biped_com_ros.core.settings import gravity_setting, setting, Settings, settings
 from biped_com_ros.core.stability.contact_region import com_region, LastZmpRegion
 from biped_com_ros.core.stability.contacts import Contact
 from biped_com_ros.core.stability.hands import Hands, hands_covariance, HandSettings, HandTouch
 from biped_com_ros.core.stability.levels import (
-    Change, lean_of, StabilityClassifier, StabilityThresholds, StepWatch, tilt_of)
+    Change, LEAN_TIME, lean_of, StabilityClassifier, StabilityThresholds, StepWatch, tilt_of)
 from biped_com_ros.core.stability.rolling import Part, RollingSoles
 from biped_com_ros.core.stability.support import Soles, SupportPolygon
 from biped_com_ros.core.stability.zmp import FilteredWrenches, measured_wrench, ModelWrench
@@ -53,34 +53,35 @@ import numpy as np
 _SUPPORT_NS = nanoseconds(0.01)
 
 
+#: Least normal force, as a share of body weight, for a ZMP or CoP.
+_MIN_SHARE = 0.03
+#: Bandwidth of the model's ZMP, Hz; it is delayed by 0.225 over this.
+_CUTOFF = 15.0
+#: Distance of parallel soles from their mean plane above which they stand on steps, m.
+_STEP_HEIGHT = 0.02
+
+
 @dataclass(frozen=True, kw_only=True)
 class MonitorSettings(Settings):
     """How stability is evaluated."""
 
     stability: StabilityThresholds = settings(StabilityThresholds)
-    min_share: float = constant(
-        0.03, 'Least normal force, as a share of body weight, for a ZMP or CoP')
-    cutoff: float = constant(
-        15.0, "Bandwidth of the model's ZMP; it is delayed by 0.225 / cutoff", 'Hz')
     gravity: float = gravity_setting()
-    wrench_delay: float = constant(
-        0.0, 'Delay of the wrenches; compensated where they are compared with the model', 's', 0.0)
+    #: Delay of the wrenches; compensated where they are compared with the model, s.
+    wrench_delay: float = 0.0
     foot_friction: float = setting(
         0.7, 'Coefficient of friction of the soles, for the region of support on steps and with '
         'hands', '', 0.01, 10.0)
-    step_height: float = constant(
-        0.02, 'Distance of parallel soles from their mean plane above which they stand on steps',
-        'm', 0.0)
-    edge_height: float = constant(
-        0.003, 'Height of a corner above the lowest corner of a rolling sole below which it still '
-        'touches the ground, since sole and ground give way; 0: whole soles always touch; see '
-        ':class:`RollingSoles`', 'm', 0.0)
+    #: Height of a corner above the lowest corner of a rolling sole below which it still touches
+    #: the ground, since sole and ground give way; 0: whole soles always touch; see
+    #: :class:`RollingSoles`, m.
+    edge_height: float = 0.003
     hands: HandSettings = settings(HandSettings, 'hand_{}')
 
     @property
     def model_wrench_args(self) -> tuple[float, float, float]:
         """Return the arguments of :class:`ModelWrench` after the robot."""
-        return self.cutoff, self.gravity, self.wrench_delay
+        return _CUTOFF, self.gravity, self.wrench_delay
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -278,7 +279,7 @@ class StabilityMonitor:
                  polygons: Sequence[Sequence[Point]] | None = None) -> None:
         self.model, self.settings = model, settings
         self._measures_whole = not model.config.feet_with_force_z
-        self._least_force = settings.min_share * model.mass * settings.gravity
+        self._least_force = _MIN_SHARE * model.mass * settings.gravity
         self.payload: CarriedPayload | None = None
         self._load: LoadMotion | None = None
         outlines = ([foot.polygon for foot in model.config.feet.values()] if polygons is None
@@ -296,7 +297,7 @@ class StabilityMonitor:
 
     def _restart(self) -> None:
         self.watch = StabilityClassifier(self.settings.stability)
-        self._steps = StepWatch(self.settings.stability.walking_timeout)
+        self._steps = StepWatch()
         self.hands.reset()
         self.rolling.reset()
         #: What the support follows from besides its place; support, contacts and problem.
@@ -314,7 +315,6 @@ class StabilityMonitor:
         self.hands.continue_from(other.hands)
         self.rolling.continue_from(other.rolling)
         self._touching, self._standing = other._touching, other._standing
-        self._steps.set_timeout(self.settings.stability.walking_timeout)
         if same_masses and self.settings.model_wrench_args == other.settings.model_wrench_args:
             self._model_wrench = other._model_wrench
 
@@ -398,8 +398,7 @@ class StabilityMonitor:
             return self.watch.update(
                 located.stamp_ns, zmp_margin, None, tilt_of(rotation.item(2, 2)))
         walks = self._steps.update(located.stamp_ns, located.stance.in_contact, dcm_margin)
-        lean = None if twist is None else lean_of(
-            rotation, twist.angular, self.settings.stability.lean_time)
+        lean = None if twist is None else lean_of(rotation, twist.angular, LEAN_TIME)
         return self.watch.update(
             located.stamp_ns, zmp_margin, dcm_margin, tilt_of(rotation.item(2, 2)), lean,
             walks=walks)
@@ -425,7 +424,7 @@ class StabilityMonitor:
             if plane is None:
                 return None, [], ''
             if not (hands or self._soles.are_steps(
-                    plane, soles, in_contact, settings.step_height)):
+                    plane, soles, in_contact, _STEP_HEIGHT)):
                 return self._soles.polygon(plane, soles, in_contact, parts), [], ''
             contacts = self._soles.contacts(
                 soles, in_contact, settings.foot_friction, parts, self.rolling.normal) + hands

@@ -40,7 +40,7 @@ from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Array, Pose, rotation_from_quaternion, turned
 from biped_com_ros.core.model.robot import RobotModel, RobotState
-from biped_com_ros.core.settings import constant, setting, Settings, settings
+from biped_com_ros.core.settings import setting, Settings, settings
 from biped_com_ros.core.signals.age import age_of
 from biped_com_ros.core.state.base_filter import BaseFilter, FilteredBase, FilterSettings
 from biped_com_ros.core.state.leg_odometry import LegOdometry, twist_from_stance
@@ -56,6 +56,11 @@ _LYING, _UPRIGHT = 0.5, 0.87
 Lookup = Callable[[int], Pose]
 
 
+#: Where contacts are not measured: height above the lowest sole below which a sole is assumed to
+#: be in contact, m.
+_CONTACT_TOLERANCE = 0.01
+
+
 @dataclass(frozen=True, kw_only=True)
 class BaseSettings(Settings):
     """How the base is located."""
@@ -67,9 +72,6 @@ class BaseSettings(Settings):
     timeout: float = setting(
         0.1, 'Largest difference between the stamps of joint_states and of IMU, odometry or TF',
         's', 0.0001, 60.0)
-    contact_tolerance: float = constant(
-        0.01, 'Where contacts are not measured: height above the lowest sole below which a sole '
-        'is assumed to be in contact', 'm', 0.0)
     fixed_base: tuple[float, ...] = setting(
         (0.0,) * 6, 'Pose of base_link with base_source fixed: x, y, z (m), roll, pitch, yaw '
         '(rad)', read_only=True, name='fixed_base')
@@ -151,7 +153,7 @@ class BaseSource:
     may_wait = False
 
     def __init__(self, model: RobotModel, settings: BaseSettings) -> None:
-        self._lowest_soles = LowestSoles(settings.contact_tolerance)
+        self._lowest_soles = LowestSoles(_CONTACT_TOLERANCE)
         self._timeout_ns = nanoseconds(settings.timeout)
         self._pose_link_base = Pose.from_rpy(model.config.base_rpy, np.zeros(3))
         self._stamp_ns: int | None = None
@@ -159,7 +161,7 @@ class BaseSource:
 
     def configure(self, settings: BaseSettings) -> None:
         """Use other tolerances, timeout and noise; the base stays where it is."""
-        self._lowest_soles.tolerance = settings.contact_tolerance
+        self._lowest_soles.tolerance = _CONTACT_TOLERANCE
         self._timeout_ns = nanoseconds(settings.timeout)
 
     @property

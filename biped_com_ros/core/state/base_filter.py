@@ -45,7 +45,7 @@ from biped_com_ros.core.geometry.pose import (
 from biped_com_ros.core.geometry.wrench import skew
 from biped_com_ros.core.model.frames import ROOT
 from biped_com_ros.core.model.robot import RobotModel, RobotState
-from biped_com_ros.core.settings import constant, gravity_setting, setting, Settings
+from biped_com_ros.core.settings import gravity_setting, setting, Settings
 from biped_com_ros.core.state.external_odometry import ExternalOdometry, ExternalSettings
 from biped_com_ros.core.state.feet import FootPressure, LegNoise, SlideDetector
 from biped_com_ros.core.state.imu_readings import ImuInterval, ImuReadings
@@ -83,24 +83,27 @@ _PLACED = 5e-4
 _CERTAIN = 1e-6
 
 
+#: Spectral density of the gyroscope's noise, rad/s/sqrt(Hz).
+_GYRO_NOISE = 3e-4
+#: Spectral density of the accelerometer's noise, m/s2/sqrt(Hz).
+_ACCELEROMETER_NOISE = 4e-3
+#: Random walk of a foot that carries the robot, m/sqrt(s).
+_SLIP = 5e-3
+#: Random walk of a foot in addition, per speed of its rotation, m/sqrt(s) per rad/s.
+_ROLLING = 1e-2
+#: Standard deviation of the headings of odometry, rad.
+_ODOMETRY_HEADING = 0.01
+
+
 @dataclass(frozen=True, kw_only=True)
 class FilterSettings(Settings):
     """What the filter assumes."""
 
-    gyro_noise: float = constant(
-        3e-4, "Spectral density of the gyroscope's noise", 'rad/s/sqrt(Hz)')
-    accelerometer_noise: float = constant(
-        4e-3, "Spectral density of the accelerometer's noise", 'm/s2/sqrt(Hz)')
-    slip: float = constant(5e-3, 'Random walk of a foot that carries the robot', 'm/sqrt(s)')
-    rolling: float = constant(
-        1e-2, 'Random walk of a foot in addition, per speed of its rotation',
-        'm/sqrt(s) per rad/s')
     floor_deviation: float = setting(
         0.005, 'With base_source filter: standard deviation of the height of the floor; 0: it is '
         'not level, as on stairs and slopes', 'm', 0.0, 1.0)
     odometry_deviation: float = setting(
         0.02, 'Standard deviation of the positions on filter_odometry_topic', 'm', 1e-4, 10.0)
-    odometry_heading: float = constant(0.01, 'Standard deviation of its headings', 'rad')
     odometry_delay: float = setting(
         0.1, 'Time after its stamp at which a message on filter_odometry_topic is used: the '
         'longest that messages take to arrive', 's', 0.0, 2.0)
@@ -474,7 +477,6 @@ class BaseFilter:
 
     def _walks(self, state: RobotState) -> Array:
         """Return the variance of the random walk of each anchor, (3 F,), m^2/s."""
-        settings = self._settings
         gyro_in_base = self.gyro.dot(state.placements_in_base(self._frames)[-1, :3])
         placements, twists = state.joints_of(self._soles)
         # Along the axes of the joint that carries the sole: of a turn only its size matters.
@@ -482,7 +484,7 @@ class BaseFilter:
         variances: list[float] = []  # as Python floats: for a few feet half the time of arrays
         for share, (x, y, z) in zip(self._pressure.shares, turns.tolist()):
             grip = min(max((_FULL_GRIP / max(share, 1e-3)) ** 2, 1.0), _LEAST_GRIP)
-            walk = settings.slip ** 2 * grip + settings.rolling ** 2 * (x * x + y * y + z * z)
+            walk = _SLIP ** 2 * grip + _ROLLING ** 2 * (x * x + y * y + z * z)
             variances += (walk,) * 3
         return np.array(variances)
 
@@ -601,9 +603,9 @@ class BaseFilter:
 
 def _external(settings: FilterSettings) -> ExternalSettings:
     return ExternalSettings(
-        deviation=settings.odometry_deviation, heading_deviation=settings.odometry_heading,
+        deviation=settings.odometry_deviation, heading_deviation=_ODOMETRY_HEADING,
         delay=settings.odometry_delay)
 
 
 def _noise(settings: FilterSettings) -> ImuNoise:
-    return ImuNoise(gyro=settings.gyro_noise, accelerometer=settings.accelerometer_noise)
+    return ImuNoise(gyro=_GYRO_NOISE, accelerometer=_ACCELEROMETER_NOISE)

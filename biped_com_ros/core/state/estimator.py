@@ -53,7 +53,7 @@ from biped_com_ros.core.state.base import (
     BaseSettings, BaseSource, LocatedState, Lookup, make_base)
 from biped_com_ros.core.state.contacts import ContactHistory
 from biped_com_ros.core.wrench.contact import (
-    ContactProbabilitySettings, ContactThresholds, FootContacts)
+    ContactThresholds, FootContacts, probable_contacts)
 
 
 def mover_to_sole(model: RobotModel, foot: int) -> WrenchMover:
@@ -254,7 +254,7 @@ class StateEstimator:
         self._movers += [mover_to_hand(self.model, hand) for hand in settings.hands]
         self._foot_contacts = FootContacts(settings.thresholds, settings.body_weight, len(feet))
         self._by_probability = tuple(settings.probabilities)
-        self._probable_contacts = ContactProbabilitySettings().contacts(len(feet))
+        self._probable_contacts = probable_contacts(len(feet))
         self._last_contacts: tuple[int, tuple[bool, ...]] = NEVER_NS, ()
 
     def _tolerances(self, base: BaseSettings) -> list[int]:

@@ -55,6 +55,12 @@ from biped_com_ros.core.torso.statics import Load, no_load, TorsoStatics
 from biped_com_ros.core.torso.tension import TensionDistributor
 import numpy as np
 
+#: Largest correction by feedback, rad.
+_MAX_CORRECTION = math.radians(8.0)
+#: Error of the bend by IMUs: above this and the errors of the bend by tendon lengths (root of the
+#: sum of squares) the IMU is ignored, rad.
+_DISAGREEMENT = math.radians(10.0)
+
 CORRECTION_DECAY = 1.0
 """Time constant with which the corrections by an IMU that is found wrong decay, s."""
 
@@ -472,7 +478,7 @@ class TendonController:
         """Describe why a bend by the IMUs cannot be used; '' if it can."""
         if bend is None:
             return 'no recent data of the torso IMU'
-        expected, least = self.bend_by_tendons, self.options.disagreement
+        expected, least = self.bend_by_tendons, _DISAGREEMENT
         difference = abs(bend - expected)
         if difference <= least:
             return ''
@@ -515,11 +521,11 @@ class TendonController:
         error = position - arc.bend
         winds_up = self._is_saturated and (error * self._integral.conjugate()).real > 0.0
         if not winds_up:
-            self._integral = clamped(self._integral + o.integral * dt * error, o.max_correction)
+            self._integral = clamped(self._integral + o.integral * dt * error, _MAX_CORRECTION)
         self._torsion += min(1.0, 20.0 * dt) * (arc.torsion - self._torsion)
         if self._orientation.gyros is not None:
             error += o.anticipation * (velocity - self.rates[0])
-        return clamped(self._integral + o.proportional * error, o.max_correction)
+        return clamped(self._integral + o.proportional * error, _MAX_CORRECTION)
 
     def _observe(self, dt: float, arc: Arc, tensions: Sequence[float], load: Load,
                  inertia: float) -> None:
@@ -598,7 +604,7 @@ class TendonController:
 
     def _length_limits(self) -> tuple[float, float]:
         o, backbone = self.options, self.backbone
-        self._widest_bend = self.workspace.max_bend + 0.5 * o.max_correction
+        self._widest_bend = self.workspace.max_bend + 0.5 * _MAX_CORRECTION
         reach = self._widest_bend * backbone.radius
         least, most = o.tensions.lowest, o.tensions.highest
         shortened = backbone.count * most / self.statics.stiffness.axial

@@ -16,10 +16,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-import math
 
 from biped_com_ros.core.errors import check_setting
-from biped_com_ros.core.settings import constant, setting, Settings, settings
+from biped_com_ros.core.settings import setting, Settings, settings
 from biped_com_ros.core.torso.reference import MotionLimits
 from biped_com_ros.core.torso.tension import TensionLimits
 
@@ -52,23 +51,14 @@ class ControllerOptions(Settings):
         name='proportional_gain')
     integral: float = setting(
         4.0, 'Integral gain of the feedback of the bend', '1/s', 0.0, 100.0, name='integral_gain')
-    anticipation: float = constant(
-        0.06, 'Prediction time of the proportional feedback by the rate of the bend: adds damping '
-        'and compensates delays', 's', 0.0)
-    max_correction: float = constant(
-        math.radians(8.0), 'Largest correction by feedback', 'rad', 0.0)
-    observer_time: float = constant(
-        0.3, 'Time constant of the disturbance observer; 0 turns it off', 's', 0.0)
-    disagreement: float = constant(
-        math.radians(10.0), 'Error of the bend by IMUs: above this and the errors of the bend by '
-        'tendon lengths (root of the sum of squares) the IMU is ignored', 'rad')
-    yaw_offset_time: float = constant(
-        5.0, 'Time constant of the estimate of the relative yaw of the two IMUs; 0: both have the '
-        'same yaw', 's', 0.0)
-    slack_time: float = constant(
-        0.05, 'Time after which a tendon below slack_tension is slack', 's', 0.0)
-    broken_time: float = constant(
-        1.0, 'Time after which a loose tendon is reported as broken', 's')
+    #: Prediction time of the proportional feedback by the rate of the bend: adds damping and
+    #: compensates delays, s.
+    anticipation: float = 0.06
+    #: Time constant of the disturbance observer; 0 turns it off, s.
+    observer_time: float = 0.3
+    #: Time constant of the estimate of the relative yaw of the two IMUs; 0: both have the same
+    #: yaw, s.
+    yaw_offset_time: float = 5.0
 
     @property
     def slack_tension(self) -> float:
@@ -80,5 +70,3 @@ class ControllerOptions(Settings):
         lowest, highest = self.tensions.lowest, self.tensions.highest
         check_setting(self, 'co_contraction', lowest <= self.co_contraction <= highest,
                       f'within the limits of the tensions, {lowest} to {highest} N', 'N')
-        check_setting(self, 'broken_time', self.broken_time > self.slack_time,
-                      f"above 'slack_time', {self.slack_time} s", 's')

@@ -27,7 +27,7 @@ import math
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.settings import constant, setting, Settings
+from biped_com_ros.core.settings import setting, Settings
 import numpy as np
 
 BRAKING_SHARE = 0.8
@@ -49,8 +49,8 @@ class MotionLimits(Settings):
     acceleration: float = setting(
         20.0, 'Largest angular acceleration of the reference; Russo et al. measured 36', 'rad/s2',
         0.01, 36.0, name='max_acceleration')
-    smoothing: float = constant(
-        0.03, 'Time constant of the two low-passes of the reference; 0: none', 's', 0.0)
+    #: Time constant of the two low-passes of the reference; 0: none, s.
+    smoothing: float = 0.03
 
 
 class BendReference:

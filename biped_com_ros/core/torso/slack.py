@@ -36,6 +36,9 @@ raises the tensions by once more the missing tension. Since rising and falling d
 oscillates.
 """
 
+#: Times without tension after which a tendon is slack, and after which it is reported as broken, s.
+_SLACK_TIME, _BROKEN_TIME = 0.05, 1.0
+
 TRIM_RATE = 4.0
 """Rate at which measured tensions without a moment are brought to the expected ones, 1/s."""
 
@@ -89,7 +92,7 @@ class SlackDetector:
     Attributes
     ----------
     slack, broken
-        Indices of the tendons without tension for longer than `slack_time` and `broken_time`.
+        Indices of the tendons without tension for so long.
 
     """
 
@@ -123,8 +126,8 @@ class SlackDetector:
         least = self.options.slack_tension
         self._loose_for = [time + dt if tension < least else 0.0
                            for time, tension in zip(self._loose_for, tensions)]
-        self.slack = self._loose_longer_than(self.options.slack_time)
-        self.broken = self._loose_longer_than(self.options.broken_time)
+        self.slack = self._loose_longer_than(_SLACK_TIME)
+        self.broken = self._loose_longer_than(_BROKEN_TIME)
 
     def _loose_longer_than(self, limit: float) -> tuple[int, ...]:
         return tuple(i for i, time in enumerate(self._loose_for) if time > limit)

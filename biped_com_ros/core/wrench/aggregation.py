@@ -35,7 +35,7 @@ from biped_com_ros.core.geometry.wrench import set_weight_matrix, sum_wrenches, 
 from biped_com_ros.core.model.config import RobotConfig
 from biped_com_ros.core.model.frames import FrameSet
 from biped_com_ros.core.model.robot import RobotModel, RobotState
-from biped_com_ros.core.settings import constant, gravity_setting, setting, Settings, settings
+from biped_com_ros.core.settings import gravity_setting, setting, Settings, settings
 from biped_com_ros.core.signals.age import is_recent
 from biped_com_ros.core.signals.filters import LowPass
 from biped_com_ros.core.signals.schmitt import SchmittTrigger
@@ -97,7 +97,6 @@ class AggregationSettings(Settings):
     low_pass_cutoff: float = setting(
         50.0, 'Cut-off frequency of the Butterworth low-pass of all readings; 0: off', 'Hz', 0.0,
         10000.0)
-    low_pass_order: int = constant(2, 'Order of the low-pass, 1 or 2')
     thresholds: ContactThresholds = settings(ContactThresholds)
     gravity: float = gravity_setting()
 
@@ -128,7 +127,7 @@ class SensorChannel:
         self._scale, self._corrected = self.correction.scale, self.correction.corrected
         self.offset = self.correction.bias.copy()
         self.scaled = self.filtered = np.zeros(6)
-        self.low_pass = LowPass(settings.low_pass_cutoff, 6, settings.low_pass_order)
+        self.low_pass = LowPass(settings.low_pass_cutoff, 6)
         self._stamp_ns = 0
 
     def update(self, reading: Array, stamp_ns: int) -> None:
@@ -264,10 +263,9 @@ class WrenchAggregation:
     def configure(self, settings: AggregationSettings) -> None:
         """Use other settings from the next reading on; contacts are kept."""
         before, self.settings = self.settings, settings
-        low_pass = settings.low_pass_cutoff, 6, settings.low_pass_order
-        if low_pass != (before.low_pass_cutoff, 6, before.low_pass_order):
+        if settings.low_pass_cutoff != before.low_pass_cutoff:
             for channel in self.channels:
-                channel.low_pass = LowPass(*low_pass)
+                channel.low_pass = LowPass(settings.low_pass_cutoff, 6)
         self._configure_detectors()
 
     def update_inertials(self) -> None:

@@ -32,7 +32,7 @@ import math
 
 from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.settings import constant, setting, Settings
+from biped_com_ros.core.settings import setting, Settings
 import numpy as np
 
 _CORRELATED = 0.05
@@ -48,25 +48,26 @@ _JUMP_COUNT = 5
 changed in a step, as by an impact."""
 
 
+#: Standard deviation of the torque bias of a sensor that was not tared, N m.
+_TORQUE = 0.2
+#: Standard deviations of the drift of biases, N/h and N m/h.
+_FORCE_DRIFT, _TORQUE_DRIFT = 30.0, 1.0
+#: Standard deviations of their temperature coefficients, N/K and N m/K.
+_FORCE_TEMPERATURE, _TORQUE_TEMPERATURE = 0.5, 0.02
+#: Standard deviation of the gains, and of the weight below the sensor: a share of that weight
+#: cannot be distinguished from a bias.
+_GAIN = 0.1
+#: Shortest time in the air that is used, s.
+_LEAST_TIME = 0.15
+
+
 @dataclass(frozen=True, kw_only=True)
 class BiasSettings(Settings):
-    """Uncertainty of a sensor's bias; of forces, then of torques."""
+    """Uncertainty of a sensor's bias."""
 
     force: float = setting(
         5.0, 'Standard deviation of the force bias of a sensor that was not tared', 'N', 0.001,
         1e4)
-    torque: float = constant(
-        0.2, 'Standard deviation of the torque bias of a sensor that was not tared', 'N m')
-    force_drift: float = constant(30.0, 'Standard deviation of its drift', 'N/h')
-    torque_drift: float = constant(1.0, 'Standard deviation of its drift', 'N m/h')
-    force_temperature: float = constant(
-        0.5, 'Standard deviation of its temperature coefficient', 'N/K')
-    torque_temperature: float = constant(
-        0.02, 'Standard deviation of its temperature coefficient', 'N m/K')
-    gain: float = constant(
-        0.1, 'Standard deviation of the gains, and of the weight below the sensor: a share of '
-        'that weight cannot be distinguished from a bias')
-    least_time: float = constant(0.15, 'Shortest time in the air that is used', 's')
 
 
 class BiasFilter:
@@ -94,14 +95,14 @@ class BiasFilter:
         self.temperature = self._reference = math.nan
         self._state, self._covariance = np.zeros((6, 3)), np.zeros((6, 3, 3))
         self._covariance[:, 2, 2] = np.repeat(
-            (settings.force_temperature, settings.torque_temperature), 3) ** 2
+            (_FORCE_TEMPERATURE, _TORQUE_TEMPERATURE), 3) ** 2
         self.set_bias(np.zeros(6))
 
     def _use(self, settings: BiasSettings) -> None:
         self._settings = settings
-        self._drift = np.repeat((settings.force_drift, settings.torque_drift), 3) / 3600.0
-        self._initial = np.repeat((settings.force, settings.torque), 3)
-        self._least_ns = nanoseconds(settings.least_time)
+        self._drift = np.repeat((_FORCE_DRIFT, _TORQUE_DRIFT), 3) / 3600.0
+        self._initial = np.repeat((settings.force, _TORQUE), 3)
+        self._least_ns = nanoseconds(_LEAST_TIME)
 
     def configure(self, settings: BiasSettings) -> None:
         """Use other settings from now on; the bias stays, and so does what a tare measured."""
@@ -184,7 +185,7 @@ class BiasFilter:
     @property
     def deviation(self) -> Array:
         """Return the standard deviation of the bias, shape (6,), N and N m."""
-        by_gain = self._settings.gain * self._carried
+        by_gain = _GAIN * self._carried
         parts = self._parts
         return np.sqrt(self._covariance @ parts @ parts + by_gain * by_gain)
 
@@ -225,7 +226,7 @@ class BiasFilter:
         scatter = np.maximum(squares / count - mean * mean, 0.0)
         variance = scatter / max(1e-9 * duration_ns / _CORRELATED, 1.0)
         if self._measured_at is not None:
-            variance += (self._settings.gain * (expected - self._measured_at)) ** 2
+            variance += (_GAIN * (expected - self._measured_at)) ** 2
         self.predict(stamp_ns)
         if not self._is_credible(mean, variance):
             self.rejected += 1

@@ -30,7 +30,7 @@ import math
 from biped_com_ros.core.errors import check_setting
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.settings import constant, setting, Settings
+from biped_com_ros.core.settings import setting, Settings
 from biped_com_ros.core.signals.schmitt import SchmittTrigger
 import numpy as np
 
@@ -45,8 +45,10 @@ class ContactThresholds(Settings):
     release: float = setting(
         0.03, 'Normal force of a foot, as a share of body weight, below which contact ends', '',
         0.001, 0.9, name='contact_release')
-    engage_dwell: float = constant(0.002, 'How long the force must stay above', 's', 0.0)
-    release_dwell: float = constant(0.002, 'How long the force must stay below', 's', 0.0)
+    #: How long the force must stay above, s.
+    engage_dwell: float = 0.002
+    #: How long the force must stay below, s.
+    release_dwell: float = 0.002
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -102,26 +104,24 @@ _FORCE_LIMIT, _HEIGHT_LIMIT = 6.0, 4.0
 _CERTAIN = 8.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class ContactProbabilitySettings(Settings):
-    """What distinguishes a foot in contact from one in the air."""
+#: Deviation of the force of a foot in the air besides its covariance, as a share of weight.
+_FORCE_DEVIATION = 0.02
+#: Deviation of the lowest corner of a foot in contact from those of others in contact, m.
+_HEIGHT_DEVIATION = 0.02
+#: Time after which a measurement counts as a new one, s.
+_CORRELATION_TIME = 0.004
+#: How often a contact begins or ends a priori, 1/s.
+_CHANGE_RATE = 3.0
+#: Probability above which a contact begins.
+_ENGAGE = 0.6
+#: Probability below which a contact ends.
+_RELEASE = 0.4
 
-    force_deviation: float = constant(
-        0.02, 'Deviation of the force of a foot in the air besides its covariance, as a share of '
-        'weight')
-    height_deviation: float = constant(
-        0.02, 'Of the lowest corner of a foot in contact from those of others in contact', 'm')
-    correlation_time: float = constant(
-        0.004, 'Time after which a measurement counts as a new one', 's')
-    change_rate: float = constant(3.0, 'How often a contact begins or ends a priori', '1/s')
-    engage: float = constant(0.6, 'Probability above which a contact begins')
-    release: float = constant(0.4, 'Probability below which a contact ends')
 
-    def contacts(self, count: int) -> FootContacts:
-        """Return what decides by their probabilities which feet are in contact, at once."""
-        return FootContacts(ContactThresholds(
-            engage=self.engage, release=self.release, engage_dwell=0.0, release_dwell=0.0),
-            1.0, count)
+def probable_contacts(count: int) -> FootContacts:
+    """Return what decides by their probabilities which of so many feet are in contact, at once."""
+    return FootContacts(ContactThresholds(
+        engage=_ENGAGE, release=_RELEASE, engage_dwell=0.0, release_dwell=0.0), 1.0, count)
 
 
 class ContactProbabilities:
@@ -134,8 +134,6 @@ class ContactProbabilities:
         The robot.
     body_weight
         N.
-    settings
-        What distinguishes a foot in contact from one in the air.
 
     Attributes
     ----------
@@ -146,11 +144,10 @@ class ContactProbabilities:
 
     """
 
-    def __init__(self, model: RobotModel, body_weight: float,
-                 settings: ContactProbabilitySettings) -> None:
-        self._settings, self._weight = settings, body_weight
+    def __init__(self, model: RobotModel, body_weight: float) -> None:
+        self._weight = body_weight
         self._corners = [foot.polygon for foot in model.config.feet.values()]
-        self._contacts = settings.contacts(len(self._corners))
+        self._contacts = probable_contacts(len(self._corners))
         self.reset()
 
     def reset(self) -> None:
@@ -176,9 +173,9 @@ class ContactProbabilities:
             :meth:`RobotState.along_world` returns them.
 
         """
-        settings, before = self._settings, self.probabilities.tolist()
-        certainty = min(1.0, dt / settings.correlation_time)
-        change = min(0.5, settings.change_rate * dt)
+        before = self.probabilities.tolist()
+        certainty = min(1.0, dt / _CORRELATION_TIME)
+        change = min(0.5, _CHANGE_RATE * dt)
         heights = self._lowest_corners(soles)
         following = []
         for foot, (force, deviation) in enumerate(
@@ -201,7 +198,7 @@ class ContactProbabilities:
 
     def _by_force(self, force: float, deviation: float) -> float:
         """Return the log odds of contact by one force, N."""
-        width = math.hypot(deviation, self._settings.force_deviation * self._weight)
+        width = math.hypot(deviation, _FORCE_DEVIATION * self._weight)
         odds = (math.log(math.sqrt(2.0 * math.pi) * width / (1.5 * self._weight))
                 + 0.5 * (max(force, 0.0) / width) ** 2)
         return max(-_FORCE_LIMIT, min(odds, _FORCE_LIMIT))
@@ -211,6 +208,6 @@ class ContactProbabilities:
         odds = 0.0
         for other, probability in enumerate(probabilities):
             if other != foot:
-                above = (heights[foot] - heights[other]) / self._settings.height_deviation
+                above = (heights[foot] - heights[other]) / _HEIGHT_DEVIATION
                 odds = min(odds, -min(0.5 * above * above, _HEIGHT_LIMIT) * probability)
         return odds

@@ -40,7 +40,7 @@ import math
 
 from biped_com_ros.core.geometry.pose import Array, IndexArray
 from biped_com_ros.core.model.robot import position_limits, RobotModel, RobotState
-from biped_com_ros.core.settings import constant, gravity_setting, Settings
+from biped_com_ros.core.settings import gravity_setting, Settings
 from biped_com_ros.core.wrench.dynamics import by_joint, ExternalForces
 import numpy as np
 
@@ -193,20 +193,21 @@ def drive_errors(model: RobotModel, forces: ExternalForces, shares: tuple[float,
 _STOP_MARGIN, _OF_STOPS = 0.01, 1.0
 
 
+#: Standard deviation of the centre of mass of each link along each axis, m.
+_LINK_COM = 0.005
+#: Standard deviation of the sum of the measured contacts, as a share of body weight: gains, offsets and places of
+#: sensors, tilt of the IMU.
+_CONTACT_FORCE = 0.02
+#: Standard deviation of the moment of the measured contacts, as a lever of body weight, m.
+_CONTACT_LEVER = 0.005
+
+
 @dataclass(frozen=True, kw_only=True)
 class RowErrorSettings(Settings):
     """How wrong model and measurements may be, as standard deviations."""
 
-    link_mass: float = constant(0.08, 'Of the mass of each link, as a share of it')
-    link_com: float = constant(0.005, 'Of the centre of mass of each link along each axis', 'm')
-    effort_deviation: float = constant(
-        0.03, "Of friction and offset of a joint's torque, as a share of its effort limit, before "
-        'they are learnt')
-    contact_force: float = constant(
-        0.02, 'Of the sum of the measured contacts, as a share of body weight: gains, offsets and '
-        'places of sensors, tilt of the IMU')
-    contact_lever: float = constant(
-        0.005, 'Of the moment of the measured contacts, as a lever of body weight', 'm')
+    #: Standard deviation of the mass of each link, as a share of it.
+    link_mass: float = 0.08
     gravity: float = gravity_setting()
 
 
@@ -237,13 +238,13 @@ class RowErrors:
         self._scales = external.effort_scales
         drives, groups = model.config.drives, model.config.groups
         self.deviations = np.concatenate((
-            [settings.contact_force * weight] * 3, [settings.contact_lever * weight] * 3,
+            [_CONTACT_FORCE * weight] * 3, [_CONTACT_LEVER * weight] * 3,
             np.zeros(len(names))))
         # Not all drives have the viscous friction of the URDF.
         of_urdf = np.square(external.to_rows).dot(np.array(model.pin_model.damping))[6:]
         self._damping = np.abs(of_urdf - by_joint(drives.damping, groups, names))
         self._positions, self._lower, self._upper = self._position_limits(names)
-        self._mass_factors = _mass_factors(model, settings.link_mass, settings.link_com)
+        self._mass_factors = _mass_factors(model, settings.link_mass, _LINK_COM)
 
     def covariance(self, state: RobotState, ahead: float) -> Array:
         """

@@ -31,7 +31,13 @@ from dataclasses import dataclass
 
 from biped_com_ros.core.constants import LONGEST_STEP_NS, nanoseconds
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.settings import constant, setting, Settings
+from biped_com_ros.core.settings import setting, Settings
+
+
+#: Sum of the forces, as a share of body weight, below which the robot is in the air.
+_AIR = 0.3
+#: Share of the weight that sensors may measure too much.
+_EXCESS = 0.35
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,16 +49,12 @@ class WeightBalanceSettings(Settings):
         'almost nothing; if more is, its sensor counts as dead: wrench_aggregator withholds its '
         'wrench, gravity_compensation holds its efforts; 1: never', '', 0.01, 1.0,
         name='max_missing_weight')
-    unloaded: float = constant(
-        0.06, 'Force of a contact, as a share of body weight, below which it counts as lifted or '
-        'dead', '', 0.0, 0.49)
-    missing_time: float = constant(
-        0.05, 'How long so much of the weight may be missing, as while the robot moves down', 's',
-        0.0)
-    air: float = constant(
-        0.3, 'Sum of the forces, as a share of body weight, below which the robot is in the air')
-    excess: float = constant(0.35, 'Share of the weight that may be too much')
-    excess_time: float = constant(0.3, 'For how long, as at a landing', 's', 0.0)
+    #: Force of a contact, as a share of body weight, below which it counts as lifted or dead.
+    unloaded: float = 0.06
+    #: How long so much of the weight may be missing, as while the robot moves down, s.
+    missing_time: float = 0.05
+    #: How long they may measure too much, as at a landing, s.
+    excess_time: float = 0.3
 
 
 class WeightBalance:
@@ -113,9 +115,9 @@ class WeightBalance:
 
         """
         settings, total, least = self.settings, sum(forces) + others, min(forces)
-        missing = (least < settings.unloaded * self.body_weight and settings.air * self.body_weight
+        missing = (least < settings.unloaded * self.body_weight and _AIR * self.body_weight
                    < total < (1.0 - settings.missing) * self.body_weight)
-        self.doubtful = missing or total > (1.0 + settings.excess) * self.body_weight
+        self.doubtful = missing or total > (1.0 + _EXCESS) * self.body_weight
         if not self.doubtful:
             self._since_ns, self.problem, self.suspect = None, '', -1
             return False

@@ -42,7 +42,7 @@ from biped_com_ros.core.files import read_text, write_atomically
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.config import RobotConfig, WrenchSensorConfig
 from biped_com_ros.core.plain_yaml import load_yaml
-from biped_com_ros.core.settings import constant, setting, Settings
+from biped_com_ros.core.settings import setting, Settings
 from biped_com_ros.core.signals.age import age_of
 import numpy as np
 import yaml
@@ -69,9 +69,8 @@ class TareLimits(Settings):
         1000.0)
     joint_speed: float = setting(
         0.05, 'Largest speed of a joint for a tare, as a mean over 0.1 s', 'rad/s', 0.0, 10.0)
-    offset_force: float = constant(
-        math.inf, 'Force of the offset above which the robot stands on its feet', 'N',
-        maximum=math.inf)
+    #: Force of the offset above which the robot stands on its feet, N.
+    offset_force: float = math.inf
 
 
 @dataclass(frozen=True, kw_only=True)

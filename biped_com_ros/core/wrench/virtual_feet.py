@@ -19,7 +19,7 @@ from biped_com_ros.core.check_result import CheckResult
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.wrench.aggregation import FORCE_Z
-from biped_com_ros.core.wrench.contact import ContactProbabilities, ContactProbabilitySettings
+from biped_com_ros.core.wrench.contact import ContactProbabilities
 from biped_com_ros.core.wrench.virtual_foot_wrenches import (
     VirtualFootWrenches, VirtualWrenchSettings)
 import numpy as np
@@ -57,8 +57,7 @@ class VirtualFeet:
     def __init__(self, model: RobotModel, settings: VirtualWrenchSettings) -> None:
         self._model = model
         self.sensors = VirtualFootWrenches(model, settings)
-        self.contacts = ContactProbabilities(
-            model, model.mass * settings.gravity, ContactProbabilitySettings())
+        self.contacts = ContactProbabilities(model, model.mass * settings.gravity)
         self._last_ns = 0
 
     def update(self, stamp_ns: int, state: RobotState, efforts: Array, angular_velocity: Array,

@@ -44,7 +44,7 @@ from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.geometry.wrench import set_twist_adjoint
 from biped_com_ros.core.model.robot import RobotModel, RobotState
-from biped_com_ros.core.settings import constant, gravity_setting, setting, Settings
+from biped_com_ros.core.settings import gravity_setting, setting, Settings
 from biped_com_ros.core.wrench.drive_errors import drive_errors
 from biped_com_ros.core.wrench.dynamics import EstimateErrors, ExternalForces
 import eigenpy  # comes with Pinocchio; its decomposition takes a fifth of NumPy's inverse
@@ -78,6 +78,24 @@ _TO_EDGE = 0.9
 _NOISE_TIME = 0.1
 
 
+#: Least standard deviation of the total force, as a share of body weight.
+_FORCE_DEVIATION = 0.01
+#: Standard deviation of the total torque, as a lever of body weight, m.
+_TORQUE_DEVIATION = 0.003
+#: Standard deviation of a joint's torque, as such a lever, m.
+_EFFORT_DEVIATION = 0.001
+#: Deviation of the friction of a joint's torque from the model's, as a share of its effort limit.
+_FRICTION = 0.05
+#: Deviation of the offset of a joint's torque from the model's, as such a share.
+_OFFSET = 0.01
+#: Friction coefficient of the ground: prior of horizontal forces over vertical ones.
+_FRICTION_COEFFICIENT = 0.7
+#: Share of body weight that every foot may carry by the prior.
+_LEAST_LOAD = 0.02
+#: Tilt of a sole from level from which it is expected to stand on its edge, rad.
+_EDGE_TILT = math.radians(4.0)
+
+
 @dataclass(frozen=True, kw_only=True)
 class VirtualWrenchSettings(Settings):
     """How foot wrenches are estimated from joint torques."""
@@ -86,24 +104,8 @@ class VirtualWrenchSettings(Settings):
         65.0, 'Cut-off frequency of the low-pass of virtual wrenches, from joint torques (gain of '
         "the momentum observer over 2 pi); see the feet's 'source' in the robot's YAML", 'Hz', 1.0,
         1000.0)
-    force_deviation: float = constant(
-        0.01, 'Least standard deviation of the total force, as a share of body weight')
-    torque_deviation: float = constant(
-        0.003, 'Of the total torque, as a lever of body weight', 'm')
-    effort_deviation: float = constant(0.001, "Of a joint's torque, as such a lever", 'm')
-    learning_time: float = constant(1.0, 'Time constant of the learned deviations', 's')
-    friction: float = constant(
-        0.05, "Deviation of the friction of a joint's torque from the model's, as a share of its "
-        'effort limit')
-    offset: float = constant(
-        0.01, "Deviation of the offset of a joint's torque from the model's, as such a share")
-    friction_coefficient: float = constant(
-        0.7, 'Of the ground: prior of horizontal forces over vertical ones')
-    least_load: float = constant(
-        0.02, 'Share of body weight that every foot may carry by the prior')
-    edge_tilt: float = constant(
-        math.radians(4.0), 'Tilt of a sole from level from which it is expected to stand on its '
-        'edge', 'rad')
+    #: Time constant of the learned deviations, s.
+    learning_time: float = 1.0
     gravity: float = gravity_setting()
 
 
@@ -152,7 +154,7 @@ class VirtualFootWrenches:
                 'give no foot wrenches: use real sensors')
         self._weight, self._feet = model.mass * settings.gravity, len(model.soles.names)
         self.drives = drive_errors(
-            model, self.forces, (settings.friction, settings.offset), settings.cutoff)
+            model, self.forces, (_FRICTION, _OFFSET), settings.cutoff)
         self._prepare_soles()
         self._prepare_variances()
         self._decomposition = eigenpy.LLT(6 * self._feet)
@@ -242,20 +244,20 @@ class VirtualFootWrenches:
         corners = [np.array(foot.polygon) for foot in model.config.feet.values()]
         self._centres = np.array([(c.max(0) + c.min(0)) / 2 for c in corners])
         self._halves = np.array([(c.max(0) - c.min(0)) / 2 for c in corners])
-        self._per_tilt = 1.0 / math.sin(self._settings.edge_tilt)
+        self._per_tilt = 1.0 / math.sin(_EDGE_TILT)
         self._moves = self.forces.moves(model.soles)
         self._errors = EstimateErrors(len(rows), 6 * self._feet, _NOISE_TIME)
         self._information = np.zeros((6 * self._feet, 6 * self._feet))
         self._adjoints = np.tile(np.eye(6), (self._feet, 1, 1))
-        lateral = self._settings.friction_coefficient ** -2.0
+        lateral = _FRICTION_COEFFICIENT ** -2.0
         self._precisions = np.tile(
             (lateral, lateral, 1.0, 0.0, 0.0, _TORSION ** -2.0), (self._feet, 1))
         self._twists_to_soles = np.zeros((self._feet, 6, 6))
 
     def _prepare_variances(self) -> None:
-        settings, count = self._settings, len(self.forces.rows)
-        shares = np.full(count, settings.effort_deviation)
-        shares[:3], shares[3:6] = settings.force_deviation, settings.torque_deviation
+        count = len(self.forces.rows)
+        shares = np.full(count, _EFFORT_DEVIATION)
+        shares[:3], shares[3:6] = _FORCE_DEVIATION, _TORQUE_DEVIATION
         self._least = (self._weight * shares) ** 2
         self._learns = self.forces.measured
         #: Noise of joints is unknown at first; the rows of the root depend on the model only.
@@ -333,7 +335,7 @@ class VirtualFootWrenches:
         self._posterior: Array = self._decomposition.solve(self._identity)
         found, lag, difference = self._posterior.dot(weighted.dot(self._errors.columns)).T
         self.wrenches = found.reshape(-1, 6)
-        least = self._settings.least_load * self._weight
+        least = _LEAST_LOAD * self._weight
         self._loads = [max(abs(force), least) for force in found[2::6].tolist()]
         return lag, difference
 
@@ -358,7 +360,7 @@ class VirtualFootWrenches:
         found = covariance.dot(weighted.dot(forces))
         total, needed = float(found[2::6].sum()), float(np.linalg.norm(forces[:3]))
         deviation = math.sqrt(covariance[2::6, 2::6].sum())
-        self.share = share = total / max(needed, self._settings.least_load * self._weight)
+        self.share = share = total / max(needed, _LEAST_LOAD * self._weight)
         self._is_doubtful = share < _ELSEWHERE and needed - total > _CLEARLY * deviation
         self._least_share = min(share, self._least_share) if self.is_carried else 1.0
         contradicts = self._is_doubtful

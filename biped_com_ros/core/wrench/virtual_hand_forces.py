@@ -48,7 +48,7 @@ from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array, BoolArray, IndexArray
 from biped_com_ros.core.geometry.wrench import set_twist_adjoint
 from biped_com_ros.core.model.robot import RobotModel, RobotState
-from biped_com_ros.core.settings import constant, setting, settings
+from biped_com_ros.core.settings import setting, settings
 from biped_com_ros.core.wrench.contact import ContactThresholds
 from biped_com_ros.core.wrench.drive_errors import drive_errors, RowErrors, RowErrorSettings
 from biped_com_ros.core.wrench.dynamics import EstimateErrors, ExternalForces
@@ -71,6 +71,9 @@ _MORE = 2.0
 _POSTURE_TIME = 0.5
 #: Time after which the low-pass has settled, in its time constants.
 _SETTLING = 3.0
+#: Standard deviation of friction and offset of a joint's torque, as a share of its effort limit,
+#: before they are learnt.
+_EFFORT_DEVIATION = 0.03
 #: Time constant of the variance of noise, s.
 _NOISE_TIME = 0.2
 
@@ -83,9 +86,9 @@ class VirtualHandSettings(RowErrorSettings):
         20.0, 'Cut-off frequency of the low-pass of the forces on virtual hands (gain of the '
         "momentum observer over 2 pi); see the hands' 'source' in the robot's YAML", 'Hz', 1.0,
         10000.0)
-    largest_force: float = constant(
-        0.3, "Prior standard deviation of a hand's force along each axis, as a share of body "
-        'weight, of a hand that carries less')
+    #: Prior standard deviation of a hand's force along each axis, as a share of body weight, of a
+    #: hand that carries less.
+    largest_force: float = 0.3
     thresholds: ContactThresholds = settings(
         ContactThresholds, engage=0.01, release=0.005, engage_dwell=0.02, release_dwell=0.01)
 
@@ -149,7 +152,7 @@ class VirtualHandForces:
         self._arrange_rows()
         self._row_errors = RowErrors(model, self.external, settings)
         self.drives = drive_errors(
-            model, self.external, (settings.effort_deviation,) * 2, settings.cutoff)
+            model, self.external, (_EFFORT_DEVIATION,) * 2, settings.cutoff)
         count = len(self.names)
         self._least_prior = (settings.largest_force * self._weight) ** 2
         self._prior = np.full(3 * count, self._least_prior)

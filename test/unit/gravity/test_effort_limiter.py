@@ -249,7 +249,7 @@ def test_efforts_are_those_of_plain_clamping_and_limiting(size):
 
 @pytest.mark.parametrize('values', (
     {'clamp': 0.0}, {'clamp': 1.5}, {'max_rate': -1.0}, {'start_time': 0.0},
-    {'stop_time': float('nan')}, {'hold_time': -0.1}, {'default_limit': -1.0}, {'max_dt': 0.0},
+    {'stop_time': float('nan')}, {'hold_time': -0.1}, {'default_limit': -1.0},
     {'max_rate': math.inf}, {'default_limit': math.inf}, {'hold_time': math.nan}))
 def test_invalid_settings_are_refused(values):
     (name,) = values

@@ -253,9 +253,6 @@ def test_rows_are_negative_outside_of_the_limits():
 
 @pytest.mark.parametrize(('values', 'message'), (
     ({'friction': 0.0}, "'friction' is 0.0; it must be 0.01 to 10"),
-    ({'torsional_friction': -1.0}, "'torsional_friction' is -1.0; it must be positive"),
-    ({'sole_margin': -0.1}, "'sole_margin' is -0.1; it must be at least 0 m"),
-    ({'effort_fraction': 0.0}, "'effort_fraction' is 0.0; it must be positive"),
     ({'friction': float('nan')}, "'friction' is nan; it must be 0.01 to 10")))
 def test_invalid_limits_are_refused(values, message):
     with pytest.raises(ConfigurationError) as refusal:

@@ -125,11 +125,8 @@ def test_lean_is_the_tilt_by_the_same_rotation_later():
 
 
 @pytest.mark.parametrize(('changes', 'message'), [
-    ({'dcm_margin': 0.02},
-     "'dcm_margin' is 0.02 m; it must be at most 'margin', 0.01 m: lower it"),
     ({'tilt': 1.2}, "'tilt' is 1.2 rad; it must be below 'fallen_tilt', 1.0 rad: lower it"),
-    ({'lean': 0.2}, "'lean' is 0.2; it must be at least 'tilt', 0.35 rad: raise it"),
-    ({'dwell': -0.1}, "'dwell' is -0.1; it must be at least 0 s")])
+    ({'lean': 0.2}, "'lean' is 0.2; it must be at least 'tilt', 0.35 rad: raise it")])
 def test_thresholds_that_make_no_sense(changes, message):
     with pytest.raises(ConfigurationError, match=message):
         StabilityThresholds(**changes)

@@ -43,7 +43,7 @@ STANDS = (500, BOTH, INSIDE, False)
         *(f'the first instant {i} in the midst of a step' for i in range(4))])
 def test_steps_that_catch_the_dcm_are_a_walk(phases):
     """Phases are duration in ms, contacts, margin of the DCM, and whether it walks at the end."""
-    watch, ms = StepWatch(1.0), 0
+    watch, ms = StepWatch(), 0
     for duration, in_contact, margin, expected in phases:
         for _ in range(0, duration, 2):
             walks = watch.update(1_000_000 * ms, in_contact, margin)

@@ -432,7 +432,7 @@ def test_commands_stay_inside_limits_always(seed, size):
     *((TendonDrive, {name: value}) for name, value in (
         ('stiffness', 0.0), ('pretension', -1.0), ('lead', 2.0))),
     *((ControllerOptions, {name: value}) for name, value in (
-        ('co_contraction', 1.0), ('integral', -1.0), ('disagreement', 0.0), ('broken_time', 0.0),
+        ('co_contraction', 1.0), ('integral', -1.0),
         ('tensions', TensionLimits(lowest=20.0, highest=30.0))))])
 def test_options_make_sense(make, changes):
     with pytest.raises(ConfigurationError):

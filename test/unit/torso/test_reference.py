@@ -58,7 +58,7 @@ def test_a_motion_comes_to_an_end_and_the_next_begins_from_there():
 
 
 @pytest.mark.parametrize('change', [
-    {'speed': 0.0}, {'acceleration': -1.0}, {'smoothing': -0.1}, {'speed': math.nan}])
+    {'speed': 0.0}, {'acceleration': -1.0}, {'speed': math.nan}])
 def test_motion_limits_make_sense(change):
     with pytest.raises(ConfigurationError, match='must be (0.0|at least 0)'):
         MotionLimits(**change)

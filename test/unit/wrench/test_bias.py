@@ -160,8 +160,8 @@ def test_what_two_times_in_the_air_differ_by_does_not_carry_the_bias_on(found):
 
 
 def test_settings_have_to_be_positive():
-    with pytest.raises(ConfigurationError, match="'force_drift' is 0.0; it must be positive"):
-        BiasSettings(force_drift=0.0)
+    with pytest.raises(ConfigurationError, match="'force' is 0.0; it must be 0.001 to 10000"):
+        BiasSettings(force=0.0)
 
 
 def drifting(t):

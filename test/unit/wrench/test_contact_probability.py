@@ -13,9 +13,8 @@
 # limitations under the License.
 """Probabilities of contact by force and by height."""
 
-from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.wrench.contact import ContactProbabilities, ContactProbabilitySettings
+from biped_com_ros.core.wrench.contact import ContactProbabilities
 import numpy as np
 import pytest
 
@@ -29,7 +28,7 @@ def model():
 
 @pytest.fixture
 def contacts(model):
-    return ContactProbabilities(model, WEIGHT, ContactProbabilitySettings())
+    return ContactProbabilities(model, WEIGHT)
 
 
 def soles(heights, pitch=0.0):
@@ -86,8 +85,3 @@ def test_a_foot_that_is_higher_with_its_lowest_corner_needs_more_force(contacts,
     heights = (-0.7, -0.7 + toe * np.sin(pitch))
     raised = feed(contacts, heights=heights, **light)[1]
     assert feed(contacts, heights=heights, pitch=pitch, **light)[1] > 2.0 * raised
-
-
-def test_settings_have_to_be_positive():
-    with pytest.raises(ConfigurationError, match='change_rate'):
-        ContactProbabilitySettings(change_rate=0.0)

@@ -212,7 +212,6 @@ def test_the_prior_is_that_of_independent_forces_and_moments_about_a_point_of_th
         assert_allclose(precisions, np.diag(precisions.diagonal()), atol=1e-12 * precisions.max())
 
 
-@pytest.mark.parametrize('setting', ['cutoff', 'learning_time', 'edge_tilt'])
-def test_settings_have_to_be_positive(setting):
-    with pytest.raises(ConfigurationError, match=setting):
-        VirtualWrenchSettings(**{setting: 0.0})
+def test_the_cutoff_has_to_be_positive():
+    with pytest.raises(ConfigurationError, match='cutoff'):
+        VirtualWrenchSettings(cutoff=0.0)

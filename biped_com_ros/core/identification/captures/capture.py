@@ -23,7 +23,7 @@ from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import InputError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Array, BoolArray
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.settings import constant, setting, Settings
+from biped_com_ros.core.settings import setting, Settings
 import numpy as np
 
 SMALLEST_LOAD = 0.02
@@ -92,12 +92,14 @@ class SensorNoise(Settings):
         0.3, 'Noise of joint torques', 'N m or N', 1e-9, 1e4, name='torque_noise')
     encoder: float = setting(
         math.radians(0.1), 'Noise of joint positions', 'rad', 0.0, 0.1, name='encoder_noise')
-    slide: float = constant(1e-4, 'Noise of the positions of prismatic joints', 'm', 0.0)
+    #: Noise of the positions of prismatic joints, m.
+    slide: float = 1e-4
     tilt: float = setting(
         math.radians(0.05), 'Noise of the direction of gravity', 'rad', 0.0, 0.1,
         name='tilt_noise')
     encoder_offset: float = setting(0.005, 'Bias of joint positions', 'rad', 0.0, 0.1)
-    slide_offset: float = constant(0.001, 'Bias of the positions of prismatic joints', 'm', 0.0)
+    #: Bias of the positions of prismatic joints, m.
+    slide_offset: float = 0.001
     force_bias: float = setting(3.0, 'Constant bias of forces', 'N', 0.0, 1e4)
     moment_bias: float = setting(0.1, 'Constant bias of moments', 'N m', 0.0, 1e3)
     torque_bias: float = setting(0.3, 'Bias of joint torques', 'N m', 0.0, 1e4)

@@ -25,7 +25,7 @@ from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array, BoolArray
 from biped_com_ros.core.identification.captures.capture import Capture
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.settings import constant, setting, Settings
+from biped_com_ros.core.settings import setting, Settings
 import numpy as np
 
 LEAST_UPRIGHTNESS = 0.5
@@ -39,13 +39,15 @@ class StillnessOptions(Settings):
     duration: float = setting(
         1.0, 'Duration for which the robot must be still, and over which a capture averages', 's',
         0.1, 30.0)
-    joint_range: float = constant(
-        0.004, 'Largest movement of a joint within duration, after averaging over the noise of '
-        'the encoders', 'rad')
-    tilt_range: float = constant(0.004, 'Largest range of the direction of gravity', 'rad')
+    #: Largest movement of a joint within duration, after averaging over the noise of the encoders,
+    #: rad.
+    joint_range: float = 0.004
+    #: Largest range of the direction of gravity, rad.
+    tilt_range: float = 0.004
     force_deviation: float = setting(
         6.0, 'Largest standard deviation of a force within still_duration', 'N', 1e-4, 1e5)
-    min_samples: int = constant(10, 'Smallest number of readings in a capture')
+    #: Smallest number of readings in a capture.
+    min_samples: int = 10
 
 
 class LargestMotion(NamedTuple):

@@ -34,7 +34,7 @@ from biped_com_ros.core.identification.poses.approach import ApproachPlanner
 from biped_com_ros.core.identification.poses.pose_candidates import (
     Candidate, CandidateSampler, choose_greedily, exchange, project, total_information)
 from biped_com_ros.core.identification.poses.pose_safety import (
-    DesignOptions, no_progress, PathPlanner, PoseSafety, Progress)
+    DesignOptions, no_progress, PathPlanner, PoseSafety, Progress, STEP)
 from biped_com_ros.core.identification.poses.stances import Placement, Stances
 from biped_com_ros.core.legs.com_shift import ComShift
 from biped_com_ros.core.model.robot import RobotModel
@@ -182,7 +182,7 @@ class PoseDesigner:
         self._estimator = Estimator(model, noise, prior)
         self._stances = Stances(model)
         safety = PoseSafety(self._estimator.regressor, self._stances, self.options)
-        self._paths = PathPlanner(self._stances, safety, self.options.step)
+        self._paths = PathPlanner(self._stances, safety, STEP)
         self._approaches = ApproachPlanner(self._stances, safety, self._paths, self.options)
         self._sampler = CandidateSampler(self._estimator, self._stances, safety, self.options)
 

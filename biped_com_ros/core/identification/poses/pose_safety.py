@@ -35,7 +35,7 @@ from biped_com_ros.core.identification.poses.stances import Placement, Stances
 from biped_com_ros.core.model.efforts import effort_scales
 from biped_com_ros.core.model.robot import position_limits, RobotModel
 from biped_com_ros.core.model.urdf import parse_urdf, resolve_meshes
-from biped_com_ros.core.settings import constant, setting, Settings
+from biped_com_ros.core.settings import setting, Settings
 import numpy as np
 import pinocchio as pin
 
@@ -50,6 +50,14 @@ def no_progress(what: str, done: int, total: int) -> None:
     """Ignore the progress."""
 
 
+#: Distance kept from joint limits, rad.
+_LIMIT_MARGIN = 0.03
+#: Distance between links that counts as a collision, m.
+_CLEARANCE = 0.005
+#: Largest change of a joint between two checked points of a path, rad.
+STEP = 0.1
+
+
 @dataclass(frozen=True, kw_only=True)
 class DesignOptions(Settings):
     """Number and limits of planned poses."""
@@ -60,26 +68,21 @@ class DesignOptions(Settings):
     hoisted: int = setting(
         2, 'Number of planned poses with the robot hoisted, its feet in the air: only these '
         "measure the mass below the feet's sensors", '', 0, 20)
-    double_support: float = constant(
-        0.34, 'Share of candidates on all feet; the others stand on one foot each in turn; 1 for '
-        'robots that must not lift a foot', '', 0.0, 1.0)
+    #: Share of candidates on all feet; the others stand on one foot each in turn; 1 for robots
+    #: that must not lift a foot.
+    double_support: float = 0.34
     margin: float = setting(
         0.02, 'Distance kept from the edge of the support polygon', 'm', 0.001, 0.5)
-    floor_tilt: float = constant(
-        0.0, 'Largest tilt of the floor, by which the margin grows with the height of the centre '
-        'of mass', 'rad', 0.0)
+    #: Largest tilt of the floor, by which the margin grows with the height of the centre of mass,
+    #: rad.
+    floor_tilt: float = 0.0
     torque_share: float = setting(
         0.8, "Largest share of a motor's torque that is used", '', 0.05, 1.0)
-    limit_margin: float = constant(0.03, 'Distance kept from joint limits', 'rad', 0.0)
     spread: float = setting(
         1.2, 'Largest distance of joints outside of the legs from posture stand', 'rad', 0.05, 3.2)
     lean: float = setting(0.2, 'Largest lean and turn of the base', 'rad', 0.0, 0.8)
-    crouch: float = constant(
-        0.08, 'Largest lowering of the base, as a share of its height', '', 0.0)
-    clearance: float = constant(
-        0.005, 'Distance between links that counts as a collision', 'm', 0.0)
-    step: float = constant(
-        0.1, 'Largest change of a joint between two checked points of a path', 'rad')
+    #: Largest lowering of the base, as a share of its height.
+    crouch: float = 0.08
     torso_bend: float = setting(
         0.0, 'Largest bend of a tendon torso; its virtual joints are sent with the others. 0: it '
         'stays straight', 'rad', 0.0, 0.5, read_only=True)
@@ -88,9 +91,8 @@ class DesignOptions(Settings):
         'both', 'With move: whether each pose is visited once (shortest) or twice, and its joints '
         'come to rest from opposite sides (both), so that their friction can be distinguished '
         'from mass', options=APPROACHES)
-    approach_angle: float = constant(
-        0.05, 'With approach both: how far from a pose the last move of each joint into it begins',
-        'rad')
+    #: With approach both: how far from a pose the last move of each joint into it begins, rad.
+    approach_angle: float = 0.05
     seed: int = setting(0, 'Seed of the random poses', '', 0, 1000000)
     postures: tuple[str, ...] = setting(
         (), "Postures of the robot's YAML, in this sequence, instead of planned poses; the joints "
@@ -238,8 +240,8 @@ class PoseSafety:
         self._regressor, self._stances, self._options = regressor, stances, options
         self._theta, self._effort_scales = parameters_of(model), effort_scales(model)
         self._collision = SelfCollision(
-            model, [model.posture(name) for name in model.config.postures], options.clearance)
-        self.lower, self.upper = _limits(model, options.limit_margin)
+            model, [model.posture(name) for name in model.config.postures], _CLEARANCE)
+        self.lower, self.upper = _limits(model, _LIMIT_MARGIN)
         self._tilt_margin = math.tan(options.floor_tilt) * stances.com_height
 
     def check(self, positions: Array, standing: tuple[str, ...]) -> tuple[Capture, float, float]:

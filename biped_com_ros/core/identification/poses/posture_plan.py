@@ -31,7 +31,7 @@ from biped_com_ros.core.identification.equations.first_moments import (
     StaticsRegressor, TYPICAL_NOISE)
 from biped_com_ros.core.identification.poses.pose_design import PlannedPose
 from biped_com_ros.core.identification.poses.pose_safety import (
-    DesignOptions, no_progress, PoseSafety, Progress)
+    DesignOptions, no_progress, PoseSafety, Progress, STEP)
 from biped_com_ros.core.identification.poses.stances import Placement, Stances
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
@@ -166,7 +166,7 @@ class PosturePlanner:
 
     def _path(self, start: Array, end: Array, what: str) -> Array:
         """Return safe steps from `start` (excluded) straight to `end`, (steps, n)."""
-        count = max(1, math.ceil(float(np.abs(end - start).max()) / self.options.step))
+        count = max(1, math.ceil(float(np.abs(end - start).max()) / STEP))
         path = np.array([start + (end - start) * i / count for i in range(1, count + 1)])
         for q in path:
             self._check_soles(start, q, what)
