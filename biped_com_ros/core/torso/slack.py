@@ -36,7 +36,7 @@ raises the tensions by once more the missing tension. Since rising and falling d
 oscillates.
 """
 
-#: Times without tension after which a tendon is slack, and after which it is reported as broken, s.
+#: Times without tension after which a tendon is slack, and after which it is broken, s.
 _SLACK_TIME, _BROKEN_TIME = 0.05, 1.0
 
 TRIM_RATE = 4.0

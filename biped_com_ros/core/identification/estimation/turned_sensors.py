@@ -46,6 +46,34 @@ import pinocchio as pin
 
 LIFTED = 0.15
 """Where all other sensors measure less than this share of a force, its foot carries all."""
+#: Standard deviations of what may be off without a sensor being turned. Of the mass of all links
+#: together, and of each one, as a share.
+_SCALE_SIGMA, _MASS_SIGMA = 0.08, 0.08
+#: Of each link's centre of mass per axis, as a share of the height of the base.
+_COM_SIGMA = 0.015
+#: Of the sensors' readings, as a share.
+_GAIN = 0.03
+#: Of their forces, as a share of body weight; of moments 0.03 m times that.
+_BIAS = 0.01
+#: Of joint torques by friction and gain, as a share of the motor's largest.
+_TORQUE = 0.06
+#: Of joint positions and of the direction of gravity, rad.
+_ANGLE = 0.01
+#: Share of body weight that the sensor must measure: less, as of a lifted foot, may be a bias that
+#: was not tared.
+_LEAST_LOAD = 0.2
+#: Turns of the measured force below this are left to the calibration, rad.
+_LEAST_ANGLE = math.radians(20.0)
+#: Least turn about the force itself, which is only looked for while one foot carries all: over two
+#: feet a push explains as much, rad.
+_LEAST_SPIN = math.radians(40.0)
+#: By how much the weighed squares of all residuals must fall by the turn.
+_GAIN_OF_FIT = 40.0
+#: By how much the squares of the best sensor must be below those of any other.
+_LEAD = 12.0
+#: Largest weighed squares per equation that count as consistent after the turn: of the six of the
+#: whole robot, and of all.
+_CONSISTENT = 2.0
 _ITERATIONS = 6
 _SEEDS = 3
 """So many of the rotations onto axes are refined."""
@@ -59,58 +87,6 @@ DESCRIBED = math.radians(12.0)
 _LEFT_HANDED = np.vstack([
     np.hstack((axes, sign * axes)) for axes, sign in (
         (1.0 - 2.0 * np.eye(3), -1.0), (1.0 - 2.0 * np.eye(3), 1.0), (np.ones((1, 3)), -1.0))])
-
-
-@dataclass(frozen=True, kw_only=True)
-class TurnedSensorSettings:
-    """
-    What may be off without a sensor being turned, and when one is.
-
-    Attributes
-    ----------
-    scale_sigma, mass_sigma
-        Standard deviation of the mass of all links together, and of each one, as a share.
-    com_sigma
-        Of each link's centre of mass per axis, as a share of the height of the base.
-    gain
-        Of the sensors' readings, as a share.
-    bias
-        Of their forces, as a share of body weight; of moments 0.03 m times that.
-    torque
-        Of joint torques by friction and gain, as a share of the motor's largest.
-    angle
-        Of joint positions and of the direction of gravity, rad.
-    least_load
-        Share of body weight that the sensor must measure: less, as of a lifted foot, may be a
-        bias that was not tared.
-    least_angle
-        Turns of the measured force below this are left to the calibration, rad.
-    least_spin
-        Least turn about the force itself, which is only looked for while one foot carries all:
-        over two feet a push explains as much, rad.
-    gain_of_fit
-        By how much the weighed squares of all residuals must fall by the turn.
-    lead
-        By how much the squares of the best sensor must be below those of any other.
-    consistent
-        Largest weighed squares per equation that count as consistent after the turn: of the six
-        of the whole robot, and of all.
-
-    """
-
-    scale_sigma: float = 0.08
-    mass_sigma: float = 0.08
-    com_sigma: float = 0.015
-    gain: float = 0.03
-    bias: float = 0.01
-    torque: float = 0.06
-    angle: float = 0.01
-    least_load: float = 0.2
-    least_angle: float = math.radians(20.0)
-    least_spin: float = math.radians(40.0)
-    gain_of_fit: float = 40.0
-    lead: float = 12.0
-    consistent: float = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,8 +137,7 @@ class TurnedSensor:
 
 
 def find_turned_sensor(regressor: StaticsRegressor, capture: Capture,
-                       theta: Array | None = None,
-                       settings: TurnedSensorSettings | None = None) -> TurnedSensor | None:
+                       theta: Array | None = None) -> TurnedSensor | None:
     """
     Return the sensor of a foot that is turned; None if none is, or it is not clear which.
 
@@ -174,8 +149,6 @@ def find_turned_sensor(regressor: StaticsRegressor, capture: Capture,
         Of a robot at rest, which stands with one or more of its feet; `in_contact` is not used.
     theta
         Masses and first moments (L, 4); by default the URDF's.
-    settings
-        When a sensor counts as turned.
 
     Raises
     ------
@@ -183,14 +156,14 @@ def find_turned_sensor(regressor: StaticsRegressor, capture: Capture,
         If the capture has other sizes than the robot, or numbers that are not finite.
 
     """
-    settings, model = settings or TurnedSensorSettings(), regressor.model
+    model = regressor.model
     check_values(model, capture)
     theta = parameters_of(model) if theta is None else theta
     names = tuple(model.config.wrench_sensors)
     feet = {name for foot in model.config.feet.values() for name in foot.wrench_sensors}
     if not feet or not np.isfinite(capture.wrenches).all():
         return None
-    r, J = _weighed(regressor, capture, theta, settings)
+    r, J = _weighed(regressor, capture, theta)
     present = float(r @ r)
     found = sorted(
         ((*_best_turn(r, J[:, 6 * i:6 * i + 6], np.asarray(capture.wrenches[i])), name)
@@ -199,15 +172,15 @@ def find_turned_sensor(regressor: StaticsRegressor, capture: Capture,
     i = names.index(name)
     left = r + J[:, 6 * i:6 * i + 6] @ (
         _turned(capture.wrenches[i], sign, R) - capture.wrenches[i])
-    if (present - cost < settings.gain_of_fit or cost > settings.consistent * len(r)
+    if (present - cost < _GAIN_OF_FIT or cost > _CONSISTENT * len(r)
             # The first rows are the balance of the whole; whitening leaves them the first.
-            or left[:6] @ left[:6] > settings.consistent * 6
-            or any(other[0] - cost < settings.lead for other in found[1:])):
+            or left[:6] @ left[:6] > _CONSISTENT * 6
+            or any(other[0] - cost < _LEAD for other in found[1:])):
         return None
     reading, J = np.asarray(capture.wrenches[i]), J[:, 6 * i:6 * i + 6]
     R = _snapped(r, J, reading, sign, R, cost)
-    least_force = settings.least_load * model.mass * GRAVITY
-    if not _is_credible(capture, i, sign, R, least_force, settings):
+    least_force = _LEAST_LOAD * model.mass * GRAVITY
+    if not _is_credible(capture, i, sign, R, least_force):
         return None
     left, factors = min(((_squares(r, J, (factors - 1.0) * reading), factors)
                          for factors in _LEFT_HANDED), key=lambda one: one[0])
@@ -216,50 +189,49 @@ def find_turned_sensor(regressor: StaticsRegressor, capture: Capture,
         sensor=name, sign=sign, rotation=R, gain_of_fit=present - cost, scale=scale)
 
 
-def _is_credible(capture: Capture, sensor: int, sign: int, R: Array, least_force: float,
-                 settings: TurnedSensorSettings) -> bool:
+def _is_credible(capture: Capture, sensor: int, sign: int, R: Array,
+                 least_force: float) -> bool:
     """Return whether neither a bias nor a push may be taken for this turn."""
     forces = np.nan_to_num(np.asarray(capture.wrenches)[:, :3])
     force, size = forces[sensor], float(np.linalg.norm(forces[sensor]))
     if size < least_force:
         return False
-    if sign * (R @ force) @ force < math.cos(settings.least_angle) * size ** 2:
+    if sign * (R @ force) @ force < math.cos(_LEAST_ANGLE) * size ** 2:
         return True
     others = np.delete(np.linalg.norm(forces, axis=1), sensor)
     alone = others.max(initial=0.0) < LIFTED * size
-    return alone and bool(np.linalg.norm(pin.log3(R)) >= settings.least_spin)
+    return alone and bool(np.linalg.norm(pin.log3(R)) >= _LEAST_SPIN)
 
 
-def _weighed(regressor: StaticsRegressor, capture: Capture, theta: Array,
-             settings: TurnedSensorSettings) -> tuple[Array, Array]:
+def _weighed(regressor: StaticsRegressor, capture: Capture,
+             theta: Array) -> tuple[Array, Array]:
     """Return residuals and their derivatives by the readings, both of unit covariance."""
     model = regressor.model
     # A sensor of a foot in the air measures the weight below it, which is a contact like others.
     standing = np.ones(len(model.config.feet), dtype=bool)
     equations = regressor.linearised(
-        replace(_with_variances(model, capture, settings), in_contact=standing), theta,
-        SensorNoise(tilt=settings.angle, encoder=settings.angle))
+        replace(_with_variances(model, capture), in_contact=standing), theta,
+        SensorNoise(tilt=_ANGLE, encoder=_ANGLE))
     spread = np.repeat(theta[:, :1], 4, axis=1)
-    spread[:, 0] *= settings.mass_sigma
-    spread[:, 1:] *= settings.com_sigma * _height(model, capture)
+    spread[:, 0] *= _MASS_SIGMA
+    spread[:, 1:] *= _COM_SIGMA * _height(model, capture)
     # An error of a link's mass is at its centre of mass.
-    spread[:, 1:] = np.hypot(spread[:, 1:], settings.mass_sigma * np.abs(theta[:, 1:]))
-    scale = settings.scale_sigma * equations.A @ theta.ravel()
+    spread[:, 1:] = np.hypot(spread[:, 1:], _MASS_SIGMA * np.abs(theta[:, 1:]))
+    scale = _SCALE_SIGMA * equations.A @ theta.ravel()
     covariance = (equations.covariance + np.outer(scale, scale)
                   + (equations.A * spread.ravel() ** 2) @ equations.A.T)
     whiten = np.linalg.inv(np.linalg.cholesky(covariance))
     return whiten @ equations.residual(theta), whiten @ equations.J[:, equations.inputs.readings]
 
 
-def _with_variances(model: RobotModel, capture: Capture,
-                    settings: TurnedSensorSettings) -> Capture:
+def _with_variances(model: RobotModel, capture: Capture) -> Capture:
     """Set variances of readings and torques, alike along all axes so that turns keep them."""
     forces = np.linalg.norm(np.nan_to_num(capture.wrenches)[:, :3], axis=1)
     moments = np.linalg.norm(np.nan_to_num(capture.wrenches)[:, 3:], axis=1)
-    bias = settings.bias * model.mass * GRAVITY
-    force = (settings.gain * forces) ** 2 + bias ** 2
-    moment = (settings.gain * moments) ** 2 + (0.03 * bias) ** 2
-    torque = (settings.torque * effort_scales(model)) ** 2
+    bias = _BIAS * model.mass * GRAVITY
+    force = (_GAIN * forces) ** 2 + bias ** 2
+    moment = (_GAIN * moments) ** 2 + (0.03 * bias) ** 2
+    torque = (_TORQUE * effort_scales(model)) ** 2
     return replace(
         capture, torque_variance=torque,
         wrench_variance=np.repeat(np.column_stack((force, moment)), 3, axis=1))
