@@ -139,13 +139,14 @@ class StateErrors:
 class _Feeder:
     """Feeds samples to an estimator and measures its CPU time."""
 
-    def __init__(self, walk: RecordedWalk, source: str, floor: float, delay: float,
+    def __init__(self, walk: RecordedWalk, source: str, level_floor: bool, delay: float,
                  thresholds: ContactThresholds, has_probabilities: bool) -> None:
         self.walk, self.seconds, self._has_all = walk, 0.0, source == 'filter'
         model = walk.model
         self._frames = [model.config.sole_frame(foot) for foot in model.config.feet]
         self._estimator = StateEstimator(
-            model, BaseSettings(source=source, base_filter=FilterSettings(floor_deviation=floor)),
+            model, BaseSettings(
+                source=source, base_filter=FilterSettings(level_floor=level_floor)),
             synchronized=SynchronizedSettings(
                 wrenches=True, body_weight=GRAVITY * model.mass,
                 thresholds=thresholds, wrench_delay=delay,
@@ -167,8 +168,8 @@ class _Feeder:
         return located[0] if located else None
 
 
-def locate(walk: RecordedWalk, source: str = 'filter', floor: float = 0.005, bias: float = 0.003,
-           wrenches: Array | None = None, seed: int = 0, delay: float = 0.0,
+def locate(walk: RecordedWalk, source: str = 'filter', level_floor: bool = True,
+           bias: float = 0.003, wrenches: Array | None = None, seed: int = 0, delay: float = 0.0,
            thresholds: ContactThresholds = _THRESHOLDS,
            probabilities: Array | None = None) -> tuple[list[tuple[int, LocatedState]], float]:
     """
@@ -178,7 +179,7 @@ def locate(walk: RecordedWalk, source: str = 'filter', floor: float = 0.005, bia
     ----------
     walk
         With the errors of its sensors.
-    source, floor
+    source, level_floor
         See :class:`BaseSettings` and :class:`FilterSettings`.
     bias
         Deviation of the gyroscope's bias, rad/s.
@@ -195,7 +196,7 @@ def locate(walk: RecordedWalk, source: str = 'filter', floor: float = 0.005, bia
 
     """
     random, model = np.random.default_rng(seed), walk.model
-    feeder = _Feeder(walk, source, floor, delay, thresholds, probabilities is not None)
+    feeder = _Feeder(walk, source, level_floor, delay, thresholds, probabilities is not None)
     count, stands = len(model.joint_names), None if probabilities is None else np.ones(2)
     offset = bias * random.standard_normal(3)
     half_weight = np.array((0.0, 0.0, 0.5 * GRAVITY * model.mass, 0.0, 0.0, 0.0))

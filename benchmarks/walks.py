@@ -49,7 +49,7 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.wrench.contact import ContactProbabilities
 from biped_com_ros.core.wrench.virtual_foot_wrenches import (
     VirtualFootWrenches, VirtualWrenchSettings)
-from biped_com_ros.nodes.wrench_aggregator.parameters import WrenchAggregatorParameters
+from biped_com_ros.nodes.wrench_aggregator.parameters import LEAST_COP_SHARE
 import numpy as np
 
 #: Left out of all errors: filters and learnt deviations begin, s.
@@ -145,7 +145,7 @@ def wrench_errors(walk: RecordedWalk, found: VirtualWalk) -> RecordedWrenchError
     weight, truth = 9.81 * walk.model.mass, walk.true_wrenches[span]
     wrenches, errors = found.wrenches[span], found.wrenches[span] - truth
     deviations = np.sqrt(np.diagonal(found.covariances[span], axis1=1, axis2=2))
-    least = np.maximum(WrenchAggregatorParameters().cop_min_share * weight,
+    least = np.maximum(LEAST_COP_SHARE * weight,
                        CERTAIN * deviations[:, 2::6])
     loads = (truth[..., 2] > 0.3 * weight) & (wrenches[..., 2] > least)
     cop = [root_mean_square(wrenches[loads][:, k] / wrenches[loads][:, 2]
@@ -203,7 +203,7 @@ def print_bases(walks: list[RecordedWalk]) -> tuple[list[StateErrors], list[Stat
         [(walk.name, *state.contacts.cells()) for walk, state in zip(walks, plain)])
     aligned = print_states(
         walks, 'The same, wrenches aligned by their known delay', delay=0.002)
-    print_states(walks, 'The same, floor not known to be level', floor=0.0)
+    print_states(walks, 'The same, floor not known to be level', level_floor=False)
     print_states(walks, 'base_source imu, with the true orientation', 'imu')
     return plain, aligned
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from biped_com_ros.core.stability.levels import StabilityThresholds
+from biped_com_ros.core.stability.levels import DWELL
 from biped_com_ros.demo.stage import Commands, Stage
 from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.qos import LATCHED
@@ -93,7 +93,7 @@ class StabilityReports:
             before = dict.fromkeys(event.partition(':')[0] for event in self._events[:-1])
             return ', '.join([*before, self._event])
         # zmp_monitor reports what lasts.
-        dwell = 1e3 * StabilityThresholds().dwell
+        dwell = 1e3 * DWELL
         why = (f' (the ZMP was beyond the edge for less than {dwell:.0f} ms)'
                if self.least_margin < 0.0 else '')
         return f'stays {self._level}{why}'

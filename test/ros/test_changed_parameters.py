@@ -44,8 +44,7 @@ LATER = {
 #: Filters without memory beyond some milliseconds, and the estimate whose prior it is.
 RESTARTED = {
     'low_pass_cutoff': '.low_pass.', 'load_link': 'fusion.',
-    'wrench_delay': ('_model_wrench', 'fusion.'), 'align_wrenches': '_model_wrench',
-    'fusion_link_mass': 'fusion.', 'fusion_link_com': 'fusion.'}
+    'wrench_delay': ('_model_wrench', 'fusion.'), 'align_wrenches': '_model_wrench'}
 
 
 def other_value(name, kind, default, info):

@@ -129,15 +129,15 @@ def test_all_inputs_of_a_node_follow_its_limit_of_stamps(closing, kind):
     company.limit(node, 7.0)
 
 
-def test_another_noise_begins_the_fused_com_anew_and_unknown_links_are_refused(closing):
+def test_another_delay_begins_the_fused_com_anew_and_unknown_links_are_refused(closing):
     rig = closing(NodeRig(node=ComEstimator(parameter_overrides=parameters_of(robot='biped'))))
     before = rig.node.fusion.estimate
     assert not rig.set_parameters(tf_rate=10.0)
     assert rig.node.fusion.estimate is before
     assert "'hand'" in rig.set_parameters(load_link='hand')
-    assert not rig.set_parameters(load_link='r_hand', fusion_link_mass=0.02)
+    assert not rig.set_parameters(load_link='r_hand', wrench_delay=0.002)
     rig.until(lambda: rig.node.fusion.estimate is not before, what='the new estimate')
-    assert rig.node.fusion.estimate.settings.link_mass == 0.02
+    assert rig.node.fusion.estimate.settings.wrench_delay == 0.002
 
 
 def test_a_calibration_uses_what_to_plan_from_the_next_plan_on(closing, tmp_path):

@@ -23,6 +23,9 @@ from biped_com_ros.core.constants import SECOND_NS
 from biped_com_ros.core.geometry.pose import Array
 import numpy as np
 
+#: Largest distance of the centre of pressure from the model's CoM at rest that is plausible, m.
+_TOLERANCE = 0.005
+
 LEAST_SHARE = 0.5
 """Least share of the weight on the feet for a comparison."""
 
@@ -112,16 +115,13 @@ class ComCheck:
     ----------
     body_weight
         N, of the model.
-    tolerance
-        Largest plausible distance, m.
     is_calibrated
         Whether the model's masses are calibrated: then no calibration is the remedy.
 
     """
 
-    def __init__(self, body_weight: float, tolerance: float, is_calibrated: bool = False) -> None:
-        self._weight, self.tolerance = body_weight, tolerance
-        self._is_calibrated = is_calibrated
+    def __init__(self, body_weight: float, is_calibrated: bool = False) -> None:
+        self._weight, self._is_calibrated = body_weight, is_calibrated
 
     @staticmethod
     def is_of_rest(estimate: ComEstimate, mean_ns: int) -> bool:
@@ -162,7 +162,7 @@ class ComCheck:
         left = float(total[3]) / vertical - float(com[1])
         distance = math.hypot(forward, left)
         where = f'{1e3 * distance:.1f} mm (forward {1e3 * forward:+.1f}, left {1e3 * left:+.1f})'
-        if distance <= self.tolerance:
+        if distance <= _TOLERANCE:
             return CheckResult(True, f'centre of pressure within {where} of the model',
                                {_DISTANCE: distance})
         masses = ('look for a load that was not there in the calibration' if self._is_calibrated

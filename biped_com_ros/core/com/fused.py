@@ -49,7 +49,7 @@ from biped_com_ros.core.geometry.wrench import skew
 from biped_com_ros.core.model.frames import FrameSet, ROOT
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.settings import (
-    gravity_setting, setting, Settings, wrench_delay_setting)
+    gravity_setting, Settings, wrench_delay_setting)
 from biped_com_ros.core.signals.filters import MovingAverage
 from biped_com_ros.core.state.base import LocatedState
 from biped_com_ros.core.state.stance import Twist
@@ -127,13 +127,10 @@ class FusedComSettings(Settings):
     #: Of a load's first moment about the trunk's CoM over the robot's mass, as a share of the
     #: height of the CoM.
     load_moment: float = 0.015
-    link_mass: float = setting(
-        0.08, 'Standard deviation of the mass of each link of the URDF, as a share of it; a '
-        'smaller one in the deviations of the robot file, which a calibration writes, is used '
-        'instead', '', 0.0, 1.0)
-    link_com: float = setting(
-        0.005, 'Standard deviation of the centre of mass of each link of the URDF, per axis; the '
-        'same holds for it and for those of sensors', 'm', 0.0, 1.0)
+    #: Of the mass of each link of the URDF, as a share of it.
+    link_mass: float = 0.08
+    #: Of the centre of mass of each link of the URDF, per axis, m.
+    link_com: float = 0.005
     #: Of each foot sensor, as a share of the weight (moments: of a lever, too): that of one that
     #: drifted for half an hour.
     sensor_bias: float = 0.01

@@ -75,9 +75,8 @@ class CompensationSettings(Settings):
         CLOSED_FORM, 'How contact wrenches are chosen: the least ones in closed form, the least '
         'ones within friction, soles and efforts (bounded; needs proxsuite), or the measured '
         'ones, for dynamic walking', options=(CLOSED_FORM, BOUNDED, MEASURED))
-    wrench_cutoff: float = setting(
-        20.0, "Bandwidth of the wrenches of the contacts, with distribution 'measured'", 'Hz', 1.0,
-        1000.0)
+    #: Bandwidth of the wrenches of the contacts, with distribution 'measured', Hz.
+    wrench_cutoff: float = 20.0
     safety: SafetySettings = settings(SafetySettings)
     limits: SupportLimits = settings(SupportLimits)
     sharing: SharingSettings = settings(SharingSettings, 'share_{}')

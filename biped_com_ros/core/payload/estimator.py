@@ -81,6 +81,8 @@ _CHANGED = 4.0
 _LIFTED, _LIFTED_TIME = 2.0, 0.3
 
 
+#: Time constant of the low-pass of the residuals, s.
+_SMOOTHING = 0.08
 #: Error of the model's forces, as a share of their change between two postures.
 _MODEL_DEVIATION = 0.05
 #: What a payload has to explain, in squared standard deviations.
@@ -94,8 +96,6 @@ class PayloadSettings(ResidualSettings):
     least_mass: float = setting(0.3, 'Least mass of a payload', 'kg', 0.01, 100.0, read_only=True)
     largest_mass: float = setting(
         10.0, 'Largest mass of a payload', 'kg', 0.1, 100.0, read_only=True)
-    smoothing: float = setting(
-        0.08, 'Time constant of the low-pass of the residuals', 's', 0.01, 5.0, read_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -241,12 +241,12 @@ class PayloadEstimator:
             residuals.is_measured[:6] = False
 
     def _step(self, dt: float) -> None:
-        settings, residuals = self._settings, self.residuals
+        residuals = self.residuals
         now = residuals.value, residuals.required, residuals.columns
         if self._smooth is None:
             self._smooth = tuple(each.copy() for each in now)  # type: ignore[assignment]
         assert self._smooth is not None
-        share = -math.expm1(-dt / settings.smoothing)
+        share = -math.expm1(-dt / _SMOOTHING)
         for smooth, new in zip(self._smooth, now):
             smooth += share * (new - smooth)
         self._time += dt

@@ -33,7 +33,7 @@ from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array, BoolArray
 from biped_com_ros.core.geometry.wrench import sum_wrenches, wrench_adjoint
 from biped_com_ros.core.model.robot import RobotModel, RobotState
-from biped_com_ros.core.settings import gravity_setting, setting, Settings
+from biped_com_ros.core.settings import gravity_setting, Settings
 from biped_com_ros.core.wrench.dynamics import by_joint, ExternalForces
 import numpy as np
 
@@ -41,8 +41,13 @@ import numpy as np
 _UNUSED = 50.0
 
 
+#: How far measurements may be from the model without a payload, as standard deviations: of the sum
+#: of the foot forces, as a share of body weight.
+_FORCE_DEVIATION = 0.001
 #: Of their moment, as a lever of body weight, m.
 _MOMENT_DEVIATION = 0.001
+#: Of the torque of a joint, as a share of its effort limit: friction that changes its direction.
+EFFORT_DEVIATION = 0.02
 #: Of the force of a hand's sensor; of its moment over 0.1 m, N.
 _HAND_DEVIATION = 0.5
 
@@ -51,12 +56,6 @@ _HAND_DEVIATION = 0.5
 class ResidualSettings(Settings):
     """How far measurements may be from the model without a payload, as standard deviations."""
 
-    force_deviation: float = setting(
-        0.001, 'Standard deviation of the sum of the foot forces, as a share of body weight', '',
-        1e-5, 1.0, read_only=True)
-    effort_deviation: float = setting(
-        0.02, 'Standard deviation of the torque of a joint, as a share of its effort limit: '
-        'friction that changes its direction', '', 1e-4, 1.0, read_only=True)
     gravity: float = gravity_setting()
 
 
@@ -214,6 +213,6 @@ class PayloadResiduals:
         friction = by_joint(model.config.drives.friction, model.config.groups, names)
         force, moment = _HAND_DEVIATION, 0.1 * _HAND_DEVIATION
         self.deviations = np.concatenate((
-            [settings.force_deviation * weight] * 3, [_MOMENT_DEVIATION * weight] * 3,
-            np.hypot(settings.effort_deviation * of_joints, friction),
+            [_FORCE_DEVIATION * weight] * 3, [_MOMENT_DEVIATION * weight] * 3,
+            np.hypot(EFFORT_DEVIATION * of_joints, friction),
             [force, force, force, moment, moment, moment] * len(self.measured_hands)))

@@ -55,6 +55,8 @@ class Level(IntEnum):
 
 #: Margin of the DCM below which the robot is unstable, m.
 _DCM_MARGIN = 0.0
+#: Lean above which the robot is unstable, 30 deg at rest; more where `tilt_unstable` is more.
+_LEAN = 0.5
 #: How far ahead the lean is, s.
 LEAN_TIME = 0.3
 #: Time after the last step that catches the DCM, or after the first one's lift-off, during which
@@ -65,7 +67,7 @@ _MARGIN_HYSTERESIS = 0.005
 #: Distance from the threshold of a tilt at which a level ends, rad.
 _TILT_HYSTERESIS = 0.05
 #: How long a threshold has to be exceeded for a level to begin, s.
-_DWELL = 0.01
+DWELL = 0.01
 #: How long all values have to be back within the thresholds for a level to end, s.
 _RECOVERY = 0.3
 
@@ -83,18 +85,22 @@ class StabilityThresholds(Settings):
     fallen_tilt: float = setting(
         1.0, 'Tilt of the base above which the robot has fallen', 'rad', 0.02, 3.1,
         name='tilt_fallen')
-    lean: float = setting(
-        0.5, 'Lean above which the robot is unstable: the horizontal length of the unit vector '
-        'along the z axis of the base, extrapolated by 0.3 s; at rest the sine of the tilt',
-        '', 0.01, 3.0, name='lean_unstable')
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_setting(self, 'tilt', self.tilt < self.fallen_tilt,
                       f"below 'fallen_tilt', {self.fallen_tilt} rad: lower it, or raise "
                       "'fallen_tilt'", 'rad')
-        check_setting(self, 'lean', self.tilt <= self.lean,
-                      f"at least 'tilt', {self.tilt} rad: raise it, or lower 'tilt'")
+
+    @property
+    def lean(self) -> float:
+        """
+        Return the lean above which the robot is unstable.
+
+        That is the horizontal length of the unit vector along the z axis of the base, extrapolated
+        by :data:`LEAN_TIME`; at rest the sine of the tilt.
+        """
+        return max(_LEAN, self.tilt)
 
 
 @dataclass(frozen=True)
@@ -249,7 +255,7 @@ def _trigger_values(t: StabilityThresholds) -> list[tuple[float, float, float, f
     margins = [(-margin, -margin - _MARGIN_HYSTERESIS)
                for margin in (t.margin, t.margin, _DCM_MARGIN)]
     tilts = [(tilt, tilt - _TILT_HYSTERESIS) for tilt in (t.tilt, t.fallen_tilt, t.lean)]
-    return [(*limits, _DWELL, _RECOVERY) for limits in margins + tilts]
+    return [(*limits, DWELL, _RECOVERY) for limits in margins + tilts]
 
 
 def tilt_of(rotation_z: float) -> float:

@@ -63,6 +63,8 @@ import pinocchio as pin
 _FULL_GRIP, _LEAST_GRIP = 0.8, 1600.0
 #: Share of the weight from which on a foot stands on the floor.
 _STANDS = 0.3
+#: Standard deviation of the height of a level floor, m.
+_FLOOR = 0.005
 #: Normalised square of the innovation beyond which a floor has another height.
 _FLOOR_GATE = 9.0
 #: Standard deviations at the start: attitude by an orientation or else by the accelerometer, rad;
@@ -99,9 +101,9 @@ _ODOMETRY_HEADING = 0.01
 class FilterSettings(Settings):
     """What the filter assumes."""
 
-    floor_deviation: float = setting(
-        0.005, 'With base_source filter: standard deviation of the height of the floor; 0: it is '
-        'not level, as on stairs and slopes', 'm', 0.0, 1.0)
+    level_floor: bool = setting(
+        True, 'With base_source filter: whether the floor is level, within 5 mm; false on stairs '
+        'and slopes')
     odometry_deviation: float = setting(
         0.02, 'Standard deviation of the positions on filter_odometry_topic', 'm', 1e-4, 10.0)
     odometry_delay: float = setting(
@@ -406,7 +408,7 @@ class BaseFilter:
                              hole * np.array((_WANDERING, _WANDERING, _TURNING)))
         placed = state.along_world(self._frames, R_world_imu)[1]
         position = placed[-1, 3] - footprint_position(placed[:-1, 3], in_contact) + footprint
-        height = max(self._settings.floor_deviation, _CERTAIN)
+        height = _FLOOR if self._settings.level_floor else _CERTAIN
         self.filter.R_world_imu = R_world_imu
         velocity, speed = self._starting_velocity(state, in_contact)
         x, y, heading = known
@@ -536,10 +538,9 @@ class BaseFilter:
 
     def _measure_height(self, foot: int) -> None:
         """Update with the height of the floor, where it is level, once per step."""
-        deviation = self._settings.floor_deviation
-        if deviation and not self.filter.update(
+        if self._settings.level_floor and not self.filter.update(
                 self.filter.height_jacobian(foot), self.filter.anchors[foot, 2:],
-                deviation ** 2, _FLOOR_GATE):
+                _FLOOR ** 2, _FLOOR_GATE):
             self._other_heights, self._other_height_ns = self._other_heights + 1, self._time_ns
 
     def _check_imu(self, stamp_ns: int, state: RobotState, in_contact: tuple[bool, ...]) -> None:

@@ -195,8 +195,8 @@ _STOP_MARGIN, _OF_STOPS = 0.01, 1.0
 
 #: Standard deviation of the centre of mass of each link along each axis, m.
 _LINK_COM = 0.005
-#: Standard deviation of the sum of the measured contacts, as a share of body weight: gains, offsets
-#: and places of sensors, tilt of the IMU.
+#: Standard deviation of the sum of the measured contacts, as a share of body weight: gains,
+#: offsets and places of sensors, tilt of the IMU.
 _CONTACT_FORCE = 0.02
 #: Standard deviation of the moment of the measured contacts, as a lever of body weight, m.
 _CONTACT_LEVER = 0.005

@@ -44,7 +44,7 @@ from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.geometry.wrench import set_twist_adjoint
 from biped_com_ros.core.model.robot import RobotModel, RobotState
-from biped_com_ros.core.settings import gravity_setting, setting, Settings
+from biped_com_ros.core.settings import gravity_setting, Settings
 from biped_com_ros.core.wrench.drive_errors import drive_errors
 from biped_com_ros.core.wrench.dynamics import EstimateErrors, ExternalForces
 import eigenpy  # comes with Pinocchio; its decomposition takes a fifth of NumPy's inverse
@@ -100,10 +100,9 @@ _EDGE_TILT = math.radians(4.0)
 class VirtualWrenchSettings(Settings):
     """How foot wrenches are estimated from joint torques."""
 
-    cutoff: float = setting(
-        65.0, 'Cut-off frequency of the low-pass of virtual wrenches, from joint torques (gain of '
-        "the momentum observer over 2 pi); see the feet's 'source' in the robot's YAML", 'Hz', 1.0,
-        1000.0)
+    #: Cut-off frequency of the low-pass of virtual wrenches (gain of the momentum observer over
+    #: 2 pi), Hz.
+    cutoff: float = 65.0
     #: Time constant of the learned deviations, s.
     learning_time: float = 1.0
     gravity: float = gravity_setting()

@@ -48,7 +48,7 @@ from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array, BoolArray, IndexArray
 from biped_com_ros.core.geometry.wrench import set_twist_adjoint
 from biped_com_ros.core.model.robot import RobotModel, RobotState
-from biped_com_ros.core.settings import setting, settings
+from biped_com_ros.core.settings import settings
 from biped_com_ros.core.wrench.contact import ContactThresholds
 from biped_com_ros.core.wrench.drive_errors import drive_errors, RowErrors, RowErrorSettings
 from biped_com_ros.core.wrench.dynamics import EstimateErrors, ExternalForces
@@ -82,10 +82,8 @@ _NOISE_TIME = 0.2
 class VirtualHandSettings(RowErrorSettings):
     """How forces on hands are estimated from joint torques."""
 
-    cutoff: float = setting(
-        20.0, 'Cut-off frequency of the low-pass of the forces on virtual hands (gain of the '
-        "momentum observer over 2 pi); see the hands' 'source' in the robot's YAML", 'Hz', 1.0,
-        10000.0)
+    #: Cut-off frequency of the low-pass of forces (gain of the momentum observer over 2 pi), Hz.
+    cutoff: float = 20.0
     #: Prior standard deviation of a hand's force along each axis, as a share of body weight, of a
     #: hand that carries less.
     largest_force: float = 0.3

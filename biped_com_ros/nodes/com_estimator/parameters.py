@@ -42,9 +42,6 @@ class ComEstimatorParameters(FootWrenchParameters, ContactParameters, WeightPara
         False, 'Whether to send root link -> link of each foot and hand; only where no '
         'robot_state_publisher does, since a frame has one parent')
     tf_rate: float = setting(30.0, 'Rate of transforms; 0: off', 'Hz', 0.0, 10000.0)
-    com_tolerance: float = setting(
-        0.005, "Largest distance of the centre of pressure from the model's centre of mass, at "
-        'rest', 'm', 0.0, 1.0)
     gravity: float = gravity_setting()
     contact: ContactThresholds = settings(ContactThresholds, engage_dwell=0.0)
     fused_com: bool = read_only(

@@ -47,7 +47,8 @@ from biped_com_ros.core.wrench.weight_check import WEIGHING_RATE, WeightCheck
 from biped_com_ros.nodes.wrench_aggregator.faults import SensorFaults
 from biped_com_ros.nodes.wrench_aggregator.offsets import SensorOffsets
 from biped_com_ros.nodes.wrench_aggregator.outputs import WrenchOutputs
-from biped_com_ros.nodes.wrench_aggregator.parameters import WrenchAggregatorParameters
+from biped_com_ros.nodes.wrench_aggregator.parameters import (
+    LEAST_COP_SHARE, WrenchAggregatorParameters)
 from biped_com_ros.nodes.wrench_aggregator.virtual import VirtualContacts
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, report_of, WARN
 from biped_com_ros.ros.node.executor import run
@@ -146,23 +147,23 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
 
     def apply_parameters(self, params: WrenchAggregatorParameters) -> None:
         """Change limits, and filters and weights if their parameters changed."""
-        before, self.params = self.params, params
+        self.params = params
         self._cache_thresholds(params)
         self._stillness.limit = params.tare.joint_speed
         self.offsets.configure(params)
         self.aggregation.configure(params.aggregation)
         self._set_max_age(params)
+        self.virtual.set_max_age(params.max_stamp_age)
         self._weight.tolerance = params.weight_tolerance
         self.faults.configure(params.balance)
         for source in (self.joints, self.imu, *self.sensors):
             source.timeout = params.sensor_timeout
-        self.virtual.configure(params, before)
 
     def use_inertials(self) -> None:
         """Recompute the weight of what sensors carry after the masses changed."""
         self.offsets.expect_inertials()
         self.aggregation.update_inertials()
-        self.virtual.configure(self.params)
+        self.virtual.reset(self.params)
         self._weight.use_weight(
             self.aggregation.body_weight, is_calibrated=self.model.is_calibrated)
         self.faults.configure(self.params.balance)
@@ -176,7 +177,7 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
 
     def _cache_thresholds(self, params: WrenchAggregatorParameters) -> None:
         """Compute thresholds in N and ns once, not at every message."""
-        self._min_force = params.cop_min_share * self.aggregation.body_weight
+        self._min_force = LEAST_COP_SHARE * self.aggregation.body_weight
         self._state_timeout_ns = nanoseconds(params.state_timeout)
 
     # -- on every message

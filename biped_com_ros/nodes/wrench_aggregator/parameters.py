@@ -27,6 +27,9 @@ from biped_com_ros.core.wrench.virtual_hand_forces import VirtualHandSettings
 from biped_com_ros.ros.node.common_parameters import RobotNodeParameters, WeightParameters
 from biped_com_ros.ros.node.parameters import read_only
 
+#: Smallest normal force, as a share of body weight, for which the CoP of a foot and the line
+#: through the CoM are published.
+LEAST_COP_SHARE = 0.02
 _LASTING = 0.5
 """Forces contradict the weight for less than this in a step or a jump, s."""
 
@@ -42,9 +45,6 @@ class WrenchAggregatorParameters(RobotNodeParameters, WeightParameters):
         'base_footprint', 'frame_id of the total wrench and of the line through the CoM')
     gravity: float = gravity_setting()
     aggregation: AggregationSettings = settings(AggregationSettings)
-    cop_min_share: float = setting(
-        0.02, 'Smallest normal force, as a share of body weight, for which the CoP of a foot and '
-        'the line through the CoM are published', '', 0.001, 0.9)
     tare_samples: int = setting(
         500, 'Number of readings of a sensor that a tare averages', '', 10, 100000)
     tare: TareLimits = settings(TareLimits, 'tare_max_{}')

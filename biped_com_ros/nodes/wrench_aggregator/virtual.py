@@ -81,15 +81,15 @@ class VirtualContacts:
             if aggregation.virtual_hands:
                 self.hands = VirtualHandOutputs(node, aggregation)
 
-    def configure(self, params: WrenchAggregatorParameters,
-                  before: WrenchAggregatorParameters | None = None) -> None:
-        """Use other parameters; begin anew what they change, or all without those of before."""
-        self._pairs.set_max_age(params.max_stamp_age)
-        if self.feet is not None and (before is None or params.virtual != before.virtual):
-            self.feet.reset(params)
-        if self.hands is not None and (before is None or (
-                params.virtual_hand != before.virtual_hand)):
-            self.hands.reset(params)
+    def set_max_age(self, max_age: float) -> None:
+        """Let samples be as late as stamps may be old, s."""
+        self._pairs.set_max_age(max_age)
+
+    def reset(self, params: WrenchAggregatorParameters) -> None:
+        """Begin new estimates, with the masses that the model has now."""
+        for outputs in (self.feet, self.hands):
+            if outputs is not None:
+                outputs.reset(params)
 
     def add_joints(self, stamp_ns: int, state: RobotState, efforts: Array,
                    ) -> Iterator[tuple[int, ContactBody]]:

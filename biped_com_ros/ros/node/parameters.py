@@ -44,23 +44,25 @@ from rclpy.parameter import Parameter
 _CONSTANTS = frozenset((
     'anticipation', 'approach_angle', 'approach_speed', 'arrival_tolerance', 'bias_force_drift',
     'bias_force_temperature', 'bias_lift', 'bias_torque', 'bias_torque_drift',
-    'bias_torque_temperature', 'broken_time', 'contact_engage_dwell', 'contact_period',
-    'contact_release_dwell', 'contact_tolerance', 'cop_tolerance', 'dcm_margin_unstable',
-    'edge_height', 'evidence', 'fallback_rate', 'filter_accelerometer_noise',
-    'filter_gyro_noise', 'filter_leg_deviation', 'filter_odometry_heading', 'filter_slip',
-    'follow_time', 'force_scale', 'fusion_delay_deviation', 'fusion_kinematics',
+    'bias_torque_temperature', 'broken_time', 'com_tolerance', 'contact_engage_dwell',
+    'contact_period', 'contact_release_dwell', 'contact_tolerance', 'cop_min_share',
+    'cop_tolerance', 'dcm_margin_unstable', 'edge_height', 'effort_deviation', 'evidence',
+    'fallback_rate', 'filter_accelerometer_noise', 'filter_gyro_noise', 'filter_leg_deviation',
+    'filter_odometry_heading', 'filter_slip', 'follow_time', 'force_deviation', 'force_scale',
+    'fusion_delay_deviation', 'fusion_kinematics', 'fusion_link_com', 'fusion_link_mass',
     'fusion_load_mass', 'fusion_load_moment', 'fusion_sensor_bias', 'fusion_sensor_crosstalk',
     'fusion_sensor_frame', 'fusion_sensor_gain', 'fusion_sensor_rotation', 'halt_margin',
     'hand_deviation', 'hand_force', 'imu_disagreement', 'joy_dead_zone', 'knot_period', 'lead',
-    'lean_time', 'level_dwell', 'low_pass_order', 'margin_hysteresis', 'marker_density',
-    'marker_scale', 'max_browsers', 'max_correction', 'max_ground_tilt', 'max_turn_rate',
-    'min_force_share', 'model_cutoff', 'model_deviation', 'moment_deviation', 'observer_time',
-    'posture_tolerance', 'recovery_time', 'settle', 'settle_time', 'share_full', 'share_rate',
-    'slack_tension', 'slack_time', 'sole_margin', 'step_height', 'still_joint_range',
-    'tare_max_offset_share', 'tare_max_torque_deviation', 'temperature_timeout',
-    'tilt_hysteresis', 'torque_lever', 'torsional_friction', 'trail',
-    'virtual_hand_effort_deviation', 'virtual_hand_link_com', 'virtual_hand_link_mass',
-    'walking_timeout', 'weight_excess', 'yaw_drift_time'))
+    'lean_time', 'lean_unstable', 'level_dwell', 'low_pass_order', 'margin_hysteresis',
+    'marker_density', 'marker_scale', 'max_browsers', 'max_correction', 'max_ground_tilt',
+    'max_turn_rate', 'min_force_share', 'model_cutoff', 'model_deviation', 'moment_deviation',
+    'observer_time', 'posture_tolerance', 'recovery_time', 'settle', 'settle_time', 'share_full',
+    'share_rate', 'slack_tension', 'slack_time', 'smoothing', 'sole_margin', 'step_height',
+    'still_joint_range', 'tare_max_offset_share', 'tare_max_torque_deviation',
+    'temperature_timeout', 'tilt_hysteresis', 'torque_lever', 'torsional_friction', 'trail',
+    'virtual_cutoff', 'virtual_hand_cutoff', 'virtual_hand_effort_deviation',
+    'virtual_hand_link_com', 'virtual_hand_link_mass', 'walking_timeout', 'weight_excess',
+    'wrench_cutoff', 'yaw_drift_time'))
 _ELEMENTS = frozenset((
     'accelerometer_noise', 'command_delay', 'cross_talk', 'drive_noise', 'drive_speed',
     'effort_gain', 'effort_noise', 'encoder_noise', 'encoder_offset', 'floor_tilt', 'force_bias',
@@ -79,7 +81,8 @@ _REMOVED = {
     'display': 'the demo shows a table on a terminal, else plain lines; remove it',
     'period': 'the demo shows its table each second; remove it',
     'model_method': "the model's ZMP is always that of the whole angular momentum; remove it",
-    'record_storage': "recordings are MCAP; remove it, and convert with 'ros2 bag convert'"}
+    'record_storage': "recordings are MCAP; remove it, and convert with 'ros2 bag convert'",
+    'filter_floor_deviation': "it is 'filter_level_floor' now; set that to false where it was 0"}
 _RENAMED = {
     'fusion_wrench_delay': 'wrench_delay', 'share_lift': 'unload_threshold',
     'unlimited_joints': 'default_effort_limit', 'weight_missing': 'max_missing_weight'}
@@ -88,7 +91,7 @@ _RENAMED = {
 def remedy(name: str) -> str:
     """Return what became of a former parameter, and what to do; '' if there was none."""
     if name in _CONSTANTS:
-        return 'it is a constant since version 0.2.0; remove it from your parameter file'
+        return 'it is a constant now; remove it from your parameter file'
     if name in _ELEMENTS:
         return (f"since version 0.2.0 it is an element '{name} <value>' of the list errors "
                 '(simulator) or noise (com_calibrator)')

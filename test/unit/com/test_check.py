@@ -32,7 +32,7 @@ START, PERIOD = 10_000_000_000, 10_000_000
     ids=['near', 'a difference has a remedy', 'a hanging robot is not compared'])
 def test_the_pressure_is_below_the_com(x, y, force, plausible, distance, messages):
     wrench = np.array((0.0, 0.0, force, force * y, -force * x, 0.0))
-    result = ComCheck(100.0, 0.005).result(wrench, COM)
+    result = ComCheck(100.0).result(wrench, COM)
     assert result.plausible == plausible
     assert result.values['distance [m]'] == pytest.approx(distance, nan_ok=True)
     for message in messages:

@@ -19,7 +19,7 @@ from biped_com_ros.core.model.efforts import effort_scales
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.payload.carried import CarriedPayload, CarriedSettings
 from biped_com_ros.core.payload.estimator import PayloadEstimator, PayloadSettings
-from biped_com_ros.core.payload.residuals import PayloadMeasurement
+from biped_com_ros.core.payload.residuals import EFFORT_DEVIATION, PayloadMeasurement
 import numpy as np
 import pytest
 
@@ -80,7 +80,7 @@ def test_errors_are_as_large_as_stated():
         robot = TorquesAtRest('talos', seed % 4, PayloadSettings())
         robot.wait(1.5)
         robot.hold(6.0)
-        deviations = PayloadSettings().effort_deviation * effort_scales(robot.model)
+        deviations = EFFORT_DEVIATION * effort_scales(robot.model)
         payload = robot.wait(1.5, deviations * rng.normal(size=len(deviations)))
         error = payload.inertial - 6.0 * np.array((1.0, 0.05, 0.02, 0.1))
         scores.append(error @ np.linalg.solve(payload.covariance, error) / 4.0)

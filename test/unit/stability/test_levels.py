@@ -126,7 +126,12 @@ def test_lean_is_the_tilt_by_the_same_rotation_later():
 
 @pytest.mark.parametrize(('changes', 'message'), [
     ({'tilt': 1.2}, "'tilt' is 1.2 rad; it must be below 'fallen_tilt', 1.0 rad: lower it"),
-    ({'lean': 0.2}, "'lean' is 0.2; it must be at least 'tilt', 0.35 rad: raise it")])
+    ({'margin': -0.1}, "'margin' is -0.1; it must be 0 to 1 m")])
 def test_thresholds_that_make_no_sense(changes, message):
     with pytest.raises(ConfigurationError, match=message):
         StabilityThresholds(**changes)
+
+
+def test_the_lean_is_never_below_the_tilt_at_which_the_robot_is_unstable():
+    assert StabilityThresholds().lean == 0.5
+    assert StabilityThresholds(tilt=0.6).lean == 0.6

@@ -17,6 +17,7 @@ import functools
 
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Pose
+from biped_com_ros.core.state import base_filter
 from biped_com_ros.core.state.base import BaseSettings
 from biped_com_ros.core.state.base_filter import FilterSettings
 from biped_com_ros.core.state.estimator import StateEstimator, SynchronizedSettings
@@ -30,7 +31,7 @@ from support.stamped_samples import delayed, feed, MS, START
 from support.stance_motion import SwayingMotion
 
 H = 1e-3
-NOT_LEVEL = FilterSettings(floor_deviation=0.0)
+NOT_LEVEL = FilterSettings(level_floor=False)
 
 
 def estimator(model, settings=NOT_LEVEL):
@@ -352,11 +353,12 @@ def test_an_accelerometer_that_was_wrong_leaves_nothing_behind():
     assert estimate.base.problem == ''
 
 
-def test_what_is_not_used_is_counted_and_has_an_age():
+def test_what_is_not_used_is_counted_and_has_an_age(monkeypatch):
     """A floor of another height after a step, and a foot that slides."""
     motion = SwayingMotion(4)
     found, _ = steps(motion, count=2)
-    estimate = estimator(motion.model, FilterSettings(floor_deviation=1e-4))
+    monkeypatch.setattr(base_filter, '_FLOOR', 1e-4)
+    estimate = estimator(motion.model)
     feed(estimate, found)
     figures = estimate.base.figures
     assert figures['steps onto another height'] == 1.0
