@@ -20,7 +20,7 @@ import math
 
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.legs.balance import BalanceSettings
+from biped_com_ros.core.legs.balance import MAX_TILT_ACCELERATION
 from biped_com_ros.core.legs.ik import legs_of
 from biped_com_ros.core.legs.kinematics import JOINTS, RobotLeg
 from biped_com_ros.core.model.robot import RobotModel
@@ -119,7 +119,7 @@ def slope_for(model: RobotModel) -> float:
     ahead = min(max(x for x, _ in foot.polygon) - com[0]
                 for foot, com in zip(model.config.feet.values(), com_in_soles))
     height = float(min(com[2] for com in com_in_soles))
-    upright = BalanceSettings().max_tilt_acceleration * height ** 2 / GRAVITY
+    upright = MAX_TILT_ACCELERATION * height ** 2 / GRAVITY
     lean = max(LEAN_SHARE * float(ahead) - upright, 0.0)
     return min(LARGEST_SLOPE, math.atan(lean / height))
 

@@ -23,7 +23,7 @@ import math
 
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import BipedComError
-from biped_com_ros.core.legs.balance import BalanceSettings, stepping
+from biped_com_ros.core.legs.balance import BalanceSettings, MAX_TILT_ACCELERATION, stepping
 from biped_com_ros.core.legs.footsteps import StepTiming
 from biped_com_ros.core.legs.gait import GaitOptions, QUICK, single_step, walk
 from biped_com_ros.core.model.robot import RobotModel
@@ -206,7 +206,7 @@ def test_with_feedback_a_robot_on_a_slope_walks_upright(model, balance):
     record = Walker(model, options, balance=balance).walk(gait)
     off = record.zmp - record.reference
     height = gait.base[0, 2] + model.state(gait.positions[0]).com_in_base[2]
-    upright = BalanceSettings().max_tilt_acceleration * height ** 2 / GRAVITY
+    upright = MAX_TILT_ACCELERATION * height ** 2 / GRAVITY
     assert off[:20, 0].mean() == pytest.approx(height * math.tan(slope) + upright, rel=0.05)
     walked = record.times > gait.plan.phases[1].end
     assert np.sqrt((off[walked] ** 2).mean(axis=0)).max() < 0.008

@@ -34,6 +34,16 @@ import numpy as np
 
 _LONGEST_LEAN, _LARGEST_LEAN = 0.15, 0.4
 """Of the base from where it is commanded, m and rad."""
+#: Time constant of following small changes of the tilt of the ground, s.
+_TILT_TIME = 0.3
+#: Largest rate, rad/s, and acceleration, rad/s^2, of the tilt of the ground.
+_MAX_TILT_RATE, MAX_TILT_ACCELERATION = 0.3, 0.4
+#: Largest turn of a sole from the ground's tilt, rad.
+_MAX_SOLE_TURN = 0.05
+#: Time constant with which a leg that has landed while the robot leaned brings it upright, s.
+_RETURN_TIME = 0.25
+#: Time in which increments fade out when measurements are stale, s.
+FADE_TIME = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,102 +53,65 @@ class BalanceSettings:
 
     Attributes
     ----------
-    dcm_gain
-        Offset of the desired zero-moment point per error of the DCM; above 1.
     com_gain
         Acceleration of the centre of mass per error of the zero-moment point, in omega^2.
     zmp_time
         Time constant of the low-pass of the measured zero-moment point, s.
-    velocity_time
-        Time constant of the derivative of the measured centre of mass, s.
     zmp_margin
         Distance of the desired zero-moment point from the edge of the support, m.
     max_com_offset, max_com_speed
         Of the centre of mass from the plan, m and m/s.
-    tilt_time
-        Time constant of following small changes of the tilt of the ground, s.
     tilt_tolerance
         Tilt that counts as level, rad: errors of the IMU's mounting are not a slope.
-    max_tilt, max_tilt_rate, max_tilt_acceleration
-        Of the ground, rad, rad/s and rad/s^2.
+    max_tilt
+        Of the ground, rad.
     sole_gain
         Rate at which a sole turns per error of its centre of pressure, rad/s/m.
     sole_time
         Time constant with which a sole returns, s.
-    max_sole_turn
-        Of a sole from the ground's tilt, rad.
     max_step_adjustment
         Of a footstep from its place beside the other foot in the plan, m; 0: steps stay.
     step_gain
         Of a footstep's place per error of the DCM that is predicted for its landing.
-    step_lead
-        Time for which the error is extrapolated by its rate: increments take effect later, s.
-    max_step_speed, max_step_acceleration
-        Of a swing foot from its plan, m/s and m/s^2.
-    wait_from, max_wait
-        Error of the DCM outwards from which on a walk slows down, up to standing still at twice
-        of it, m; and the longest such time in a phase of a step, s.
+    max_step_speed
+        Of a swing foot from its plan, m/s.
+    max_wait
+        Longest time in a phase of a step for which a walk slows down, s.
     max_rate
         Of the time of the gait, for a robot that falls towards the foot in the air, as far as the
         joints are fast enough; at least 1.
-    max_rate_change
-        Of the time of the gait, 1/s.
-    tipping_time
-        Time constant with which the offset of the centre of mass comes to rest while the robot
-        turns about the edge of a sole, s.
-    foot_clearance
-        Between the sides of both soles, m.
-    return_time
-        Time constant with which a leg that has landed while the robot leaned brings it upright,
-        s.
     max_increment, max_increment_rate
         Of each joint, rad and rad/s: the last limit before the drives.
     start_time
         Time in which centre of mass and soles begin to give way; meanwhile the robot adapts to
         the tilt of the ground, s.
-    fade_time
-        Time in which increments fade out when measurements are stale, s.
 
     """
 
-    dcm_gain: float = 2.0
     com_gain: float = 1.0
     zmp_time: float = 0.02
-    velocity_time: float = 0.03
     zmp_margin: float = 0.01
     max_com_offset: float = 0.06
     max_com_speed: float = 0.5
-    tilt_time: float = 0.3
     tilt_tolerance: float = 0.0
     max_tilt: float = 0.2
-    max_tilt_rate: float = 0.3
-    max_tilt_acceleration: float = 0.4
     sole_gain: float = 1.0
     sole_time: float = 0.3
-    max_sole_turn: float = 0.05
     max_step_adjustment: float = 0.0
     step_gain: float = 0.7
-    step_lead: float = 0.04
     max_step_speed: float = 1.0
-    max_step_acceleration: float = 20.0
-    wait_from: float = 0.015
     max_wait: float = 1.0
     max_rate: float = 2.0
-    max_rate_change: float = 10.0
-    tipping_time: float = 0.1
-    foot_clearance: float = 0.01
-    return_time: float = 0.25
     max_increment: float = 0.5
     max_increment_rate: float = 2.0
     start_time: float = 1.0
-    fade_time: float = 1.0
 
     def __post_init__(self) -> None:
         check_positive('balance', self, *(
             name for name in self.__dataclass_fields__
-            if name not in ('tilt_tolerance', 'max_step_adjustment', 'step_lead')
+            if name not in ('tilt_tolerance', 'max_step_adjustment')
             and not name.endswith('gain')))
-        check_positive('balance', self, 'max_step_adjustment', 'step_lead', or_zero=True)
+        check_positive('balance', self, 'max_step_adjustment', or_zero=True)
 
 
 def stepping(max_step_adjustment: float, **settings: float) -> BalanceSettings:
@@ -288,7 +261,7 @@ class ComAdmittance:
     def fade(self, dt: float) -> None:
         """Return towards the centre, `dt` s later."""
         self.velocity, self._error = np.zeros((2, 2))
-        share = math.exp(-dt / self._settings.fade_time)
+        share = math.exp(-dt / FADE_TIME)
         self.offset = self.centre + share * (self.offset - self.centre)
 
     def _near_centre(self, offset: Array) -> Array:
@@ -331,7 +304,7 @@ class SoleAdmittance:
         s = self._settings
         # Pressure too far ahead raises the toes (negative pitch); too far left, the left edge.
         rate = s.sole_gain * share * np.array((cop_error[1], -cop_error[0]))
-        self.turn = limited(self.turn + dt * (rate - self.turn / s.sole_time), s.max_sole_turn)
+        self.turn = limited(self.turn + dt * (rate - self.turn / s.sole_time), _MAX_SOLE_TURN)
 
     @property
     def rotation(self) -> Array:
@@ -370,10 +343,10 @@ class GroundTilt:
         error = limited(measured * level, s.max_tilt) - self.tilt
         distance = float(np.hypot(*error))
         # A rate from which the acceleration can still stop at the goal.
-        speed = min(math.sqrt(s.max_tilt_acceleration * distance), distance / s.tilt_time,
-                    s.max_tilt_rate)
+        speed = min(math.sqrt(MAX_TILT_ACCELERATION * distance), distance / _TILT_TIME,
+                    _MAX_TILT_RATE)
         goal = error * (speed / max(distance, 1e-9))
-        self.rate = self.rate + limited(goal - self.rate, dt * s.max_tilt_acceleration)
+        self.rate = self.rate + limited(goal - self.rate, dt * MAX_TILT_ACCELERATION)
         self.tilt = limited(self.tilt + dt * self.rate, s.max_tilt)
 
     @property
@@ -423,10 +396,10 @@ class BaseLean:
         self.value = goal + share * (self.value - goal)
         self.height *= share
 
-    def fade(self, dt: float, return_time: float) -> None:
+    def fade(self, dt: float) -> None:
         """Return towards zero, `dt` s later, with a time constant, s."""
-        self.value = self.value * math.exp(-dt / return_time)
-        self.height *= math.exp(-dt / return_time)
+        self.value = self.value * math.exp(-dt / _RETURN_TIME)
+        self.height *= math.exp(-dt / _RETURN_TIME)
 
     def of(self, base: Pose) -> Pose:
         """Return where the base is that is commanded to be at a pose."""

@@ -38,6 +38,16 @@ import numpy as np
 #: Share of the weight from which a sole counts as loaded.
 _LOADED = 0.1
 
+#: Offset of the desired zero-moment point per error of the DCM: the error decays above 1.
+_DCM_GAIN = 2.0
+#: Time constant of the derivative of the measured centre of mass, s.
+_VELOCITY_TIME = 0.03
+#: Time for which the DCM's error is extrapolated by its rate: increments take effect later, s.
+_STEP_LEAD = 0.04
+#: Time constant with which the offset of the centre of mass comes to rest while the robot turns
+#: about the edge of a sole, s.
+_TIPPING_TIME = 0.1
+
 _TIPPING = 0.03
 """Tilt of the only loaded sole from the ground, from which on the robot turns about its edge,
 rad."""
@@ -238,7 +248,7 @@ class GaitFeedback:
         self._com.centre = self._steps.zmp_offset(plan, time)
         reference = plan.zmp(time) + self._com.centre
         corners, margin = self._support(time, prints), self._settings.zmp_margin
-        goal = desired_zmp(reference, self.dcm_error, self._settings.dcm_gain, corners, margin)
+        goal = desired_zmp(reference, self.dcm_error, _DCM_GAIN, corners, margin)
         points = np.array([foot.apply(*cop) for foot, cop in zip(prints, contact.cops.tolist())])
         self._engaged = min(self._engaged + dt / self._settings.start_time, 1.0)
         # On the edge of a sole the robot turns about it, and no joint can push it back.
@@ -248,7 +258,7 @@ class GaitFeedback:
         if self._settings.max_step_adjustment and (
                 self._is_tilted or self._is_leaning(time)
                 or self._is_rocking(time, contact.shares)):
-            self._com.slow_down(dt, self._settings.tipping_time)
+            self._com.slow_down(dt, _TIPPING_TIME)
         else:
             self._com.update(dt, error, lambda offset: bound_zmp(
                 reference, planned + offset - reference, corners, margin) - planned)
@@ -338,7 +348,7 @@ class GaitFeedback:
     def _differentiate(self, dt: float, error: Array) -> None:
         """Set the error of the divergent component from that of the centre of mass."""
         if self._error is not None and dt > 0.0:
-            blend = dt / (self._settings.velocity_time + dt)
+            blend = dt / (_VELOCITY_TIME + dt)
             self._error_rate = self._error_rate + blend * (
                 (error - self._error) / dt - self._error_rate)
         self._error = error
@@ -364,7 +374,7 @@ class GaitFeedback:
         for sole in self._soles:
             sole.update(dt, np.zeros(2), 0.0)
         for lean in self._leans:
-            lean.fade(dt, self._settings.return_time)
+            lean.fade(dt)
 
     # -- steps
 
@@ -384,13 +394,12 @@ class GaitFeedback:
 
     def _predicted_error(self, dt: float) -> Array:
         """Return the error of the DCM when increments take effect, (2,), m."""
-        s = self._settings
         if dt > 0.0 and self._last_dcm_error is not None:
             rate = (self.dcm_error - self._last_dcm_error) / dt
-            blend = dt / (s.velocity_time + dt)
+            blend = dt / (_VELOCITY_TIME + dt)
             self._dcm_rate = self._dcm_rate + blend * (rate - self._dcm_rate)
         self._last_dcm_error = self.dcm_error
-        return np.asarray(self.dcm_error + limited(s.step_lead * self._dcm_rate, _LARGEST_LEAD))
+        return np.asarray(self.dcm_error + limited(_STEP_LEAD * self._dcm_rate, _LARGEST_LEAD))
 
     def _com_velocity(self, time: float) -> Array:
         """Return the planned velocity of the centre of mass, (2,), m/s."""
@@ -413,7 +422,7 @@ class GaitFeedback:
             elif turns_on_edges:
                 lean.turn_to_ground(measured, dt, _FLAT_TIME)
             else:
-                lean.fade(dt, self._settings.return_time)
+                lean.fade(dt)
 
     def _measured_lean(self, time: float, base: Pose, geometry: _Geometry,
                        contact: _Contact) -> Array:

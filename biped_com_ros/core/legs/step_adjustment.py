@@ -32,6 +32,15 @@ from biped_com_ros.core.legs.balance import BalanceSettings, limited
 from biped_com_ros.core.legs.footsteps import Phase, StepPlan
 import numpy as np
 
+#: Largest acceleration of a swing foot from its plan, m/s^2.
+MAX_STEP_ACCELERATION = 20.0
+#: Least distance between the sides of both soles, m.
+_FOOT_CLEARANCE = 0.01
+#: Error of the DCM outwards from which on a walk slows down, to standing still at twice of it, m.
+_WAIT_FROM = 0.015
+#: Largest change of the rate of the gait's time, 1/s.
+MAX_RATE_CHANGE = 10.0
+
 _INTERVALS = 12
 """Of the integral over the shift of weight."""
 
@@ -204,7 +213,7 @@ class StepAdjustment:
         offset = limited(R_gait_stance.T @ (goal - self.offsets[1 - step.foot]),
                          s.max_step_adjustment)
         side = math.copysign(1.0, y)
-        nearest = sum(self._half_widths) + s.foot_clearance
+        nearest = sum(self._half_widths) + _FOOT_CLEARANCE
         across = max(side * (y + offset[1]), min(nearest, abs(y)))
         offset[1] = side * across - y
         return np.asarray(self.offsets[1 - step.foot] + R_gait_stance @ offset)
@@ -216,7 +225,7 @@ class StepAdjustment:
         s = self._settings
         missing = self._goal - self.offsets[foot]
         speed = limited(missing / max(left - _LOCKED, 2.0 * dt), s.max_step_speed)
-        change = limited(speed - self.velocities[foot], s.max_step_acceleration * dt)
+        change = limited(speed - self.velocities[foot], MAX_STEP_ACCELERATION * dt)
         self.velocities[foot] += change
         self.offsets[foot] += dt * self.velocities[foot]
 
@@ -277,20 +286,20 @@ class GaitRate:
         if phase.start != self._start:
             self._waited, self._start = 0.0, phase.start
         goal = self._goal(phase, dcm_error, shares, leans)
-        change = dt * self._settings.max_rate_change
+        change = dt * MAX_RATE_CHANGE
         self.value += min(max(goal - self.value, -change), change)
         self._waited += max(1.0 - self.value, 0.0) * dt
 
     def _goal(self, phase: Phase, dcm_error: Array,
               shares: Array | tuple[float, float], leans: bool) -> float:
         """Return the rate that the error demands."""
-        s, may_wait = self._settings, self._waited < self._settings.max_wait
+        may_wait = self._waited < self._settings.max_wait
         if leans and may_wait and phase.step is None:
             return 0.0
         waits = may_wait and not _has_shifted(phase, shares)
         late = _lateness(phase, dcm_error) if waits else 0.0
         early = 0.0 if phase.step is None else float(_inward(phase) @ dcm_error)
-        slower, faster = (min(max((error - s.wait_from) / s.wait_from, 0.0), 1.0)
+        slower, faster = (min(max((error - _WAIT_FROM) / _WAIT_FROM, 0.0), 1.0)
                           for error in (late, early))
         return 1.0 - slower + faster * (self.largest - 1.0)
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array, Pose, rotation_about, yaw_of
-from biped_com_ros.core.legs.balance import BalanceSettings
+from biped_com_ros.core.legs.balance import BalanceSettings, FADE_TIME
 from biped_com_ros.core.legs.corrected_motion import CorrectedMotion
 from biped_com_ros.core.legs.feedback import GaitFeedback, WalkMeasurement
 from biped_com_ros.core.legs.gait import Gait
@@ -242,7 +242,7 @@ class WalkSession:
         self.feedback = GaitFeedback(gait, self.balance, self._model)
         self.feedback.keeps_tilt = True
         self._corrected = CorrectedMotion(
-            RemainingMotion(np.zeros(1), posture, still, still), ns, self.balance.fade_time)
+            RemainingMotion(np.zeros(1), posture, still, still), ns, FADE_TIME)
         self._posture, self._standing_time = posture[0], 0.0
         self.is_balancing = True
         self.reset_results()
@@ -370,7 +370,7 @@ class WalkSession:
             self.feedback = GaitFeedback(gait, self.balance, self._model)
             self._corrected = CorrectedMotion(
                 self.player.remaining_motion(self.knot_period), self.last_ns,
-                self.balance.fade_time)
+                FADE_TIME)
         self._standing_time = gait.duration
         self._posture = gait.at(gait.duration).positions
 

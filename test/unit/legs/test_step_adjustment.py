@@ -17,7 +17,8 @@ import math
 
 from biped_com_ros.core.legs.balance import stepping
 from biped_com_ros.core.legs.footsteps import Footprint, forward_steps, StepPlan, StepTiming
-from biped_com_ros.core.legs.step_adjustment import error_at_landing, GaitRate, StepAdjustment
+from biped_com_ros.core.legs.step_adjustment import (
+    error_at_landing, GaitRate, MAX_RATE_CHANGE, MAX_STEP_ACCELERATION, StepAdjustment)
 import numpy as np
 import pytest
 
@@ -55,7 +56,7 @@ def rate_after(phase, *arguments, count=20, largest=None):
     rate.largest = largest or rate.largest
     for _ in range(count):
         rate.update(DT, phase, *arguments)
-        assert abs(before - rate.value) <= SETTINGS.max_rate_change * DT + 1e-12
+        assert abs(before - rate.value) <= MAX_RATE_CHANGE * DT + 1e-12
         before = rate.value
     return rate.value
 
@@ -142,7 +143,7 @@ def test_whatever_is_predicted_steps_are_limited(plan):
         steps.update(DT, plan, time, rng.normal(scale=0.4, size=2))
         is_swing = plan.phase(time).step is not None
         change = np.linalg.norm(steps.velocities - speed, axis=1).max()
-        assert change <= SETTINGS.max_step_acceleration * DT + 1e-12 or not is_swing
+        assert change <= MAX_STEP_ACCELERATION * DT + 1e-12 or not is_swing
         assert np.linalg.norm(steps.velocities, axis=1).max() <= SETTINGS.max_step_speed + 1e-12
         moved = np.linalg.norm(steps.offsets - offsets, axis=1).max()
         assert moved <= SETTINGS.max_step_speed * DT + 1e-12
@@ -226,7 +227,7 @@ def test_a_foot_arrives_in_time_and_within_its_limits_at_any_rate_of_the_walk(pl
         steps.update(DT, plan, time, along(0.06, 0.0), rate)
         moved = (steps.offsets[1] - before) / DT
         assert np.linalg.norm(moved) <= SETTINGS.max_step_speed + 1e-9
-        assert np.linalg.norm(moved - speed) <= SETTINGS.max_step_acceleration * DT + 1e-9
+        assert np.linalg.norm(moved - speed) <= MAX_STEP_ACCELERATION * DT + 1e-9
         if not rate:
             assert not moved.any()
             return
