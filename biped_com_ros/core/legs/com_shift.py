@@ -120,10 +120,6 @@ class ComShift:
         offset = goal - self._model.state(self.positions).com_in_base
         return np.asarray(offset - offset @ up * up, dtype=float)
 
-    def com_in_sole(self, foot: str) -> Array:
-        """Return the present centre of mass in the frame of a sole, (3,), m."""
-        return com_in_sole(self._model, foot, self.positions)
-
     def over(self, contact: str, point: tuple[float, float] | None = None,
              share: float = 1.0) -> Array:
         """
@@ -207,7 +203,8 @@ class ComShift:
         """
         foot, config = next(iter(self._model.config.feet.items()))
         toes = max(x for x, _ in config.polygon)
-        return self.path(foot, count, (toes + distance, float(self.com_in_sole(foot)[1])))
+        y = float(com_in_sole(self._model, foot, self.positions)[1])
+        return self.path(foot, count, (toes + distance, y))
 
     # -- inside
 
