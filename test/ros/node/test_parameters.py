@@ -66,9 +66,9 @@ def test_values_arrive_in_their_type_and_defaults_are_not_shared(make):
 def test_what_is_given_and_does_not_exist_is_named(make, capfd):
     """But what may be that of another node in the process."""
     make(rat=1.0, walking_timeout=2.0, force_noise=0.1, fusion_wrench_delay=0.0,
-         filter_floor_deviation=0.0, virtual_cutoff=20.0, of_another_node=3)
+         filter_floor_deviation=0.0, virtual_cutoff=20.0, period=2.0, of_another_node=3)
     warnings = [line for line in capfd.readouterr().err.splitlines() if '[WARN]' in line]
-    assert len(warnings) == 6
+    assert len(warnings) == 7
     assert "parameter 'rat' = 1.0 does not exist and is ignored; did you mean 'rate'" in (
         warnings[0])
     assert "parameter 'walking_timeout' = 2.0 is ignored: it is a constant" in warnings[1]
@@ -76,6 +76,7 @@ def test_what_is_given_and_does_not_exist_is_named(make, capfd):
     assert "its name is 'wrench_delay'" in warnings[3]
     assert "'filter_level_floor' now; set that to false" in warnings[4]
     assert "parameter 'virtual_cutoff' = 20.0 is ignored: it is a constant" in warnings[5]
+    assert "parameter 'period' = 2.0 is ignored: the demo shows its table" in warnings[6]
 
 
 @pytest.mark.parametrize('name, value, complaint', [

@@ -41,7 +41,7 @@ def test_the_pressure_is_below_the_com(x, y, force, plausible, distance, message
 
 def test_after_a_calibration_no_calibration_is_the_remedy():
     wrench = np.array((0.0, 0.0, 100.0, 0.0, 0.0, 0.0))
-    message = ComCheck(100.0, 0.005, is_calibrated=True).result(wrench, COM).message
+    message = ComCheck(100.0, is_calibrated=True).result(wrench, COM).message
     assert 'tare' in message and 'launch' not in message
 
 
