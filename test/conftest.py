@@ -75,6 +75,22 @@ if importlib.util.find_spec('xacro'):
     expand_own_robots_once()
 
 
+@pytest.fixture(scope='session')
+def model():
+    """Return the demo robot, for tests in which it does not matter which one it is."""
+    return _robot('biped')
+
+
+@pytest.fixture(scope='session')
+def talos():
+    return _robot('talos')
+
+
+def _robot(name):
+    from biped_com_ros.core.model.robot import RobotModel
+    return RobotModel.load(name)
+
+
 def pytest_configure(config):
     """Leave thorough cases out of `colcon test`, whose users want an answer soon."""
     if 'COLCON' in os.environ:

@@ -36,11 +36,6 @@ import pytest
 
 
 @pytest.fixture(scope='module')
-def model():
-    return RobotModel.load('biped')
-
-
-@pytest.fixture(scope='module')
 def step(model):
     return single_step(model, LENGTH)
 

@@ -14,7 +14,6 @@
 """The demo's story: chapters in order, absent nodes, falls; time is moved on by hand."""
 
 from biped_com_ros.core.errors import InputError, UnknownNameError
-from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo import CHAPTERS, SEPARATE
 from biped_com_ros.demo.chapter import Chapter, Comparison
 from biped_com_ros.demo.measurements import Measurements
@@ -80,11 +79,6 @@ class Chap(Chapter):
 
     def run(self, stage):
         return (yield from self._steps(stage))
-
-
-@pytest.fixture(scope='module')
-def model():
-    return RobotModel.load('biped')
 
 
 @pytest.fixture

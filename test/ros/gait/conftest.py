@@ -13,14 +13,8 @@
 # limitations under the License.
 """Rigs of the node gait_player."""
 
-from biped_com_ros.core.model.robot import RobotModel
 import pytest
 from support.gait_rig import GaitRig
-
-
-@pytest.fixture(scope='module')
-def model():
-    return RobotModel.load('biped')
 
 
 @pytest.fixture

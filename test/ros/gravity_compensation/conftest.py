@@ -13,14 +13,8 @@
 # limitations under the License.
 """Rigs of the node gravity_compensation."""
 
-from biped_com_ros.core.model.robot import RobotModel
 import pytest
 from support.gravity_rig import GravityRig
-
-
-@pytest.fixture(scope='module')
-def talos():
-    return RobotModel.load('talos')
 
 
 @pytest.fixture

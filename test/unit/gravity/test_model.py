@@ -31,11 +31,6 @@ from support.small_robot import random_rotation, small_robot
 UP = np.array([0.0, 0.0, 1.0])
 
 
-@pytest.fixture(scope='module')
-def talos():
-    return RobotModel.load('talos')
-
-
 @pytest.fixture
 def load(talos):
     """Return the load of a robot that stands."""

@@ -38,11 +38,6 @@ def skew(v):
     return np.array(((0.0, -v[2], v[1]), (v[2], 0.0, -v[0]), (-v[1], v[0], 0.0)))
 
 
-@pytest.fixture(scope='module')
-def model():
-    return RobotModel.load('biped')
-
-
 def random_errors(model, rng, size=1.0):
     """Return errors of all instruments of a robot."""
     n, sensors = len(model.joint_names), len(model.config.wrench_sensors)

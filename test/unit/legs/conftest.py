@@ -11,18 +11,11 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The demo robot, and gaits of it that are planned once per run."""
+"""Gaits of the demo robot that are planned once per run."""
 
 from biped_com_ros.core.legs.gait import QUICK, single_step, walk
-from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pytest
-
-
-@pytest.fixture(scope='session')
-def model():
-    """Return the demo robot."""
-    return RobotModel.load('biped')
 
 
 @pytest.fixture(scope='session')

@@ -30,11 +30,6 @@ def robot(request):
     return RobotModel.load(request.param)
 
 
-@pytest.fixture(scope='module')
-def talos():
-    return RobotModel.load('talos')
-
-
 def soles_in_first_sole(model, positions):
     """Poses of all soles relative to the first one."""
     rows = model.state(positions).placements_in_base(model.soles)

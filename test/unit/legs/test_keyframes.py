@@ -32,11 +32,6 @@ def model(request):
     return RobotModel.load(request.param)
 
 
-@pytest.fixture(scope='module')
-def talos():
-    return RobotModel.load('talos')
-
-
 def test_minimum_jerk_starts_and_ends_at_rest_and_is_symmetric():
     phases = np.linspace(0.0, 1.0, 101)
     values = np.array([minimum_jerk(s) for s in phases])

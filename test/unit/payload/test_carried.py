@@ -34,11 +34,6 @@ LINK, MASS, COM = 'r_gripper', 1.7, np.array((0.03, -0.02, -0.11))
 SECOND = 10 ** 9
 
 
-@pytest.fixture(scope='module')
-def model():
-    return RobotModel.load('biped')
-
-
 def heavier():
     """Return the robot whose Pinocchio model contains the payload as a point mass."""
     model = RobotModel.load('biped')

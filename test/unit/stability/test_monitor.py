@@ -16,7 +16,6 @@
 import math
 
 from biped_com_ros.core.geometry.pose import Pose
-from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.stability.levels import Level
 from biped_com_ros.core.stability.monitor import MonitorSettings, StabilityMonitor
 from biped_com_ros.core.state.base import LocatedState
@@ -31,11 +30,6 @@ MS = 1_000_000
 AT_REST = Twist(np.zeros(3), np.zeros(3))
 LEVEL = Pose.identity()
 IDLE = [0.0] * 6
-
-
-@pytest.fixture(scope='module')
-def model():
-    return RobotModel.load('biped')
 
 
 class MonitoredStance:

@@ -14,7 +14,6 @@
 """Soles that roll over an edge: what touches, and the support that follows from it."""
 
 from biped_com_ros.core.geometry.pose import Pose
-from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.stability.monitor import MonitorSettings, StabilityMonitor
 from biped_com_ros.core.stability.rolling import RollingSoles
 from biped_com_ros.core.state.base import LocatedState
@@ -78,11 +77,6 @@ def test_leaning_on_a_slope_is_not_rolling(pitch):
     assert rolling.slope == pytest.approx((-np.tan(pitch), 0.0), abs=0.015)
     for lever in (0.119, -0.079):
         assert rolling.update(ns, [sole(pitch)], [True], [at(lever)]) == ()
-
-
-@pytest.fixture(scope='module')
-def model():
-    return RobotModel.load('biped')
 
 
 def report(monitor, model, ns, base, levers, contacts=(True, True)):

@@ -13,17 +13,11 @@
 # limitations under the License.
 """Probabilities of contact by force and by height."""
 
-from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.wrench.contact import ContactProbabilities
 import numpy as np
 import pytest
 
 WEIGHT, STEP = 400.0, 0.002
-
-
-@pytest.fixture(scope='module')
-def model():
-    return RobotModel.load('biped')
 
 
 @pytest.fixture

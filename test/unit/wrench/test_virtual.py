@@ -31,11 +31,6 @@ MS = 1_000_000
 
 
 @pytest.fixture(scope='module')
-def model():
-    return RobotModel.load('biped')
-
-
-@pytest.fixture(scope='module')
 def weight(model):
     return 9.81 * model.mass
 
