@@ -16,8 +16,6 @@
 from diagnostic_msgs.msg import DiagnosticStatus
 import numpy as np
 import pytest
-from rcl_interfaces.srv import SetParameters
-from rclpy.parameter import Parameter
 from support.gait_rig import SPEED
 from support.slope_rig import SLOPE, SlopeRig
 
@@ -109,9 +107,7 @@ def test_shifts_wait_and_a_second_request_changes_nothing(rig):
 
 def test_without_feedback_it_is_refused_and_the_parameter_ends_it(rig):
     begin(rig)
-    client = rig.peer.create_client(SetParameters, 'gait_player/set_parameters')
-    rig.call(client, SetParameters.Request(parameters=[
-        Parameter('feedback', value=False).to_parameter_msg()]))
+    assert not rig.set_parameters(feedback=False)
     rig.pass_states('standing')
     is_in_posture(rig)
     refused = rig.balance(True)

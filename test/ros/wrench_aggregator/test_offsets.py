@@ -22,9 +22,7 @@ from biped_com_ros.core.wrench.tare import save_offsets, SensorOffset
 from biped_com_ros.ros.topics.qos import LATCHED
 import numpy as np
 import pytest
-from rcl_interfaces.srv import SetParameters
 from rclpy.duration import Duration
-from rclpy.parameter import Parameter
 from rclpy.time import Time
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import Temperature
@@ -214,12 +212,7 @@ FEET = ('left_toe', 'left_heel', 'right_foot')
 
 def change(rig, **values):
     """Set parameters over DDS; fail if they are refused."""
-    client = rig.peer.create_client(SetParameters, 'wrench_aggregator/set_parameters')
-    request = SetParameters.Request(parameters=[
-        Parameter(name, value=value).to_parameter_msg() for name, value in values.items()])
-    results = rig.call(client, request).results
-    rig.peer.destroy_client(client)
-    assert all(result.successful for result in results), results
+    assert not rig.set_parameters(**values)
     found = setting_values(rig.node.params)
     assert all(found[name] == value for name, value in values.items())
 

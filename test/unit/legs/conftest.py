@@ -14,8 +14,14 @@
 """Gaits of the demo robot that are planned once per run."""
 
 from biped_com_ros.core.legs.gait import QUICK, single_step, walk
+from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pytest
+
+
+@pytest.fixture(scope='module', params=['biped', 'talos', 'g1', 'icub'])
+def robot(request):
+    return RobotModel.load(request.param)
 
 
 @pytest.fixture(scope='session')

@@ -22,13 +22,6 @@ from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pytest
 
-ROBOTS = ('biped', 'talos', 'g1', 'icub')
-
-
-@pytest.fixture(scope='module', params=ROBOTS)
-def robot(request):
-    return RobotModel.load(request.param)
-
 
 def soles_in_first_sole(model, positions):
     """Poses of all soles relative to the first one."""

@@ -20,16 +20,8 @@ from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.legs.ik import PostureIk
 from biped_com_ros.core.legs.keyframes import (
     Keyframe, KeyframeMotion, minimum_jerk, show_keyframes)
-from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pytest
-
-ROBOTS = ('biped', 'talos', 'g1', 'icub')
-
-
-@pytest.fixture(scope='module', params=ROBOTS)
-def model(request):
-    return RobotModel.load(request.param)
 
 
 def test_minimum_jerk_starts_and_ends_at_rest_and_is_symmetric():
@@ -64,18 +56,18 @@ def test_motion_arrives_at_its_keyframes(talos):
     assert motion.label(5.0) == 'goes left'
 
 
-def test_show_is_gentle_for_every_robot_and_its_centre_of_mass_over_the_feet(model):
-    motion, step = KeyframeMotion(model, show_keyframes(model)), 0.02
+def test_show_is_gentle_for_every_robot_and_its_centre_of_mass_over_the_feet(robot):
+    motion, step = KeyframeMotion(robot, show_keyframes(robot)), 0.02
     times = np.arange(0.0, motion.duration + 5 * step, step)
     path = np.array([motion.positions(t) for t in times])
     velocity = np.diff(path, axis=0) / step
     assert np.abs(velocity).max() < 3.0
     assert np.abs(np.diff(velocity, axis=0) / step).max() < 15.0
     np.testing.assert_allclose(motion.positions(motion.duration), path[0], atol=1e-5)
-    corners = np.array([c for foot in model.config.feet.values() for c in foot.polygon])
+    corners = np.array([c for foot in robot.config.feet.values() for c in foot.polygon])
     for positions in path[::12]:
-        state = model.state(positions)
-        soles, com = state.placements_in_base(model.soles)[:, 3], state.com_in_base
+        state = robot.state(positions)
+        soles, com = state.placements_in_base(robot.soles)[:, 3], state.com_in_base
         assert abs(com[1] - soles[:, 1].mean()) < 0.6 * np.ptp(soles[:, 1])
         relative = com[0] - soles[:, 0].mean()
         assert corners[:, 0].min() < relative < corners[:, 0].max()
