@@ -15,7 +15,7 @@
 Laws of balance for a walking robot whose drives are position controlled.
 
 Planar laws, in the axes of the gait: the desired zero-moment point by DCM feedback
-(:func:`desired_zmp`), a centre of mass that gives way to what the ground measures
+(:func:`bound_zmp`), a centre of mass that gives way to what the ground measures
 (:class:`ComAdmittance`), soles that do (:class:`SoleAdmittance`), and the tilt of the ground
 (:class:`GroundTilt`). All of them are limited in size and rate. The structure follows Kajita et
 al. 2010 and Caron, Kheddar and Tempier 2019.
@@ -37,9 +37,9 @@ _LONGEST_LEAN, _LARGEST_LEAN = 0.15, 0.4
 #: Time constant of following small changes of the tilt of the ground, s.
 _TILT_TIME = 0.3
 #: Largest rate, rad/s, and acceleration, rad/s^2, of the tilt of the ground.
-_MAX_TILT_RATE, MAX_TILT_ACCELERATION = 0.3, 0.4
+MAX_TILT_RATE, MAX_TILT_ACCELERATION = 0.3, 0.4
 #: Largest turn of a sole from the ground's tilt, rad.
-_MAX_SOLE_TURN = 0.05
+MAX_SOLE_TURN = 0.05
 #: Time constant with which a leg that has landed while the robot leaned brings it upright, s.
 _RETURN_TIME = 0.25
 #: Time in which increments fade out when measurements are stale, s.
@@ -133,36 +133,13 @@ def stepping(max_step_adjustment: float, **settings: float) -> BalanceSettings:
         max_increment=0.8, max_increment_rate=5.0, **settings)
 
 
-def desired_zmp(reference: Array, dcm_error: Array, gain: float,
-                corners: Sequence[tuple[float, float]], least_margin: float) -> Array:
-    """
-    Return the zero-moment point that brings the DCM back to its reference, (2,), m.
-
-    ``p = p_ref + gain e``, as far as it is inside of the support by a margin: from the reference
-    in the direction of the error. With ``e' = omega (e - (p - p_ref))`` the error decays for
-    gains above 1.
-
-    Parameters
-    ----------
-    reference
-        Of the zero-moment point, (2,), m.
-    dcm_error
-        Measured minus planned divergent component of motion, (2,), m.
-    gain
-        Of the error.
-    corners
-        Of the support, counter-clockwise, m.
-    least_margin
-        Distance from its edge, m; where the reference is nearer, it stays.
-
-    """
-    return bound_zmp(reference, gain * dcm_error, corners, least_margin)
-
-
 def bound_zmp(reference: Array, offset: Array, corners: Sequence[tuple[float, float]],
               least_margin: float) -> Array:
     """
     Return a zero-moment point with as much of an offset as the support allows, (2,), m.
+
+    With the offset ``gain e`` of DCM feedback, and ``e' = omega (e - (p - p_ref))``, the error e of
+    the DCM decays for gains above 1.
 
     Parameters
     ----------
@@ -170,8 +147,10 @@ def bound_zmp(reference: Array, offset: Array, corners: Sequence[tuple[float, fl
         Of the zero-moment point, (2,), m; where it is nearer to the edge, it stays.
     offset
         From it, (2,), m.
-    corners, least_margin
-        As of :func:`desired_zmp`.
+    corners
+        Of the support, counter-clockwise, m.
+    least_margin
+        Distance from its edge, m.
 
     """
     share = 1.0
@@ -304,7 +283,7 @@ class SoleAdmittance:
         s = self._settings
         # Pressure too far ahead raises the toes (negative pitch); too far left, the left edge.
         rate = s.sole_gain * share * np.array((cop_error[1], -cop_error[0]))
-        self.turn = limited(self.turn + dt * (rate - self.turn / s.sole_time), _MAX_SOLE_TURN)
+        self.turn = limited(self.turn + dt * (rate - self.turn / s.sole_time), MAX_SOLE_TURN)
 
     @property
     def rotation(self) -> Array:
@@ -344,7 +323,7 @@ class GroundTilt:
         distance = float(np.hypot(*error))
         # A rate from which the acceleration can still stop at the goal.
         speed = min(math.sqrt(MAX_TILT_ACCELERATION * distance), distance / _TILT_TIME,
-                    _MAX_TILT_RATE)
+                    MAX_TILT_RATE)
         goal = error * (speed / max(distance, 1e-9))
         self.rate = self.rate + limited(goal - self.rate, dt * MAX_TILT_ACCELERATION)
         self.tilt = limited(self.tilt + dt * self.rate, s.max_tilt)

@@ -25,7 +25,7 @@ from biped_com_ros.core.geometry.polygon import convex_hull
 from biped_com_ros.core.geometry.pose import Array, Pose, rotation_about, yaw_of
 from biped_com_ros.core.geometry.wrench import cop_on_sole
 from biped_com_ros.core.legs.balance import (
-    BalanceSettings, BaseLean, bound_zmp, ComAdmittance, desired_zmp, GroundTilt, limited,
+    BalanceSettings, BaseLean, bound_zmp, ComAdmittance, GroundTilt, limited,
     SoleAdmittance, tilt_of)
 from biped_com_ros.core.legs.footsteps import Footprint
 from biped_com_ros.core.legs.gait import Gait
@@ -248,7 +248,7 @@ class GaitFeedback:
         self._com.centre = self._steps.zmp_offset(plan, time)
         reference = plan.zmp(time) + self._com.centre
         corners, margin = self._support(time, prints), self._settings.zmp_margin
-        goal = desired_zmp(reference, self.dcm_error, _DCM_GAIN, corners, margin)
+        goal = bound_zmp(reference, _DCM_GAIN * self.dcm_error, corners, margin)
         points = np.array([foot.apply(*cop) for foot, cop in zip(prints, contact.cops.tolist())])
         self._engaged = min(self._engaged + dt / self._settings.start_time, 1.0)
         # On the edge of a sole the robot turns about it, and no joint can push it back.

@@ -154,8 +154,7 @@ TABLES = {
         'options': gait.GaitOptions(dt=0.05, compensations=0), 'gait': st.builds(_gait),
         'largest': v.positive},
     'legs.balance': {
-        'reference': v.vectors(2), 'dcm_error': v.vectors(2), 'offset': v.vectors(2),
-        'gain': v.positive, 'corners': v.hulls, 'least_margin': st.floats(0.0, 0.2),
+        'reference': v.vectors(2), 'offset': v.vectors(2), 'corners': v.hulls, 'least_margin': st.floats(0.0, 0.2),
         'max_step_adjustment': st.floats(0.0, 0.5)},
     'legs.step_adjustment': {
         'error': v.vectors(2), 'zmp_offset': v.vectors(2), 'growth': v.positive},
