@@ -47,7 +47,7 @@ _NO_END = 'the region of support was not found: check friction and contacts'
 
 
 def project(equations: Array, right_side: Array, values: Array,
-            limited: Array | None = None, limits: Array | None = None) -> list[Point] | None:
+            limited: Array, limits: Array) -> list[Point] | None:
     """
     Return the corners of ``{values @ c : equations @ c = right_side, limited @ c <= limits}``.
 
@@ -78,8 +78,6 @@ def project(equations: Array, right_side: Array, values: Array,
         If the polygon has no end, a limit is negative, or the numbers are not finite.
 
     """
-    if limited is None or limits is None:
-        limited, limits = np.zeros((0, equations.shape[1])), np.zeros(0)
     tableau = _Tableau(equations, right_side, values, limited, limits)
     if not tableau.find_feasible():
         return None

@@ -138,8 +138,8 @@ def bound_zmp(reference: Array, offset: Array, corners: Sequence[tuple[float, fl
     """
     Return a zero-moment point with as much of an offset as the support allows, (2,), m.
 
-    With the offset ``gain e`` of DCM feedback, and ``e' = omega (e - (p - p_ref))``, the error e of
-    the DCM decays for gains above 1.
+    With the offset ``gain e`` of DCM feedback, and ``e' = omega (e - (p - p_ref))``, the error e
+    of the DCM decays for gains above 1.
 
     Parameters
     ----------

@@ -35,7 +35,8 @@ LIMIT_MARGIN = 0.01
 #: Largest step of the centre of mass while a way is looked for, m.
 _LARGEST_STEP = 0.01
 #: By how much the base is lowered at a time if a leg does not reach, m.
-_LOWER_BY = 0.005
+#: By how much the base may be lowered where a leg would be stretched, and the steps of it, m.
+_MAX_LOWERING, _LOWER_BY = 0.1, 0.005
 _REMEDY = 'begin with more bent knees and elbows, or move less'
 
 
@@ -57,8 +58,6 @@ class ComShift:
     positions
         Joint positions to begin with, (n,), in the order of ``model.joint_names``; the soles stay
         where they are with respect to each other.
-    max_lowering
-        By how much the base may be lowered where a leg would be stretched, m.
     holding
         Names of the hands that stay where they are.
     up
@@ -83,13 +82,13 @@ class ComShift:
 
     """
 
-    def __init__(self, model: RobotModel, positions: Array, max_lowering: float = 0.1,
+    def __init__(self, model: RobotModel, positions: Array,
                  holding: Sequence[str] = (), up: Array | None = None) -> None:
         self._model, self._up = model, up
         self.positions: Array = np.array(positions, dtype=float)
         self.holding = tuple(holding)
         self.joints = PostureIk(model, self.positions, holding).joints
-        self.lowered, self.max_lowering = 0.0, max_lowering
+        self.lowered = 0.0
 
     def offset_from(self, contact: str, point: tuple[float, float] | None = None) -> Array:
         """
@@ -173,7 +172,7 @@ class ComShift:
                 break
             except InputError as error:
                 down += _LOWER_BY
-                if self.lowered + down > self.max_lowering:
+                if self.lowered + down > _MAX_LOWERING:
                     raise InputError(
                         f'the centre of mass of {self._model.config.name} cannot be moved over '
                         f"'{contact}': {error}; {_REMEDY}") from error

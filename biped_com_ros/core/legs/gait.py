@@ -63,8 +63,8 @@ class PreviewController:
     horizon
         Time for which the reference is known ahead, s; several times the time constant
         ``sqrt(h/g)`` of the pendulum is needed.
-    error_weight, jerk_weight
-        Q and R of the quadratic costs.
+    jerk_weight
+        R of the quadratic costs, whose Q is one.
 
     Attributes
     ----------
@@ -84,16 +84,16 @@ class PreviewController:
     """
 
     def __init__(self, height: float, dt: float = 0.005, horizon: float = 1.6,
-                 error_weight: float = 1.0, jerk_weight: float = 1e-6) -> None:
+                 jerk_weight: float = 1e-6) -> None:
         for name, value in (('height', height), ('dt', dt), ('horizon', horizon),
-                            ('error_weight', error_weight), ('jerk_weight', jerk_weight)):
+                            ('jerk_weight', jerk_weight)):
             if not 0.0 < value < np.inf:
                 raise ConfigurationError(f'{name} of the preview must be positive, not {value}')
         self.height, self.dt = height, dt
         self.A = np.array(((1.0, dt, 0.5 * dt * dt), (0.0, 1.0, dt), (0.0, 0.0, 1.0)))
         self.B = np.array((dt ** 3 / 6.0, 0.5 * dt * dt, dt))
         self.C = np.array((1.0, 0.0, -height / GRAVITY))
-        self._solve(error_weight, jerk_weight, max(round(horizon / dt), 1))
+        self._solve(jerk_weight, max(round(horizon / dt), 1))
 
     @property
     def horizon_samples(self) -> int:
@@ -144,12 +144,12 @@ class PreviewController:
         return (self.preview_gains @ reference_ahead - self.state_gains @ state
                 - self.integral_gain * error_sum)
 
-    def _solve(self, error_weight: float, jerk_weight: float, count: int) -> None:
+    def _solve(self, jerk_weight: float, count: int) -> None:
         """Find all gains from the Riccati equation of the system with its integrator."""
         A, B = np.eye(4), np.empty((4, 1))
         A[0, 1:], A[1:, 1:] = self.C @ self.A, self.A
         B[0, 0], B[1:, 0] = self.C @ self.B, self.B
-        costs = np.diag((error_weight, 0.0, 0.0, 0.0))
+        costs = np.diag((1.0, 0.0, 0.0, 0.0))
         P = self._cost_to_go(A, B, costs, jerk_weight)
         denominator = jerk_weight + float((B.T @ P @ B)[0, 0])
         gains = (B.T @ P @ A)[0] / denominator
@@ -183,6 +183,10 @@ class PreviewController:
         return P
 
 
+#: Offset of the reference from the middle of a foot towards the other one, as a share of the
+#: distance to the edge: less sway, less margin.
+_INWARD = 0.1
+
 METHODS = ('static', 'preview')
 """Methods to find the centre of mass for a reference of the zero-moment point."""
 
@@ -201,9 +205,6 @@ class GaitOptions:
     crouch
         By how much the base is lowered while walking, as a share of the length of the leg; None:
         that of the robot's YAML.
-    inward
-        Offset of the reference from the middle of a foot towards the other one, as a share of
-        the distance to the edge: less sway, less margin.
     dt
         Between samples, s.
     compensations
@@ -214,7 +215,6 @@ class GaitOptions:
     timing: StepTiming = field(default_factory=StepTiming)
     method: str = 'static'
     crouch: float | None = None
-    inward: float = 0.1
     dt: float = 0.01
     compensations: int = 2
 
@@ -222,7 +222,7 @@ class GaitOptions:
         if self.method not in METHODS:
             raise ConfigurationError(
                 f"a gait cannot be made by '{self.method}'; valid: {', '.join(METHODS)}")
-        for name, low, high in (('crouch', 0.0, 0.5), ('inward', 0.0, 0.9), ('dt', 1e-3, 0.05)):
+        for name, low, high in (('crouch', 0.0, 0.5), ('dt', 1e-3, 0.05)):
             value = getattr(self, name)
             if value is not None and not low <= value <= high:
                 raise ConfigurationError(
@@ -301,7 +301,7 @@ class Gait:
         self.model, self.options, self._stance = stance.model, options, stance
         crouch = self.model.config.walking.crouch if options.crouch is None else options.crouch
         self._lowered = crouch * stance.leg_length
-        self.plan = StepPlan(stance.footprints, steps, _targets(stance.model, options.inward),
+        self.plan = StepPlan(stance.footprints, steps, _targets(stance.model),
                              stance.com[:2].tolist(), options.timing, stance.rest.tolist())
         count = math.ceil(self.plan.duration / options.dt) + 1
         self.times = np.linspace(0.0, self.plan.duration, count)
@@ -481,7 +481,7 @@ def zmp_of_motion(model: RobotModel, knots: Array) -> Array:
     return zmp
 
 
-def _targets(model: RobotModel, inward: float) -> list[tuple[float, float]]:
+def _targets(model: RobotModel) -> list[tuple[float, float]]:
     """Return where the zero-moment point rests in each sole in single support, m."""
     y = [row[1] for row in model.state(model.posture('stand')).placements_in_base(
         model.soles)[:, 3].tolist()]
@@ -491,7 +491,7 @@ def _targets(model: RobotModel, inward: float) -> list[tuple[float, float]]:
         low, high = corners.min(axis=0), corners.max(axis=0)
         middle = 0.5 * (low + high)
         inner = high[1] if y[1 - i] > y[i] else low[1]
-        targets.append((float(middle[0]), float(middle[1] + inward * (inner - middle[1]))))
+        targets.append((float(middle[0]), float(middle[1] + _INWARD * (inner - middle[1]))))
     return targets
 
 

@@ -28,8 +28,6 @@ import numpy as np
 
 Offset = tuple[float, float, float]
 
-_LARGEST_SWAY = 2.0
-
 
 def minimum_jerk(phase: float) -> float:
     """
@@ -131,31 +129,23 @@ def _between(start: Array, end: Array, share: float) -> Array:
     return start + share * (end - start)
 
 
-def show_keyframes(model: RobotModel, sway: float = 0.35, arms: str = 'arms_up') -> list[Keyframe]:
+#: Sideways amplitude of the motion, as a share of half the distance between the soles.
+_SWAY = 0.35
+
+
+def show_keyframes(model: RobotModel) -> list[Keyframe]:
     """
     Return a motion that shifts the weight: sideways, forward, down, arms up and down.
 
     Parameters
     ----------
     model
-        A robot with two or more feet and a posture ``stand``.
-    sway
-        Sideways amplitude as a share of half the distance between the soles.
-    arms
-        Posture that lifts the arms; omitted if the robot has no such posture.
-
-    Raises
-    ------
-    ConfigurationError
-        If `sway` is not finite and within a foot's distance.
+        A robot with two or more feet and a posture ``stand``; without a posture ``arms_up`` its
+        arms stay.
 
     """
-    if not -_LARGEST_SWAY <= sway <= _LARGEST_SWAY:
-        raise ConfigurationError(
-            f'sway is {sway}; valid: shares of half the distance between the soles, up to '
-            f'{_LARGEST_SWAY:g}')
     soles = model.state(model.posture('stand')).placements_in_base(model.soles)[:, 3]
-    side = sway * 0.5 * float(np.ptp(soles[:, 1]))
+    side = _SWAY * 0.5 * float(np.ptp(soles[:, 1]))
     height = float(-soles[:, 2].mean())
     forward, down = 0.02 * height, 0.03 * height
     frames = [
@@ -163,6 +153,7 @@ def show_keyframes(model: RobotModel, sway: float = 0.35, arms: str = 'arms_up')
         Keyframe(1.5, offset=(0.0, side, 0.0), label='sways to the left'),
         Keyframe(2.5, offset=(0.0, -side, 0.0), label='sways to the right'),
         Keyframe(1.5, label='comes back')]
+    arms = 'arms_up'
     if arms in model.config.postures:
         frames += [
             Keyframe(2.5, arms, label='lifts its arms'),

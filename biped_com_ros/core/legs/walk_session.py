@@ -92,8 +92,6 @@ class WalkSession:
     follow_tolerance, follow_time
         The walk is abandoned when a leg's joint is further from the gait than this, rad, for
         longer than this, s.
-    knot_period
-        Between two points of a motion, s.
     balance
         Settings of the feedback in the next gaits; None: open loop.
     model
@@ -102,7 +100,7 @@ class WalkSession:
 
     Attributes
     ----------
-    player, follow_tolerance, follow_time, knot_period, balance
+    player, follow_tolerance, follow_time, balance
         As given.
     feedback
         Of the present gait; None in open loop.
@@ -119,16 +117,15 @@ class WalkSession:
 
     def __init__(self, player: WalkPlayer, on_motion: Callable[[int], None],
                  on_hold: Callable[[Array], None], *, follow_tolerance: float,
-                 follow_time: float, knot_period: float = KNOT_PERIOD,
-                 balance: BalanceSettings | None = None,
+                 follow_time: float, balance: BalanceSettings | None = None,
                  model: RobotModel | None = None) -> None:
         self.player, self._notify, self._on_hold = player, on_motion, on_hold
-        self.knot_period, self.balance, self._model = knot_period, balance, model
+        self.balance, self._model = balance, model
         self.feedback: GaitFeedback | None = None
         self._corrected: CorrectedMotion | None = None
         self.is_balancing, self._standing_time = False, 0.0
         self._posture: Array = np.zeros(len(player.model.joint_names))
-        self._period, self._stops_later = knot_period, False
+        self._period, self._stops_later = KNOT_PERIOD, False
         self.follow_tolerance, self.follow_time = follow_tolerance, follow_time
         self.last_ns = self._followed_ns = 0
         self.problem, self.deviation = '', ZmpDeviation()
@@ -309,7 +306,7 @@ class WalkSession:
         if self._corrected is not None and self.is_balancing and self.is_resting:
             return self._corrected.held(self._period)
         if self._corrected is None or self._corrected.is_neutral:
-            return self.player.remaining_motion(self.knot_period)
+            return self.player.remaining_motion(KNOT_PERIOD)
         return self._corrected.trajectory(ns, self._period, self._rate)
 
     def advance(self, ns: int, measured: Array | None, zmp: Array | None,
@@ -354,7 +351,7 @@ class WalkSession:
 
     def _on_motion(self, ns: int) -> None:
         if self._corrected is not None and not self.is_resting:
-            self._corrected.replace(self.player.remaining_motion(self.knot_period), ns)
+            self._corrected.replace(self.player.remaining_motion(KNOT_PERIOD), ns)
         self._notify(ns)
 
     def _begin_feedback(self, gait: Gait) -> None:
@@ -369,7 +366,7 @@ class WalkSession:
             self._stops_later = False
             self.feedback = GaitFeedback(gait, self.balance, self._model)
             self._corrected = CorrectedMotion(
-                self.player.remaining_motion(self.knot_period), self.last_ns,
+                self.player.remaining_motion(KNOT_PERIOD), self.last_ns,
                 FADE_TIME)
         self._standing_time = gait.duration
         self._posture = gait.at(gait.duration).positions

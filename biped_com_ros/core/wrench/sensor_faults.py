@@ -141,24 +141,25 @@ class WeightBalance:
                 'its offset is wrong; check the drivers, then tare')
 
 
+#: Time after which a reading counts as repeated, ns.
+_REPEATED_NS = nanoseconds(0.1)
+
+
 class RepeatedReadings:
     """
     Detects that a sensor repeats one reading.
 
-    Parameters
-    ----------
-    time
-        Time after which a reading counts as repeated, s.
-
     Attributes
     ----------
     is_repeated
-        Whether all its numbers have been the same for `time`.
+        Whether all its numbers have been the same for 0.1 s.
+    since_ns
+        Time of the first of the equal readings, ns.
 
     """
 
-    def __init__(self, time: float = 0.1) -> None:
-        self._time_ns, self._last, self._since_ns = nanoseconds(time), b'', 0
+    def __init__(self) -> None:
+        self._last, self.since_ns = b'', 0
         self._newest_ns, self.is_repeated = 0, False
 
     def update(self, reading: Array, stamp_ns: int) -> bool:
@@ -167,11 +168,6 @@ class RepeatedReadings:
         gap = not 0 <= stamp_ns - self._newest_ns < LONGEST_STEP_NS
         self._newest_ns = stamp_ns
         if content != self._last or gap:
-            self._last, self._since_ns = content, stamp_ns
-        self.is_repeated = stamp_ns - self._since_ns >= self._time_ns
+            self._last, self.since_ns = content, stamp_ns
+        self.is_repeated = stamp_ns - self.since_ns >= _REPEATED_NS
         return self.is_repeated
-
-    @property
-    def since_ns(self) -> int:
-        """Return the time of the first of the equal readings, ns."""
-        return self._since_ns

@@ -154,14 +154,13 @@ TABLES = {
         'options': gait.GaitOptions(dt=0.05, compensations=0), 'gait': st.builds(_gait),
         'largest': v.positive},
     'legs.balance': {
-        'reference': v.vectors(2), 'offset': v.vectors(2), 'corners': v.hulls, 'least_margin': st.floats(0.0, 0.2),
-        'max_step_adjustment': st.floats(0.0, 0.5)},
+        'reference': v.vectors(2), 'offset': v.vectors(2), 'corners': v.hulls,
+        'least_margin': st.floats(0.0, 0.2), 'max_step_adjustment': st.floats(0.0, 0.5)},
     'legs.step_adjustment': {
         'error': v.vectors(2), 'zmp_offset': v.vectors(2), 'growth': v.positive},
     'legs.footsteps': {
         'footprints': st.tuples(_footprints, _footprints), 'count': st.integers(-1, 5),
         'length': v.anything, 'forward': v.flags},
-    'legs.keyframes.show_keyframes': {'sway': v.anything},
     'legs.shift_session': {'duration': v.anything},
     'legs.com_shift': {'foot': lambda model: st.sampled_from(tuple(model.config.feet))},
     'legs.stance_ik': {'row': v.vectors(4)},

@@ -124,7 +124,8 @@ def test_limits_that_leave_nothing_or_cannot_be():
 @pytest.mark.filterwarnings('ignore:overflow')
 def test_corners_beyond_all_numbers_are_refused():
     with pytest.raises(InputError, match='too large'):
-        project(np.ones((1, 1)), np.array((1e308,)), np.full((2, 1), 2.0))
+        project(np.ones((1, 1)), np.array((1e308,)), np.full((2, 1), 2.0),
+                np.zeros((0, 1)), np.zeros(0))
 
 
 @pytest.mark.parametrize('turned', [0.0, 1e-5, 0.3])
@@ -133,6 +134,7 @@ def test_edges_almost_across_to_an_axis_keep_their_corners(turned):
                            (-3e-4, -1e-4, 0.0, 1e-4, 3e-4)).ravel() + turned
     along = np.array((-np.sin(normals), np.cos(normals)))
     points = np.cumsum(0.1 * along, axis=1)
-    corners = convex_hull(project(np.ones((1, 20)), np.ones(1), points))
+    corners = convex_hull(project(
+        np.ones((1, 20)), np.ones(1), points, np.zeros((0, 20)), np.zeros(0)))
     assert len(corners) == 20
     assert_allclose(sorted(corners), sorted(points.T.tolist()), atol=1e-12)

@@ -14,6 +14,7 @@
 """The estimate against the truth: accuracy, uncertainty, and warnings about bad data."""
 
 from dataclasses import replace
+import math
 import re
 from xml.etree import ElementTree
 
@@ -291,7 +292,7 @@ def test_masses_stay_positive():
 
 
 @pytest.mark.parametrize('options', ({'com_sigma': 0.0}, {'mass_sigma': -0.1},
-                                     {'mass_sigmas': ()}))
+                                     {'mass_sigma': math.nan}))
 def test_nonsense_priors_are_refused(options):
     with pytest.raises(ConfigurationError, match='sigma'):
         Prior(**options)

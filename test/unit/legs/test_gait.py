@@ -294,12 +294,12 @@ def test_what_cannot_be_walked_is_refused(model, make, error, words):
 
 @pytest.mark.parametrize('make, name, value, words', (
     *((partial(PreviewController, 0.4), name, 0.0, name)
-      for name in ('dt', 'horizon', 'error_weight', 'jerk_weight')),
+      for name in ('dt', 'horizon', 'jerk_weight')),
     (PreviewController, 'height', 0.0, 'height'),
     *((StepTiming, name, value, name) for name, value in (
         ('single_support', 0.0), ('lift', -0.01), ('rest', -1.0), ('stop', math.nan))),
     *((GaitOptions, name, value, name) for name, value in (
-        ('crouch', -0.1), ('dt', 1.0), ('inward', 2.0))),
+        ('crouch', -0.1), ('dt', 1.0))),
     (GaitOptions, 'method', 'dynamic', 'valid: static, preview')))
 def test_impossible_options_are_refused(make, name, value, words):
     with pytest.raises(ConfigurationError, match=words):

@@ -77,7 +77,7 @@ def test_settings_that_make_no_sense():
 
 
 def test_a_reading_that_repeats_exactly_is_detected_and_noise_is_not():
-    rng, frozen = np.random.default_rng(0), RepeatedReadings(0.1)
+    rng, frozen = np.random.default_rng(0), RepeatedReadings()
     reading = rng.standard_normal(6)
     for i in range(200):
         assert not frozen.update(reading + 1e-9 * rng.standard_normal(6), 2 * MS * i)

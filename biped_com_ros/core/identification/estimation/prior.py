@@ -49,6 +49,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import block_diag
 
+#: Values over which the unknown spread of masses is integrated, as shares.
+_MASS_SIGMAS = 0.01, 0.02, 0.035, 0.05, 0.07, 0.1, 0.14, 0.2, 0.35, 0.6
 SMALLEST_MASS_SIGMA = 1e-4
 SMALLEST_SPREAD = 0.01
 """Smallest radius of gyration, m; inertias in a URDF are often tiny or zero."""
@@ -198,9 +200,9 @@ class Prior:
         Standard deviation of each link's centre of mass per axis, m, about as it is known.
     mass_sigma
         Standard deviation of each link's mass as a share of it; None: unknown.
-    mass_sigmas, com_factors
-        Values over which the unknown spread of masses, and the spread of centres of mass in units
-        of :attr:`com_sigma`, are integrated, each by its evidence.
+    com_factors
+        Values over which the spread of centres of mass in units of :attr:`com_sigma` is
+        integrated, each by its evidence, as is the unknown spread of masses.
     consistency
         Weight of the physical-consistency term.
     com_bounds
@@ -212,7 +214,6 @@ class Prior:
 
     com_sigma: float = 0.015
     mass_sigma: float | None = None
-    mass_sigmas: tuple[float, ...] = 0.01, 0.02, 0.035, 0.05, 0.07, 0.1, 0.14, 0.2, 0.35, 0.6
     com_factors: tuple[float, ...] = (0.25, 0.4, 0.65, 1.0, 1.6)
     consistency: float = 0.02
     com_bounds: Mapping[str, Bounds] = field(default_factory=dict)
@@ -222,10 +223,9 @@ class Prior:
         if not 1e-6 <= self.com_sigma <= 1.0:
             raise ConfigurationError(
                 f'com_sigma must be between 1e-6 and 1 m, not {self.com_sigma}')
-        given = self.mass_sigmas if self.mass_sigma is None else (self.mass_sigma,)
-        if not given or not all(SMALLEST_MASS_SIGMA <= sigma <= 3.0 for sigma in given):
-            raise ConfigurationError(
-                f'mass_sigma must be between 0.0001 and 3 (a share of the mass), not {given}')
+        if self.mass_sigma is not None and not SMALLEST_MASS_SIGMA <= self.mass_sigma <= 3.0:
+            raise ConfigurationError('mass_sigma must be between 0.0001 and 3 (a share of the '
+                                     f'mass), not {self.mass_sigma}')
         if not self.com_factors or not all(0.01 <= f <= 100.0 for f in self.com_factors):
             raise ConfigurationError(
                 f'com_factors must be between 0.01 and 100, not {self.com_factors}')
@@ -235,7 +235,7 @@ class Prior:
         """Return the pairs of spreads of masses and centres of mass."""
         if self.fleet is not None:
             return (BESIDE_FLEET,)
-        masses = self.mass_sigmas if self.mass_sigma is None else (self.mass_sigma,)
+        masses = _MASS_SIGMAS if self.mass_sigma is None else (self.mass_sigma,)
         return tuple(Spread(mass, com) for com in self.com_factors for mass in masses)
 
 
