@@ -37,7 +37,7 @@ from benchmarks.common import (
 from biped_com_ros.core.com.fused import FusedComEstimator
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Pose
-from biped_com_ros.core.geometry.wrench import sum_wrenches, transform_wrench, wrench_adjoint
+from biped_com_ros.core.geometry.wrench import sum_wrenches, wrench_adjoint
 from biped_com_ros.core.gravity.model import GravityLoad, GravityModel
 from biped_com_ros.core.gravity.support_qp import BoundedNorm, SupportLimits
 from biped_com_ros.core.model.robot import RobotModel
@@ -228,7 +228,7 @@ def make_pairs(i: Inputs) -> dict[str, Pair]:
             lambda: pin.SE3(i.base.rotation, i.base.position).act(state.com_in_base),
             'SE3(R, p).act(com)'),
         'transform a wrench': Pair(
-            lambda: transform_wrench(rotation, origin, wrench),
+            lambda: wrench_adjoint(rotation, origin) @ wrench,
             lambda: pin.SE3(rotation, origin).act(pin.Force(wrench)).vector.copy(),
             'SE3(R, p).act(Force(w))'),
         'wrench adjoint': Pair(

@@ -221,7 +221,7 @@ def stability(model: RobotModel) -> Figure:
         axes.text(*(0.5 * (point + nearest)[:2] + at),
                   f'~/{name}\n{1e3 * margin.distance:.0f} mm', fontsize=7.5, family='monospace',
                   va='center')
-    seconds = support.time_to_edge(dcm, zmp, omega)
+    seconds = support.time_to_edge(tuple(dcm), tuple(zmp), omega)
     axes.text(0.02, -0.14, f'DCM = CoM + velocity / ω,  ω = √(g / height) = {omega:.2f}/s;  '
               f'~/time_to_edge = {seconds:.2f} s', ha='center', fontsize=9)
     return figure

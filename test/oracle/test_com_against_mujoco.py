@@ -99,7 +99,7 @@ def test_sole_and_sensor_frames(robot):
         check(plant, f'sole/{name}', sole)
     for kind, sensors in (('wrench', model.config.wrench_sensors), ('imu', model.config.imus)):
         for name, sensor in sensors.items():
-            check(plant, f'{kind}/{name}', state.pose_in_world(sensor.frame))
+            check(plant, f'{kind}/{name}', state.base @ state.pose_in_base(sensor.frame))
 
 
 def check(plant, site, pose):

@@ -19,7 +19,7 @@ feel friction; nothing but the URDF and the robot's YAML is shared.
 """
 
 from biped_com_ros.core.geometry.pose import footprint_pose, Pose
-from biped_com_ros.core.geometry.wrench import com_line, transform_wrench
+from biped_com_ros.core.geometry.wrench import com_line, wrench_adjoint
 from biped_com_ros.core.wrench.aggregation import AggregationSettings, WrenchAggregation
 from biped_com_ros.sim.interface import SensorOptions
 import numpy as np
@@ -69,7 +69,7 @@ def test_foot_wrenches_total_and_line(name):
     expected = np.zeros(6)
     for row, true in zip(placements, truth.sole_wrenches):
         sole = footprint.inverse() @ base @ Pose(row[:3].T, row[3])
-        expected += transform_wrench(sole.rotation, sole.position, true)
+        expected += wrench_adjoint(sole.rotation, sole.position) @ true
     np.testing.assert_allclose(total, expected, atol=1e-5 * weight)
     assert total[2] == pytest.approx(weight, rel=1e-5)
 

@@ -114,11 +114,6 @@ def inverse_wrench_adjoint(X_A_B: Array) -> Array:
     return inverse
 
 
-def transform_wrench(R_A_B: ArrayLike, p_B_in_A: ArrayLike, wrench_in_B: ArrayLike) -> Array:
-    """Return wrenches (..., 6) of frame B in frame A (:func:`wrench_adjoint`)."""
-    return (wrench_adjoint(R_A_B, p_B_in_A) @ np.asarray(wrench_in_B)[..., None])[..., 0]
-
-
 def about_origin(wrench: Sequence[float], point: Sequence[float]) -> Wrench:
     """Return a wrench about a point (3,), m, as one about the origin: the torque gains p x f."""
     (fx, fy, fz, mx, my, mz), (x, y, z) = wrench, point
@@ -317,9 +312,9 @@ def com_line(wrench: ArrayLike) -> ComLine:
     return line
 
 
-def weight_matrix(mass: float, com_in_frame: ArrayLike) -> Array:
+def set_weight_matrix(out: Array, mass: float, com_in_frame: Array) -> Array:
     """
-    Return W (6, 3) that turns the gravity vector of a frame into the weight wrench of a body.
+    Write the matrix W that turns the gravity vector of a frame into the weight wrench of a body.
 
     ``W @ gravity_in_frame`` is the wrench (6,) that gravity exerts on a body of `mass` (kg) whose
     CoM is at `com_in_frame` (3,), m, about the origin of that frame.
@@ -327,12 +322,15 @@ def weight_matrix(mass: float, com_in_frame: ArrayLike) -> Array:
     This is what a sensor carrying the body reads at rest when nothing touches it. The body's
     inertial force ``-m a`` is ignored: for a stance foot it is negligible, for a foot swinging at
     10 m/s2 it is as large as the weight.
+
+    Parameters
+    ----------
+    out
+        (6, 3), all zero or written before; also returned.
+    mass, com_in_frame
+        Of the body.
+
     """
-    return set_weight_matrix(np.zeros((6, 3)), mass, np.asarray(com_in_frame, dtype=float))
-
-
-def set_weight_matrix(out: Array, mass: float, com_in_frame: Array) -> Array:
-    """Write :func:`weight_matrix` to `out` (6, 3), which is all zero or was written before."""
     x, y, z = (mass * com_in_frame).tolist()
     out[0, 0] = out[1, 1] = out[2, 2] = mass
     out[3, 1], out[3, 2] = -z, y

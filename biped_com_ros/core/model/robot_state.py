@@ -244,7 +244,3 @@ class RobotState:
     def pose_in_base(self, frame: str) -> Pose:
         """Pose of one URDF link in the base; for loops, prefer :meth:`poses_in_base`."""
         return self.poses_in_base(self.model.frames((frame,)))[0]
-
-    def pose_in_world(self, frame: str) -> Pose:
-        """Pose of one URDF link in the world."""
-        return self.base @ self.pose_in_base(frame)

@@ -160,7 +160,7 @@ class StabilityReport:
         """When the DCM will leave the support if the ZMP stays where it is, s."""
         if self.support is None or self.zmp_in_world is None or self.dcm_in_world is None:
             return None
-        return self.support.time_left(self.dcm_in_world, self.zmp_in_world, self.omega_0)
+        return self.support.time_to_edge(self.dcm_in_world, self.zmp_in_world, self.omega_0)
 
     @cached_property
     def zmp_covariance(self) -> Array | None:

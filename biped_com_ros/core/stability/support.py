@@ -114,11 +114,7 @@ class SupportPolygon:
         least = min(distances) if distances else 0.0
         return least if least > THIN else self.margin(np.array(point)).distance
 
-    def time_to_edge(self, dcm: Array, zmp: Array, omega_0: float) -> float:
-        """Return :meth:`time_left` for arrays, shape (3,)."""
-        return self.time_left(tuple(dcm.tolist()), tuple(zmp.tolist()), omega_0)
-
-    def time_left(self, dcm: Vector, zmp: Vector, omega_0: float) -> float:
+    def time_to_edge(self, dcm: Vector, zmp: Vector, omega_0: float) -> float:
         """
         Return when the DCM will leave the polygon if the ZMP stays where it is, s.
 

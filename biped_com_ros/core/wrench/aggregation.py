@@ -20,7 +20,7 @@ foot's other sensors. The feet and hands are summed in ``base_footprint``.
 
 Relative poses come from the latest joint positions, the direction of gravity from the latest
 orientation of the IMU; the inertial force of what a sensor carries is ignored
-(:func:`biped_com_ros.core.geometry.wrench.weight_matrix`).
+(:func:`biped_com_ros.core.geometry.wrench.set_weight_matrix`).
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ estimated *bias*, the reading of the sensor without a load.
 
 The sensors of a robot that hangs with its feet in the air do not read zero: each carries the
 weight of its foot. So the offset is the mean reading minus the weight of what the sensor carries
-(:func:`biped_com_ros.core.geometry.wrench.weight_matrix`), while the robot is at rest.
+(:func:`biped_com_ros.core.geometry.wrench.set_weight_matrix`), while the robot is at rest.
 
 The mean is over the readings just before the request, so that the response to a tare comes at once
 and no node has to wait.

@@ -115,8 +115,8 @@ def test_transforms_chain_from_the_world_to_the_footprint_and_the_masses(own_rig
     assert parent == 'odom'
     assert 'base_link' not in found, 'robot_state_publisher sends trunk -> base_link'
     base = trunk @ TRUNK_TO_BASE
-    np.testing.assert_allclose(base, matrix_of(state.pose_in_world('base_link'), origin),
-                               atol=1e-9)
+    np.testing.assert_allclose(
+        base, matrix_of(state.base @ state.pose_in_base('base_link'), origin), atol=1e-9)
     parent, footprint = found['base_footprint']
     assert parent == 'base_link'
     footprint = base @ footprint
@@ -191,7 +191,8 @@ def test_links_of_feet_and_hands_have_frames_if_configured(own_rig):
         assert parent == root
         np.testing.assert_allclose(
             found[root][1] @ root_to_link,
-            matrix_of(state.pose_in_world(link), rig.motion.sole_in_world.position), atol=1e-9)
+            matrix_of(state.base @ state.pose_in_base(link), rig.motion.sole_in_world.position),
+            atol=1e-9)
 
 
 def test_calibrated_inertials_are_used_from_the_next_state_on(own_rig):

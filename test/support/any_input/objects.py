@@ -149,7 +149,7 @@ def _calls_of_state(state):
         'placements_in_base': (frames,), 'poses_in_base': (frames,),
         'along_world': (frames, v.rotations),
         'joints_of': (frames,), 'twists_in_base': (frames,),
-        'pose_in_base': (names,), 'pose_in_world': (names,)}
+        'pose_in_base': (names,)}
 
 
 add(lambda model, *motion: model.state(*motion), r.light_robots.flatmap(

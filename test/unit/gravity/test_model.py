@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from biped_com_ros.core.errors import InputError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Pose, rotation_from_quaternion
-from biped_com_ros.core.geometry.wrench import skew, transform_wrench
+from biped_com_ros.core.geometry.wrench import skew, wrench_adjoint
 from biped_com_ros.core.gravity.attitude import MountedImu
 from biped_com_ros.core.gravity.contacts import minimum_norm_wrenches
 from biped_com_ros.core.gravity.model import GravityModel
@@ -69,8 +69,9 @@ def test_closed_form_is_the_weighted_pseudoinverse(count):
         np.testing.assert_allclose(
             found, as_printed(force, moment, points, shares, levers), rtol=1e-7, atol=1e-7)
         assert found[shares > 0.0].any(axis=1).all() and not found[shares == 0.0].any()
-        total = transform_wrench(np.broadcast_to(np.eye(3), (count, 3, 3)), points, found)
-        np.testing.assert_allclose(total.sum(axis=0), [*force, *moment], atol=1e-9)
+        adjoints = wrench_adjoint(np.broadcast_to(np.eye(3), (count, 3, 3)), points)
+        np.testing.assert_allclose(
+            (adjoints @ found[..., None])[..., 0].sum(axis=0), [*force, *moment], atol=1e-9)
 
 
 def test_three_points_balance_a_moment_and_two_do_not():

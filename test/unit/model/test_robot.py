@@ -169,7 +169,8 @@ def test_in_world_moves_everything_and_leaves_the_state_as_it_was(model, rng):
     before = state.com_in_world.copy()
     base = Pose(random_rotation(rng), rng.normal(size=3))
     moved = state.in_world(base)
-    sole, placement = moved.pose_in_world('left_sole'), moved.sole_placements_in_world[0]
+    sole = moved.base @ moved.pose_in_base('left_sole')
+    placement = moved.sole_placements_in_world[0]
     for found, expected in (
             (moved.com_in_world, base.rotation @ before + base.position),
             (moved.link_coms_in_world[3],

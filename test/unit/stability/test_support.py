@@ -106,7 +106,7 @@ def test_a_model_brings_its_configured_polygons():
 def test_time_to_the_edge_is_that_of_the_pendulum():
     polygon = SupportPolygon(Plane.level(0.3), convex_hull(SQUARE))
     omega_0, zmp, dcm = 3.2, np.array((0.9, 0.4, 0.3)), np.array((0.95, 0.47, 0.3))
-    found = polygon.time_to_edge(dcm, zmp, omega_0)
+    found = polygon.time_to_edge(tuple(dcm), tuple(zmp), omega_0)
     assert 0.3 < found < 1.5
     for t, distance in ((found, 0.0), (0.9 * found, None)):
         reached = polygon.margin(zmp + math.exp(omega_0 * t) * (dcm - zmp)).distance
@@ -115,9 +115,9 @@ def test_time_to_the_edge_is_that_of_the_pendulum():
 
 def test_time_to_the_edge_at_its_limits():
     polygon = SupportPolygon(Plane.level(0.0), convex_hull(SQUARE))
-    centre, outside = np.array((1.0, 0.5, 0.0)), np.array((1.0, 1.2, 0.0))
+    centre, outside = (1.0, 0.5, 0.0), (1.0, 1.2, 0.0)
     assert polygon.time_to_edge(centre, centre, 3.0) == math.inf
     assert polygon.time_to_edge(outside, centre, 3.0) == 0.0
     # A ZMP beyond the DCM drives it through the polygon to the far edge.
-    driven = polygon.time_to_edge(centre, np.array((1.0, 0.9, 0.0)), 3.0)
+    driven = polygon.time_to_edge(centre, (1.0, 0.9, 0.0), 3.0)
     assert driven == pytest.approx(math.log(0.9 / 0.4) / 3.0)

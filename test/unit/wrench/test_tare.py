@@ -17,7 +17,7 @@ import dataclasses
 import os
 
 from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
-from biped_com_ros.core.geometry.wrench import weight_matrix
+from biped_com_ros.core.geometry.wrench import set_weight_matrix
 from biped_com_ros.core.model.config import robot_config_from_mapping, WrenchSensorConfig
 from biped_com_ros.core.wrench.tare import (
     JointStillness, load_offsets, RecentReadings, save_offsets, SensorOffset, TareLimits)
@@ -28,7 +28,7 @@ import yaml
 
 LIMITS = TareLimits(force_deviation=2.0, joint_speed=0.05, offset_force=100.0)
 OFFSET = np.array([3.0, -4.0, 12.0, 0.3, -0.2, 0.1])
-WEIGHT = weight_matrix(1.5, [0.03, -0.02, -0.05])
+WEIGHT = set_weight_matrix(np.zeros((6, 3)), 1.5, np.array((0.03, -0.02, -0.05)))
 
 
 MS = 1_000_000
