@@ -161,7 +161,6 @@ TABLES = {
     'legs.footsteps': {
         'footprints': st.tuples(_footprints, _footprints), 'count': st.integers(-1, 5),
         'length': v.anything, 'forward': v.flags},
-    'legs.shift_session': {'duration': v.anything},
     'legs.com_shift': {'foot': lambda model: st.sampled_from(tuple(model.config.feet))},
     'legs.stance_ik': {'row': v.vectors(4)},
     'legs.gait': {'calls': 5, 'count': st.integers(-1, 2), 'model': st.builds(_biped)

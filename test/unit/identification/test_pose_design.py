@@ -25,7 +25,7 @@ from biped_com_ros.core.identification.equations.first_moments import (
 from biped_com_ros.core.identification.estimation.estimator import Estimator
 from biped_com_ros.core.identification.poses.pose_design import PoseDesigner
 from biped_com_ros.core.identification.poses.pose_safety import (
-    DesignOptions, PoseSafety, SelfCollision)
+    DesignOptions, PoseSafety, SelfCollision, STEP)
 from biped_com_ros.core.identification.poses.stances import Stances
 from biped_com_ros.core.identification.poses.transfer import travel
 from biped_com_ros.core.legs.com_shift import ComShift
@@ -104,7 +104,7 @@ def test_ways_are_small_steps_from_pose_to_pose(designed):
     collision = SelfCollision(model, [model.posture(name) for name in model.config.postures])
     for pose in design.poses:
         way = np.concatenate((at[np.newaxis], pose.path))
-        assert np.abs(np.diff(way, axis=0)).max() < 2.5 * OPTIONS.step
+        assert np.abs(np.diff(way, axis=0)).max() < 2.5 * STEP
         np.testing.assert_allclose(way[-1], pose.positions, atol=1e-9)
         for q in pose.path:
             assert collision.touching(q) is None
@@ -180,7 +180,7 @@ def test_hanging_comes_first_and_weighs_the_feet(hoisted):
     # It is lifted and let down in one posture, where ways to hanging and to standing begin.
     home = Stances(designer.model).positions(Stances(designer.model).home(FEET))
     for pose in (design.poses[0], design.poses[2]):
-        assert np.abs(pose.path[0] - home).max() < 2.5 * OPTIONS.step
+        assert np.abs(pose.path[0] - home).max() < 2.5 * STEP
     np.testing.assert_allclose(designer.way_home(design.poses[1])[-1], home, atol=1e-9)
 
 
@@ -207,7 +207,6 @@ def test_the_pose_of_the_robot_is_located(hoisted):
 
 @pytest.mark.parametrize(('options', 'error', 'problem'), [
     ({'approach': 'boht'}, ConfigurationError, "'approach' is boht; it must be one of 'both'"),
-    ({'approach_angle': 0.0}, ConfigurationError, 'approach_angle'),
     pytest.param({'count': 2, 'candidates': 5}, InputError, 'only 0 of 2 safe poses .*legs do not '
                  'reach', marks=pytest.mark.thorough)])
 def test_what_cannot_be_planned_is_refused(options, error, problem):

@@ -19,7 +19,7 @@ import errno
 import os
 
 from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
-from biped_com_ros.core.identification.poses.pose_safety import DesignOptions
+from biped_com_ros.core.identification.poses.pose_safety import DesignOptions, STEP
 from biped_com_ros.core.identification.poses.posture_plan import PosturePlanner
 from biped_com_ros.core.identification.poses.transfer import HOIST_SETTLING, HoistMove
 from biped_com_ros.core.identification.session import SessionState
@@ -345,7 +345,7 @@ def test_they_are_taken_in_sequence_by_straight_ways():
     for pose in design.poses:
         np.testing.assert_array_equal(pose.path[-1], pose.positions)
         steps = np.diff(np.concatenate((at[np.newaxis], pose.path)), axis=0)
-        assert np.abs(steps).max() <= plan.options.step + 1e-12
+        assert np.abs(steps).max() <= STEP + 1e-12
         np.testing.assert_allclose(steps, np.broadcast_to(steps[0], steps.shape), atol=1e-12)
         at = pose.positions
     assert 'posture b' in design.summary() and ' mm inside the edges' in design.summary()
