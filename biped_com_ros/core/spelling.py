@@ -51,7 +51,8 @@ def likeliest_name(name: str, valid: Iterable[str]) -> str | None:
         return None
     words, side = _words(name)
     described = {candidate: _words(candidate) for candidate in valid}
-    candidates = [each for each, (_, other) in described.items() if not side or other in ('', side)]
+    candidates = [each for each, (_, other) in described.items()
+                  if not side or other in ('', side)]
     sharing = [each for each in candidates if words & described[each][0]]
     close = (difflib.get_close_matches(name, sharing, 1, _SHARED)
              or difflib.get_close_matches(name, candidates, 1))

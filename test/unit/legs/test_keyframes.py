@@ -22,6 +22,7 @@ from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.legs.ik import PostureIk
 from biped_com_ros.core.legs.keyframes import (
     Keyframe, KeyframeMotion, minimum_jerk, show_keyframes)
+from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pytest
 

@@ -35,8 +35,8 @@ def check():
 
 def judge(check, left, right, in_contact=True, uprightness=1.0):
     for stamp_ns, wobble in ((0, -5.0), (WINDOW_NS, 5.0)):
-        check.add(stamp_ns, left + right, np.multiply.outer([left + wobble, right - wobble], UP), in_contact,
-                  uprightness)
+        check.add(stamp_ns, left + right, np.multiply.outer([left + wobble, right - wobble], UP),
+                  in_contact, uprightness)
     return check.result()
 
 

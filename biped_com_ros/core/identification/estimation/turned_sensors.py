@@ -21,9 +21,10 @@ other one carries the weight. A dead sensor stays contradictory however it is tu
 measures nothing; so does a robot that something without sensors supports or pushes.
 
 The true wrench is taken as ``s R`` times the reading, forces and moments alike, with any rotation
-R about the sensor's origin and a sign s. Left-handed axes look like a turn in any one posture: where
-they explain the readings as well as the turn does, both are named. Residuals are weighed by what masses, centres of mass and
-instruments of a real robot may be off, so that an imperfect model is not taken for a fault.
+R about the sensor's origin and a sign s. Left-handed axes look like a turn in any one posture:
+where they explain the readings as well as the turn does, both are named. Residuals are weighed by
+what masses, centres of mass and instruments of a real robot may be off, so that an imperfect model
+is not taken for a fault.
 """
 
 from __future__ import annotations
