@@ -52,15 +52,36 @@ def load_yaml(text: str, what: str) -> Any:
     Raises
     ------
     ConfigurationError
-        If it is no YAML, or larger than the limits of this module.
+        If it is no YAML, gives a key twice, or is larger than the limits of this module.
 
     """
     check_bounds(text, what)
+    loader = LOADER(text)
     try:
-        return yaml.load(text, Loader=LOADER)
+        node = loader.get_single_node()
+        _check_keys(node, what)
+        return None if node is None else loader.construct_document(node)
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         # ValueError: a date such as 2026-13-01
         raise ConfigurationError(f'{what} is not valid YAML: {error}') from None
+    finally:
+        loader.dispose()
+
+
+def _check_keys(node: Any, what: str) -> None:
+    """Raise an error for a key that is given twice; YAML would silently keep the last one."""
+    if isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            _check_keys(item, what)
+    if isinstance(node, yaml.MappingNode):
+        keys = set()
+        for key, value in node.value:
+            if str(key.value) in keys:
+                raise ConfigurationError(
+                    f"{what} gives key '{key.value}' twice, the second time in line "
+                    f'{key.start_mark.line + 1}')
+            keys.add(str(key.value))
+            _check_keys(value, what)
 
 
 def check_bounds(text: str, what: str) -> None:

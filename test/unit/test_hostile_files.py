@@ -94,6 +94,11 @@ def test_anchors_are_still_good_for_what_they_are():
     assert load_yaml('a: ' + repr('long ' * 2000), 'x') == {'a': 'long ' * 2000}
 
 
+def test_a_key_that_is_given_twice_is_an_error():
+    with pytest.raises(ConfigurationError, match="x gives key 'rate' twice, .* line 3"):
+        load_yaml('node:\n  rate: 1.0\n  rate: 2.0', 'x')
+
+
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers(-10 ** 9, 10 ** 9)
     | st.text('abc: -#&*\n', max_size=9),

@@ -30,8 +30,7 @@ from typing import Any, Union
 
 from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
 from biped_com_ros.core.files import read_text
-from biped_com_ros.core.plain_yaml import check_bounds, LARGEST_TEXT, LOADER
-import yaml
+from biped_com_ros.core.plain_yaml import LARGEST_TEXT, load_yaml
 
 
 def read_yaml(path: Path, what: str = 'robot file') -> Mapping[str, Any]:
@@ -51,58 +50,10 @@ def read_yaml(path: Path, what: str = 'robot file') -> Mapping[str, Any]:
         If it cannot be read, is no mapping, or gives a key twice.
 
     """
-    try:
-        values = parse_yaml(read_text(path, what, LARGEST_TEXT), f"{what} '{path}'")
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date such as 2026-13-01
-        raise ConfigurationError(f"{what} '{path}' is not valid YAML: {error}") from None
+    values = load_yaml(read_text(path, what, LARGEST_TEXT), f"{what} '{path}'")
     if not isinstance(values, Mapping):
         raise ConfigurationError(f"{what} '{path}' must hold a mapping of keys to values")
     return values
-
-
-def parse_yaml(text: str, file: str) -> Any:
-    """
-    Return what a YAML text holds, None if it is empty.
-
-    Parameters
-    ----------
-    text
-        The text.
-    file
-        Name of its file, for messages.
-
-    Raises
-    ------
-    ConfigurationError
-        If it is no YAML, is larger than :mod:`plain_yaml` reads, or gives a key twice.
-    yaml.YAMLError, ValueError
-        If a value in it is none.
-
-    """
-    check_bounds(text, file)
-    loader = LOADER(text)
-    try:
-        node = loader.get_single_node()
-        _check_keys(node, file)
-        return None if node is None else loader.construct_document(node)
-    finally:
-        loader.dispose()
-
-
-def _check_keys(node: Any, file: str) -> None:
-    """Raise an error for a key that is given twice; YAML would silently keep the last one."""
-    if isinstance(node, yaml.SequenceNode):
-        for item in node.value:
-            _check_keys(item, file)
-    if isinstance(node, yaml.MappingNode):
-        keys = set()
-        for key, value in node.value:
-            if str(key.value) in keys:
-                raise ConfigurationError(
-                    f"{file} gives key '{key.value}' twice, the second time in line "
-                    f'{key.start_mark.line + 1}')
-            keys.add(str(key.value))
-            _check_keys(value, file)
 
 
 def convert(kind: Any, value: Any, where: str) -> Any:

@@ -39,7 +39,7 @@ from biped_com_ros.core.model.config import robot_config_from_mapping, robot_fil
 from biped_com_ros.core.model.corrections import (
     InstrumentCorrections, LARGEST_DEVIATIONS, SensorCorrection)
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.model.strict_yaml import parse_yaml
+from biped_com_ros.core.plain_yaml import load_yaml
 import numpy as np
 import pinocchio as pin
 import yaml
@@ -133,7 +133,7 @@ def calibrated_robot_yaml(text: str, corrections: InstrumentCorrections, urdf: s
         If the text is no YAML of a robot, or the corrections are impossible.
 
     """
-    values = {**parse_yaml(text, 'the robot file'), 'urdf': urdf}
+    values = {**load_yaml(text, 'the robot file'), 'urdf': urdf}
     if block := corrections.to_plain():
         values['instruments'] = block
     else:
@@ -148,9 +148,9 @@ def calibrated_robot_yaml(text: str, corrections: InstrumentCorrections, urdf: s
     if block:
         edited = f'{edited.rstrip()}\n\n{_COMMENT}{_dump({"instruments": block})}'
     try:
-        if robot_config_from_mapping(parse_yaml(edited, '')) == expected:
+        if robot_config_from_mapping(load_yaml(edited, '')) == expected:
             return edited
-    except (ConfigurationError, yaml.YAMLError):
+    except ConfigurationError:
         pass
     return _dump(values)  # a text that is laid out in another way loses its comments
 
@@ -192,7 +192,7 @@ def write_calibrated_robot(directory: Path, robot: str, model: RobotModel, found
     text = read_text(source, 'robot file')
     corrections = replace(corrections_after(model.config, model.joint_names, found, biases),
                           deviations=_rounded_all(deviations or {}))
-    sensors = robot_config_from_mapping(parse_yaml(text, f"robot file '{source}'")).wrench_sensors
+    sensors = robot_config_from_mapping(load_yaml(text, f"robot file '{source}'")).wrench_sensors
     corrections = replace(corrections, wrench_sensors={  # without the virtual ones of the model
         name: known for name, known in corrections.wrench_sensors.items() if name in sensors})
     write_atomically(path, calibrated_robot_yaml(
