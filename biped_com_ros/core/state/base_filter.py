@@ -45,12 +45,12 @@ from biped_com_ros.core.geometry.pose import (
 from biped_com_ros.core.geometry.wrench import skew
 from biped_com_ros.core.model.frames import ROOT
 from biped_com_ros.core.model.robot import RobotModel, RobotState
-from biped_com_ros.core.settings import gravity_setting, setting, Settings
+from biped_com_ros.core.settings import gravity_setting, setting, Settings, settings
 from biped_com_ros.core.state.external_odometry import ExternalOdometry, ExternalSettings
 from biped_com_ros.core.state.feet import FootPressure, LegNoise, SlideDetector
 from biped_com_ros.core.state.imu_readings import ImuInterval, ImuReadings
 from biped_com_ros.core.state.invariant_filter import (
-    ATTITUDE, ImuNoise, InvariantFilter, POSITION, VELOCITY)
+    ATTITUDE, InvariantFilter, POSITION, VELOCITY)
 from biped_com_ros.core.state.leg_odometry import twist_from_stance
 from biped_com_ros.core.state.rest import (
     accelerometer_problem, GyroBias, gyroscope_problem, StandingMean, StandingWindow,
@@ -83,18 +83,10 @@ _LONGEST_SLIDE_NS = 300_000_000
 #: Deviation of a foot's position by the legs where it gets an anchor, m.
 _PLACED = 5e-4
 _CERTAIN = 1e-6
-
-
-#: Spectral density of the gyroscope's noise, rad/s/sqrt(Hz).
-_GYRO_NOISE = 3e-4
-#: Spectral density of the accelerometer's noise, m/s2/sqrt(Hz).
-_ACCELEROMETER_NOISE = 4e-3
 #: Random walk of a foot that carries the robot, m/sqrt(s).
 _SLIP = 5e-3
 #: Random walk of a foot in addition, per speed of its rotation, m/sqrt(s) per rad/s.
 _ROLLING = 1e-2
-#: Standard deviation of the headings of odometry, rad.
-_ODOMETRY_HEADING = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,11 +96,7 @@ class FilterSettings(Settings):
     level_floor: bool = setting(
         True, 'With base_source filter: whether the floor is level, within 5 mm; false on stairs '
         'and slopes')
-    odometry_deviation: float = setting(
-        0.02, 'Standard deviation of the positions on filter_odometry_topic', 'm', 1e-4, 10.0)
-    odometry_delay: float = setting(
-        0.1, 'Time after its stamp at which a message on filter_odometry_topic is used: the '
-        'longest that messages take to arrive', 's', 0.0, 2.0)
+    external: ExternalSettings = settings(ExternalSettings, 'filter_odometry_{}')
     gravity: float = gravity_setting()
 
 
@@ -219,7 +207,7 @@ class BaseFilter:
         self.slides = SlideDetector(
             [float(np.ptp(foot.polygon, axis=0).max()) for foot in model.config.feet.values()],
             float(np.linalg.norm(self.soles_of(model.state(model.usual_posture())), axis=1).max()))
-        self.external = ExternalOdometry(_external(settings))
+        self.external = ExternalOdometry(settings.external)
         self._other_heights = 0
         self._other_height_ns: int | None = None
         self.reset()
@@ -227,8 +215,7 @@ class BaseFilter:
     def configure(self, settings: FilterSettings) -> None:
         """Use other noise from now on; the gravitational acceleration stays."""
         self._settings = replace(settings, gravity=self._settings.gravity)
-        self.filter.noise = _noise(settings)
-        self.external.settings = _external(settings)
+        self.external.settings = settings.external
 
     @property
     def imu_problem(self) -> str:
@@ -250,8 +237,7 @@ class BaseFilter:
 
     def _drop_imu(self) -> None:
         """Start anew after an IMU that was wrong: its biases and all noise, too."""
-        self.filter = InvariantFilter(
-            len(self._feet), _noise(self._settings), self._settings.gravity)
+        self.filter = InvariantFilter(len(self._feet), gravity=self._settings.gravity)
         self.legs, self._gyro_bias = LegNoise(len(self._feet)), GyroBias()
         self._problems: dict[str, str] = {}
         self._suspected: dict[str, bool] = {}
@@ -600,13 +586,3 @@ class BaseFilter:
             moves, turns = state.twists_in_base(self._imu, imu)[0]
             angular, linear = angular - turns, linear - moves
         return Twist(linear - skew(angular).dot(point), angular)
-
-
-def _external(settings: FilterSettings) -> ExternalSettings:
-    return ExternalSettings(
-        deviation=settings.odometry_deviation, heading_deviation=_ODOMETRY_HEADING,
-        delay=settings.odometry_delay)
-
-
-def _noise(settings: FilterSettings) -> ImuNoise:
-    return ImuNoise(gyro=_GYRO_NOISE, accelerometer=_ACCELEROMETER_NOISE)

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.geometry.pose import Array, Pose, yaw_of
 from biped_com_ros.core.geometry.wrench import skew
+from biped_com_ros.core.settings import setting, Settings
 from biped_com_ros.core.state.invariant_filter import ATTITUDE, InvariantFilter, POSITION
 import numpy as np
 import pinocchio as pin
@@ -37,27 +38,21 @@ import pinocchio as pin
 _GATE = 25.0
 #: Time without an accepted message after which the odometry is aligned anew, ns.
 _REALIGN_NS = nanoseconds(1.0)
+#: Standard deviation of a message's heading, rad.
+_HEADING = 0.01
 #: For how long messages and estimates are kept beyond the delay, ns.
 _KEPT_NS = nanoseconds(1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExternalSettings:
-    """
-    How good the odometry is.
+class ExternalSettings(Settings):
+    """How good the odometry is."""
 
-    Attributes
-    ----------
-    deviation, heading_deviation
-        Standard deviations of a message's position, m, and heading, rad.
-    delay
-        How long after its stamp a message is used, s.
-
-    """
-
-    deviation: float = 0.02
-    heading_deviation: float = 0.01
-    delay: float = 0.1
+    deviation: float = setting(
+        0.02, 'Standard deviation of the positions on filter_odometry_topic', 'm', 1e-4, 10.0)
+    delay: float = setting(
+        0.1, 'Time after its stamp at which a message on filter_odometry_topic is used: the '
+        'longest that messages take to arrive', 's', 0.0, 2.0)
 
 
 class ExternalOdometry:
@@ -133,7 +128,7 @@ class ExternalOdometry:
         H[:3, ATTITUDE], H[:3, POSITION] = -skew(base.position), np.eye(3)
         H[3, 2] = 1.0
         settings, before = self.settings, (base_filter.R_world_imu, base_filter.position)
-        variances = np.array((settings.deviation,) * 3 + (settings.heading_deviation,)) ** 2
+        variances = np.array((settings.deviation,) * 3 + (_HEADING,)) ** 2
         innovation = np.append(base.position - measured.position, turn[2])
         if base_filter.update(H, innovation, variances, _GATE):
             self._accepted_ns = stamp_ns

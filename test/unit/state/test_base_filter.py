@@ -358,7 +358,7 @@ def test_what_is_not_used_is_counted_and_has_an_age(monkeypatch):
     motion = SwayingMotion(4)
     found, _ = steps(motion, count=2)
     monkeypatch.setattr(base_filter, '_FLOOR', 1e-4)
-    estimate = estimator(motion.model)
+    estimate = estimator(motion.model, FilterSettings())
     feed(estimate, found)
     figures = estimate.base.figures
     assert figures['steps onto another height'] == 1.0
