@@ -26,20 +26,27 @@ import math
 
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.core.geometry.pose import Array, Vector
+from biped_com_ros.core.geometry.pose import Vector
 from biped_com_ros.core.model.robot import RobotState
 from biped_com_ros.core.payload.carried import LoadMotion
 from biped_com_ros.core.state.base import LocatedState
 from biped_com_ros.core.state.stance import Twist
-import numpy as np
 
 #: Lower ones, m, are those of no robot, and their pendulum is infinitely fast.
 _LEAST_HEIGHT = 1e-6
 
 
-def com_velocity_in_world(state: RobotState, twist: Twist) -> Array:
+def com_in_world(state: RobotState, load: LoadMotion | None = None) -> Vector:
+    """Return the centre of mass in the world, with that of a payload, m."""
+    com = state.com_in_base if load is None else load.com_with(
+        state.model.mass, state.com_in_base)
+    return state.base.place(*com.tolist())
+
+
+def com_velocity_in_world(state: RobotState, twist: Twist,
+                          load: LoadMotion | None = None) -> Vector:
     """
-    Return the velocity of the centre of mass in the world, shape (3,), m/s.
+    Return the velocity of the centre of mass in the world, m/s.
 
     Parameters
     ----------
@@ -47,9 +54,14 @@ def com_velocity_in_world(state: RobotState, twist: Twist) -> Array:
         With the pose of its base (:meth:`RobotState.in_world`) and its joint velocities.
     twist
         How that base moves.
+    load
+        Of a payload; None: nothing is carried.
 
     """
-    return np.array(state.base.turn(*com_velocity_along_base(state, twist)))
+    velocity: Sequence[float] = com_velocity_along_base(state, twist)
+    if load is not None:
+        velocity = load.velocity_with(state.model.mass, velocity, twist).tolist()
+    return state.base.turn(*velocity)
 
 
 def com_velocity_along_base(state: RobotState, twist: Twist) -> Vector:
@@ -156,10 +168,7 @@ class ComEstimate:
     def position(self) -> Vector:
         """Centre of mass, m."""
         if self._position is None:
-            state, load = self.located.state, self.load
-            com = state.com_in_base if load is None else load.com_with(
-                state.model.mass, state.com_in_base)
-            self._position = state.base.place(*com.tolist())
+            self._position = com_in_world(self.located.state, self.load)
         return self._position
 
     @property
@@ -179,12 +188,9 @@ class ComEstimate:
 
     def _find_motion(self) -> tuple[Vector | None, Vector | None, str]:
         located, velocity, dcm, problem = self.located, None, None, ''
-        state, twist = located.state, located.twist
+        twist = located.twist
         if twist is not None:
-            along_base: Sequence[float] = com_velocity_along_base(state, twist)
-            if self.load is not None:
-                along_base = self.load.velocity_with(state.model.mass, along_base, twist).tolist()
-            velocity = state.base.turn(*along_base)
+            velocity = com_velocity_in_world(located.state, twist, self.load)
             try:
                 dcm = divergent_point(
                     self.position, velocity, located.stance.ground_height, self._gravity)

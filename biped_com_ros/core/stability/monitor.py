@@ -26,7 +26,8 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
-from biped_com_ros.core.com.estimate import com_velocity_along_base, natural_frequency
+from biped_com_ros.core.com.estimate import (
+    com_in_world, com_velocity_in_world, natural_frequency)
 from biped_com_ros.core.constants import LONGEST_STEP_NS, nanoseconds, NEVER_NS
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.plane import Plane
@@ -222,7 +223,7 @@ class StabilityReport:
     @property
     def com_in_world(self) -> Array:
         """Centre of mass by the model, with the payload, shape (3,), m."""
-        return _com_in_world(self.located.state, self.load)
+        return np.array(com_in_world(self.located.state, self.load))
 
     @property
     def forces_in_world(self) -> Array:
@@ -429,7 +430,8 @@ class StabilityMonitor:
             contacts = self._soles.contacts(
                 soles, in_contact, settings.foot_friction, parts, self.rolling.normal) + hands
             region = self._region.update(
-                contacts, self._weight, _com_in_world(located.state, self._load), plane)
+                contacts, self._weight, np.array(com_in_world(located.state, self._load)),
+                plane)
         except InputError as error:
             return None, [], str(error)
         return region, contacts, '' if region is not None else (
@@ -440,11 +442,8 @@ class StabilityMonitor:
         """Return the DCM on the plane of support, and omega_0 of the pendulum, rad/s."""
         if twist is None:
             return None, 0.0
-        x, y, z = _com_in_world(state, self._load).tolist()
-        velocity: Sequence[float] = com_velocity_along_base(state, twist)
-        if self._load is not None:
-            velocity = self._load.velocity_with(self.model.mass, velocity, twist).tolist()
-        vx, vy, _ = state.base.turn(*velocity)
+        x, y, z = com_in_world(state, self._load)
+        vx, vy, _ = com_velocity_in_world(state, twist, self._load)
         try:
             omega_0 = natural_frequency(z - plane.height_at(x, y), self.settings.gravity)
         except InputError as error:
@@ -464,10 +463,3 @@ class StabilityMonitor:
         return self._model_wrench.update(
             located.state, twist, 1e-9 * step_ns, None if wrench is None else np.array(wrench),
             self._load)
-
-
-def _com_in_world(state: RobotState, load: LoadMotion | None) -> Array:
-    com = state.com_in_base
-    if load is not None:
-        com = load.com_with(state.model.mass, com)
-    return np.array(state.base.place(*com.tolist()))

@@ -97,7 +97,9 @@ TABLES = {
         'groups': st.dictionaries(st.sampled_from('ab'), st.lists(st.sampled_from('xyz'))),
         'joints': st.lists(st.sampled_from('axyz'))},
     # -- moving robots
+    'com.estimate.com_in_world': {'calls': 15, 'load': st.none()},
     'com.estimate.com_velocity_in_world': {
+        'load': st.none(),
         'calls': 15, 'twist': st.builds(Twist, v.vectors(), v.vectors())},
     'com.estimate.com_velocity_along_base': {
         'calls': 15, 'twist': st.builds(Twist, v.vectors(), v.vectors())},
