@@ -36,7 +36,7 @@ HIGHEST_CUTOFF_SHARE = 0.45
 
 class LowPass:
     """
-    Butterworth low-pass of order 1 or 2 over vectors, at the actual time step.
+    Second-order Butterworth low-pass over vectors, at the actual time step.
 
     The states are those of trapezoidal integrators (not past outputs), so the step may change
     from sample to sample without a transient, and at a constant step the response is the
@@ -49,19 +49,16 @@ class LowPass:
         lowered to that.
     size
         Length of the vectors.
-    order
-        1 or 2.
 
     """
 
-    def __init__(self, cutoff: float, size: int, order: int = 2) -> None:
-        if order not in (1, 2) or not 0.0 <= cutoff < math.inf:
+    def __init__(self, cutoff: float, size: int) -> None:
+        if not 0.0 <= cutoff < math.inf:
             raise ConfigurationError(
-                f'a low-pass of order {order} with cut-off {cutoff} Hz is not possible; the '
-                'order is 1 or 2, the cut-off is 0 (off) or positive')
-        self.cutoff, self.order = cutoff, order
-        self._matrix = np.zeros((order + 1, order + 1))
-        self._states = np.zeros((order + 1, size))  # the last row takes the sample
+                f'a low-pass with cut-off {cutoff} Hz is not possible; it is 0 (off) or positive')
+        self.cutoff = cutoff
+        self._matrix = np.zeros((3, 3))
+        self._states = np.zeros((3, size))  # the last row takes the sample
         self._dt = 0.0
         self._started = False
 
@@ -91,7 +88,7 @@ class LowPass:
         if not self._started:
             # As if the signal had always been `sample`.
             self._started, states[:] = True, 0.0
-            states[self.order - 1] = sample
+            states[1] = sample
             return np.array(sample)
         if dt != self._dt:
             self._design(dt)
@@ -104,10 +101,6 @@ class LowPass:
         """Fill the matrix from (states, input) to (next states, output) for the step `dt`."""
         self._dt = dt
         g = math.tan(math.pi * min(self.cutoff * dt, HIGHEST_CUTOFF_SHARE))
-        if self.order == 1:
-            a = g / (1.0 + g)
-            self._matrix.reshape(-1)[:] = 1.0 - 2.0 * a, 2.0 * a, 1.0 - a, a
-            return
         a1 = 1.0 / (1.0 + g * (g + math.sqrt(2.0)))
         a2, a3 = g * a1, g * g * a1
         self._matrix.reshape(-1)[:] = (2.0 * a1 - 1.0, -2.0 * a2, 2.0 * a2,

@@ -53,7 +53,7 @@ _stamps = st.integers(-2 ** 62, 2 ** 62) | st.integers(0, 10 ** 10)
 _sources = st.integers(0, 1)
 _joints = ('a', 'b', 'c')
 
-add(LowPass, st.tuples(v.anything, st.just(_N), st.integers(0, 3)),
+add(LowPass, st.tuples(v.anything, st.just(_N)),
     update=(_samples, _steps), reset=())
 add(Differentiator, st.tuples(v.anything, st.just(_N)), update=(_samples, _steps), reset=())
 
