@@ -316,9 +316,27 @@ def test_the_report_names_robot_and_date_and_folds_what_is_only_the_urdf(solved)
     for name in informative:
         assert f'<td>{name}</td>' in shown and f'<td>{name}</td>' not in folded
     # What is wide scrolls by itself, so that the page does not; legends are words with spots.
+    assert 'nats' not in page and 'would add' in page and ' % to that information' in page
     for wide in re.findall(r'(<[^<>]*>)<(?:table|svg)(?![^>]*class="about")', page):
         assert wide in ('<div class="wide">', '<figure>')
     assert page.count('class="legend"') == 4
+
+
+def test_poses_have_the_numbers_of_the_plots(solved):
+    true, captures, found = solved
+    named = [replace(captures[0], name='pose 1 at 2.3 s'), replace(captures[1], name=''),
+             replace(captures[2], name='by hand 3'), *captures[3:]]
+    page = html_report(true.model, named, found)
+    for label in ('pose 1 at 2.3 s', 'pose 2', 'pose 3: by hand 3'):
+        assert f'<td>{label}</td>' in page and f'<figcaption>{label}</figcaption>' in page
+
+
+def test_perfect_instruments_are_reported_in_a_plain_sentence(solved):
+    true, captures, found = solved
+    zero = [replace(e, estimate=0.0) for e in found.instruments.estimates]
+    found = replace(found, instruments=replace(found.instruments, estimates=tuple(zero)))
+    page = html_report(true.model, captures, found)
+    assert 'The poses show no error of an instrument' in page and 'significant' not in page
 
 
 def test_warnings_and_missing_torques_are_shown(solved):

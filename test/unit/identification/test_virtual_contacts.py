@@ -201,6 +201,7 @@ def test_residuals_and_instruments_are_those_of_joint_torques(solved):
     assert found.after.torque_rms < 0.5  # the noise is 0.3 N m
     assert np.isnan(found.after.com_rms)  # nothing measures it
     names = {e.name for e in found.instruments.estimates}
+    names |= {n.name for n in found.noise}
     assert 'left_knee_joint' in names and not any('virtual' in name for name in names)
 
 

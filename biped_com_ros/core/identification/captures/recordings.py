@@ -141,6 +141,9 @@ class CaptureFinder:
         """Use a reading of a wrench sensor, (6,), N and N m."""
         i = self._sensor_index[sensor]
         correction = self._corrections[i]
+        if np.isnan(self._wrenches[i]).any():  # the first one: a mean has none from before it
+            for rests in self._rests:
+                rests.window.clear()
         self._wrenches[i] = correction.corrected(correction.scale * wrench, correction.bias)
 
     def add_imu(self, time: float, quaternion: Array, motion: Array | None = None) -> None:
@@ -278,7 +281,8 @@ class _Rests:
                 self._stillest = motion
             return
         try:
-            self.captures.append(self.window.capture(f'{time:.1f} s'))
+            self.captures.append(self.window.capture(
+                f'pose {len(self.captures) + 1} at {time:.1f} s'))
         except InputError as error:
             _count(self.rejected, str(error))
         self._last, self._has_moved = positions.copy(), False

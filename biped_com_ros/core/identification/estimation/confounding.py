@@ -59,7 +59,8 @@ def candidates_of(regressor: StaticsRegressor, captures: Sequence[Capture],
 
     """
     for i in np.unique(np.linspace(0, len(captures) - 1, MOST).astype(int)).tolist():
-        capture, name = captures[i], f"pose '{captures[i].name or i + 1}'"
+        capture = captures[i]
+        name = f"'{capture.name}'" if capture.name else f'pose {i + 1}'
         sides = directions_of(capture)
         if capture.in_contact.any():
             yield f'{name} hoisted', _hoisted(

@@ -28,6 +28,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from biped_com_ros.core.geometry.pose import Array, BoolArray
+from biped_com_ros.core.identification.captures.virtual_contacts import virtual_sensors
 from biped_com_ros.core.identification.equations.first_moments import Equations
 from biped_com_ros.core.identification.equations.instruments import AXES
 from biped_com_ros.core.model.robot import RobotModel
@@ -120,6 +121,8 @@ class NoiseScales:
         kinds += [('torque', name, 'N' if slides else 'N m', '')
                   for name, slides in zip(model.joint_names, is_prismatic)]
         self._kinds, self._group = kinds, np.array(groups, dtype=np.intp)
+        # The wrenches on virtual feet are unknowns: nothing measures them.
+        self._unmeasured = virtual_sensors(model)
         self.squares: Array = np.ones(len(kinds))
         self._counts: Array = np.zeros(len(kinds))
         self._poses: Array = np.ones(poses)
@@ -164,7 +167,7 @@ class NoiseScales:
         found = []
         for i, (kind, name, unit, axis) in enumerate(self._kinds):
             assumed = float(np.sqrt(nominal[self._group == i].mean()))
-            if self._counts[i] > 0.5 and assumed > 0.0:
+            if self._counts[i] > 0.5 and assumed > 0.0 and name not in self._unmeasured:
                 found.append(NoiseEstimate(
                     kind=kind, name=name, unit=unit, axis=axis, assumed=assumed,
                     estimated=assumed * float(np.sqrt(self.squares[i])),

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+import re
 
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.identification.captures.capture import Capture
@@ -58,8 +59,15 @@ def pose_figures(model: RobotModel, captures: Sequence[Capture],
     return '<div class="poses">' + ''.join(
         '<figure><svg xmlns="http://www.w3.org/2000/svg" '
         f'width="{WIDTH:.0f}" height="{HEIGHT:.0f}" viewBox="0 0 {WIDTH:.0f} {HEIGHT:.0f}">'
-        f'{figure.svg(scale)}</svg><figcaption>{escape(capture.name or str(i + 1))}</figcaption>'
+        f'{figure.svg(scale)}</svg><figcaption>{escape(pose_label(i, capture))}</figcaption>'
         '</figure>' for i, (capture, figure) in enumerate(zip(captures, figures))) + '</div>'
+
+
+def pose_label(i: int, capture: Capture) -> str:
+    """Return the number of the i-th pose, as in the plots, and its name."""
+    number = f'pose {i + 1}'
+    is_numbered = re.match(rf'{number}\b', capture.name)
+    return capture.name if is_numbered else f'{number}: {capture.name}' if capture.name else number
 
 
 class _Figure:

@@ -29,7 +29,7 @@ from biped_com_ros.core.identification.equations.first_moments import parameters
 from biped_com_ros.core.identification.estimation.confounding import describe_ambiguities
 from biped_com_ros.core.identification.estimation.estimates import (
     Identification, LinkEstimate, root_mean)
-from biped_com_ros.core.identification.output.pose_figures import pose_figures
+from biped_com_ros.core.identification.output.pose_figures import pose_figures, pose_label
 from biped_com_ros.core.model.resources import package_share
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
@@ -166,7 +166,8 @@ def _instrument_table(found: Identification) -> str:
         e.remedy) for e in known if bool(e.is_significant) == significant]
         for significant in (True, False)]
     silent = len(found.instruments.estimates) - len(known)
-    shown = _table(header, rows[0]) if rows[0] else '<p>None is significant.</p>'
+    shown = _table(header, rows[0]) if rows[0] else (
+        '<p>The poses show no error of an instrument: each may well be zero.</p>')
     return (shown + _folded(f'{len(rows[1])} more that may well be zero', header, rows[1])
             + (f'<p>The data determine little about {silent} more.</p>' if silent else '')
             + _ambiguities(found))
@@ -227,23 +228,26 @@ def _link_row(link: LinkEstimate) -> tuple[str, ...]:
 
 def _knowledge(found: Identification) -> str:
     report = found.identifiability
-    gain = report.repeat_gain
-    prior = ', '.join(report.prior_only_links) or 'none'
+    gain = 200.0 * report.repeat_gain / np.log1p(report.strengths).sum()
+    kept = ', '.join(report.prior_only_links) or 'none'
     return (
-        f'<p>Of {report.unknowns} masses and first moments the data determine {report.rank} '
-        f'combinations, {report.determined} of them better than the prior; '
-        f'{report.prior_only} come from the prior alone. Condition number '
-        f'{report.condition_number:.3g}. One more pose like these would add '
-        f'{gain.min():.2f} to {gain.max():.2f} nats. Assumed relative standard deviation of '
-        f'masses {found.mass_sigma:g}; residuals are {found.noise_scale:.2f} times the assumed '
-        f'noise.</p><p>Links whose centre of mass is from the prior alone: {escape(prior)}.</p>')
+        f'<p>The poses give information about {report.rank} of {report.unknowns} combinations of '
+        'masses and first moments (mass times position of the centre of mass), and determine '
+        f'{report.determined} of them better than the URDF does; {report.prior_only} stay as in '
+        f'the URDF. One more pose like these would add {gain.min():.1f} to {gain.max():.1f} % to '
+        'that information. The best determined combination is '
+        f'{report.condition_number:.3g} times as certain as the worst of those (condition number).'
+        f' Masses of the URDF were assumed to be right within {100.0 * found.mass_sigma:.0f} % '
+        f'(standard deviation); measurements scatter {found.noise_scale:.2f} times as much as '
+        'assumed.</p>'
+        f'<p>Links whose centre of mass stays that of the URDF: {escape(kept)}.</p>')
 
 
 def _pose_table(model: RobotModel, captures: Sequence[Capture], found: Identification) -> str:
     feet, rows = tuple(model.config.feet), []
     for i, capture in enumerate(captures):
         standing = ', '.join(f for f, s in zip(feet, capture.in_contact) if s) or 'hoisted'
-        rows.append((capture.name or str(i + 1), standing,
+        rows.append((pose_label(i, capture), standing,
                      *(_millimetres(r.com[i]) for r in (found.before, found.validated)),
                      f'{found.pose_misfit[i] ** 0.5:.2f}'))
     return _table(('Pose', 'standing', 'URDF mm', 'left out mm', 'misfit / noise'), rows)
