@@ -43,7 +43,8 @@ help:
 	@echo "make torso        bend the simulated robot's tendon-driven torso by the arrow keys"
 	@echo "                  Both keep to this machine and a ROS domain of their own; NETWORK=1:"
 	@echo "                  as ROS_DOMAIN_ID and ROS_AUTOMATIC_DISCOVERY_RANGE say"
-	@echo "make check        what ROBOT=mine.yaml gives, which nodes run, and what to do first"
+	@echo "make check        what ROBOT=mine.yaml gives, which nodes run, and what to do first;"
+	@echo "                  draws it in build/"
 	@echo "make test         each part and the whole once (ARGS='test/unit -k wrench' chooses)"
 	@echo "make test-all     all tests: these, then the thorough ones"
 	@echo "make test-oldest  the tests without ROS 2 on the oldest supported libraries"
@@ -77,7 +78,7 @@ torso:
 
 check:
 	@$(environment) $(robots) --block-interrupt -- \
-		python -m biped_com_ros.offline.check '$(or $(ROBOT),biped)' $(ARGS)
+		python -m biped_com_ros.offline.check --picture build/ '$(or $(ROBOT),biped)' $(ARGS)
 
 # What proves each part once, then the rest: `make test-all` is both.
 ifdef ARGS

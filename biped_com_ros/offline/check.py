@@ -31,7 +31,7 @@ import sys
 import textwrap
 
 from biped_com_ros.core.errors import BipedComError
-from biped_com_ros.core.files import write_atomically
+from biped_com_ros.core.files import make_directory, write_atomically
 from biped_com_ros.core.model.config import load_robot_config, robot_file
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.urdf import load_urdf
@@ -56,9 +56,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     for entry in entries:
         print(describe(entry))
     if options.picture != 'none':
-        path = Path(options.picture or f'{config.name}_check.svg')
-        problem = failure(lambda: write_atomically(
-            path, robot_picture(model, standing_posture(model))))
+        path = Path(options.picture)
+        if path.is_dir() or options.picture.endswith('/'):
+            path = path / f'{config.name}_check.svg'
+        problem = failure(lambda: make_directory(path.parent)) or failure(
+            lambda: write_atomically(path, robot_picture(model, standing_posture(model))))
         print(describe(Entry(
             'picture', f'not written: {problem}' if problem else str(path.resolve()))))
     print(f'\n{verdict(entries)}')
@@ -85,8 +87,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument('robot', help='path of a robot YAML, or name of a robot of this package')
     parser.add_argument('urdf', nargs='?', default='',
                         help="overrides the robot's URDF: a path or a package:// URI")
-    parser.add_argument('--picture', default='', metavar='FILE',
-                        help='SVG file to write; default: <name>_check.svg here; none: no file')
+    parser.add_argument('--picture', default='.', metavar='FILE',
+                        help='SVG file to write, or directory for <name>_check.svg; default: '
+                        'here; none: no file')
     return parser
 
 

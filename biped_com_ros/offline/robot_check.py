@@ -31,6 +31,7 @@ from biped_com_ros.core.geometry.polygon import area, distances_inside, half_pla
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.gravity.model import GravityModel
 from biped_com_ros.core.identification.captures.virtual_contacts import with_virtual_sensors
+from biped_com_ros.core.identification.equations.first_moments import StaticsRegressor
 from biped_com_ros.core.identification.estimation.prior import missing_inertials, unreadable_shapes
 from biped_com_ros.core.legs.ik import legs_of
 from biped_com_ros.core.model.config import FootConfig
@@ -162,9 +163,12 @@ def _posture(model: RobotModel, posture: Array) -> Iterator[Entry]:
     names = list(model.config.feet)
     remedy = ''
     if tilts.max() > TILT:
-        foot = names[int(np.argmax(tilts))]
-        remedy = (f'foot {foot} is inclined: {_correct(model)} its ankle (hip + knee + '
-                  f'ankle = 0 where the axes are parallel), or feet.{foot}.sole_rpy')
+        inclined = [name for name, tilt in zip(names, tilts) if tilt > TILT]
+        soles = ', '.join(f'feet.{name}.sole_rpy' for name in inclined)
+        feet, ankles = (('foot', 'is'), 'its ankle') if len(inclined) == 1 else (
+            ('feet', 'are'), 'their ankles')
+        remedy = (f'{feet[0]} {" and ".join(inclined)} {feet[1]} inclined: {_correct(model)} '
+                  f'{ankles} (hip + knee + ankle = 0 where the axes are parallel), or {soles}')
     elif heights.max() > UNEVEN:
         remedy = (f'foot {names[int(np.argmax(heights))]} is higher: {_correct(model)} what is '
                   'not symmetrical, or sole_origin')
@@ -313,7 +317,10 @@ def _sensors(model: RobotModel, posture: Array) -> Iterator[Entry]:
                     f'{mass:.2f} kg are beyond it')
     yield from _sides(model, posture)
     for foot, its in config.feet.items():
-        if not its.has_wrench:
+        if its.is_virtual:
+            yield Entry(f'foot {foot}', 'no sensor: joint torques and the URDF give its force '
+                        '(source: virtual)')
+        elif not its.has_wrench:
             yield Entry(f'foot {foot}', 'nothing measures it', f'give feet.{foot}.wrench_sensors, '
                         'or source: virtual where joint torques are measured', is_hint=True)
     for hand in config.virtual_hands:
@@ -361,13 +368,15 @@ def _joints(model: RobotModel, posture: Array) -> Iterator[Entry]:
     unlimited = [name for name, limit in zip(model.joint_names, velocity_limits(model))
                  if name in model.actuated_joint_names and math.isinf(limit)]
     if unlimited:
-        yield Entry('joints', f'no velocity limit below {FASTEST:g}: {some_of(unlimited)}',
-                    'give <limit velocity="..."/>, rad/s or m/s, in the URDF: without, '
+        yield Entry('joints', f'no velocity limit below {FASTEST:g} rad/s or m/s: '
+                    f'{some_of(unlimited)}', 'give <limit velocity="..."/> in the URDF: without, '
                     'trajectories are commanded slowly', is_hint=True)
     written, used, needed = (of(model) for of in (
         urdf_effort_limits, effort_limits, needed_efforts))
     is_placeholder = placeholders(model)
-    replaced = [f'{name} {written[k]:g} (gravity needs {needed[k]:.2g}, {used[k]:.2g} is used)'
+    slides = StaticsRegressor(model).is_prismatic
+    replaced = [f'{name} {written[k]:g} {"N" if slides[k] else "N m"} (gravity needs '
+                f'{needed[k]:.3g}, {used[k]:.3g} is used)'
                 for k, name in enumerate(model.joint_names) if is_placeholder[k]]
     if replaced:
         yield Entry('joints', f'effort limit is a placeholder: {some_of(replaced)}', 'give the '

@@ -148,6 +148,12 @@ def test_feet_that_are_not_level_or_do_not_carry_it_are_named():
     stand[next(name for name in stand if 'ankle' in name and name.startswith('l_'))] += 0.1
     _, remedy = checked(postures={**CONFIG.postures, 'stand': stand})
     assert remedy.startswith('soles: foot left is inclined')
+    tiptoe = {**CONFIG.postures['stand']}
+    for name in (name for name in tiptoe if name.endswith('ankle_pitch')):
+        tiptoe[name] += 0.1
+    _, remedy = checked(postures={**CONFIG.postures, 'stand': tiptoe})
+    assert remedy.startswith('soles: feet left and right are inclined')
+    assert remedy.endswith('or feet.left.sole_rpy, feet.right.sole_rpy')
     # Its soles 0.4 m behind what carries it.
     entries, _ = checked(feet={
         name: replace(foot, polygon=tuple((x - 0.4, y) for x, y in foot.polygon))
@@ -240,6 +246,19 @@ def test_a_robot_without_foot_sensors_is_ready_and_nodes_report_what_they_lack()
     assert 'does not run: the robot has no tendon' in texts(entries, 'node torso_controller')
 
 
+def test_joint_torques_that_give_the_forces_of_feet_without_sensors_are_named():
+    entries = check_robot(RobotModel.load('g1_as_sold'))
+    for foot in ('left', 'right'):
+        assert 'joint torques and the URDF give its force' in texts(entries, f'foot {foot}')
+    assert 'joint torques' not in texts(check_robot(RobotModel(CONFIG, URDF)), 'foot left')
+
+
+def test_placeholders_of_effort_limits_have_units():
+    joints = texts(check_robot(RobotModel.load('icub')), 'joints')
+    assert 'torso_pitch 50000 N m (gravity needs ' in joints and 'e+' not in joints
+    assert 'no velocity limit below 50 rad/s or m/s: torso_pitch' in joints
+
+
 def test_fewer_corners_are_inside_and_lose_hardly_any_area():
     angles = np.linspace(0.0, 2.0 * np.pi, 90, endpoint=False)
     outline = convex_hull(np.column_stack((0.1 * np.cos(angles), 0.05 * np.sin(angles))).tolist())
@@ -260,6 +279,9 @@ def test_the_command_ends_with_ready_or_the_first_thing_to_do(tmp_path, monkeypa
     drawn = ElementTree.fromstring(picture.read_text())
     bones = [e for e in drawn.iter() if e.tag.endswith('line')]
     assert len(bones) > 40 and 'both soles from above, within' in picture.read_text()
+
+    assert main(['biped', '--picture', 'build/']) == 0
+    assert (tmp_path / 'build' / 'biped_check.svg').exists()
 
     values = yaml.safe_load(robot_file('biped').read_text())
     values['feet']['left']['polygon'] = [[0.2, 0.04], [-0.2, 0.04], [-0.2, -0.04], [0.2, -0.04]]
