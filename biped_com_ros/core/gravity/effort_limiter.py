@@ -79,6 +79,8 @@ class EffortLimiter:
         Largest absolute efforts, shape (n,); no effort exceeds them at any time.
     active
         Whether it was started and not stopped since.
+    is_at_zero
+        Whether the efforts are zero.
 
     """
 
@@ -185,11 +187,6 @@ class EffortLimiter:
         return self.active and 0.0 < self._target_age <= self.settings.hold_time
 
     @property
-    def is_at_zero(self) -> bool:
-        """Whether the efforts of the last update are zero."""
-        return not self.efforts.any()
-
-    @property
     def is_interrupted(self) -> bool:
         """Whether efforts are held or ramp to zero without a stop."""
         return self.active and self.state in (HOLDING, RAMPING)
@@ -252,3 +249,4 @@ class EffortLimiter:
     def _limit_rate_and_clamp(self, target: Array, previous: Array, dt: float) -> None:
         """Set the efforts; nothing else does. First the rate limit, then, always, the clamp."""
         self.efforts = limited_step(target, previous, self._rates * dt, -self.bounds, self.bounds)
+        self.is_at_zero = not self.efforts.any()
