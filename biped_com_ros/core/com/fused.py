@@ -413,9 +413,9 @@ class FusedComEstimator:
         self._rows_of_model.append((self._time - 0.5 * dt, np.concatenate(
             (force, R.dot(wrench[3:]) + cross(p, force), R.dot(motion.rate[:3])))))
         of_model = self._of_model(self._time - self.settings.wrench_delay)
-        forces, moments = np.matmul(wrenches.reshape(-1, 2, 3), soles[:, :3]).transpose(1, 0, 2)
-        moments += np.matmul(skew(soles[:, 3] - com), forces[:, :, np.newaxis])[:, :, 0]
-        measured = np.concatenate((forces.sum(axis=0), moments.sum(axis=0)))
+        pairs = np.matmul(wrenches.reshape(-1, 2, 3), soles[:, :3])  # force and moment
+        pairs[:, 1] += np.matmul(skew(soles[:, 3] - com), pairs[:, 0, :, np.newaxis])[:, :, 0]
+        measured = pairs.sum(axis=0).ravel()
         sample = np.concatenate((measured - of_model[:6], of_model[6:], measured,
                                  wrenches.ravel(), motion.rate, motion.v))
         self._sum = dt * sample if self._sum is None else self._sum + dt * sample

@@ -120,10 +120,9 @@ class RobotState:
     def sole_placements_in_world(self) -> Array:
         """Poses of the soles as of :meth:`placements_in_base`, but in the world, (F, 4, 3)."""
         if self._soles is None:
-            in_base = self.placements_in_base(self.model.stance_frames)
-            soles = in_base[:len(self.model.soles.joints)]
             # All rows in one product: half the time of a stack of products.
-            self._soles = placed = soles.reshape(-1, 3).dot(self.base.rotation.T).reshape(-1, 4, 3)
+            self._soles = placed = self.placements_in_base(self.model.soles).reshape(
+                -1, 3).dot(self.base.rotation.T).reshape(-1, 4, 3)
             placed[:, 3] += self.base.position
         return self._soles
 
@@ -145,7 +144,8 @@ class RobotState:
         """
         Return the poses of frames in the base.
 
-        Those of ``model.stance_frames`` are computed once; they cannot be written to.
+        Those of ``model.stance_frames``, of which the soles are the first, are computed once; they
+        cannot be written to.
 
         Returns
         -------
@@ -153,12 +153,14 @@ class RobotState:
             Shape (F, 4, 3): rows 0-2 are ``R_base_frame`` transposed, row 3 the position, m.
 
         """
-        if frames is self.model.stance_frames:
-            if self._stance is None:
-                self._stance = self._place(frames)
-                self._stance.setflags(write=False)
-            return self._stance
-        return self._place(frames)
+        model = self.model
+        if frames is not model.stance_frames and frames is not model.soles:
+            return self._place(frames)
+        if self._stance is None:
+            self._stance = self._place(model.stance_frames)
+            self._stance.setflags(write=False)
+        return self._stance if frames is model.stance_frames else (
+            self._stance[:len(frames.joints)])
 
     def along_world(self, frames: FrameSet, R_world_imu: Array) -> tuple[Array, Array]:
         """
