@@ -20,7 +20,8 @@ to the middle of the true soles, root mean square over instants and seeds:
 
 - CoM: of joints, URDF and IMU, along the ground and z; fused: that of com_estimator; covers: share
   of instants in which the truth is within its stated 95 % ellipse along the ground;
-- ZMP: measured by the feet, with the default low-pass; weight: its mean;
+- ZMP: measured by the feet, with the default low-pass; weight: its mean; both while
+  wrench_aggregator publishes them: it withholds those of sensors that stopped or froze (-);
 - torque: change of the measured joint efforts, against the perfect robot in the same motion.
 
     python benchmarks/imperfections.py [--robot NAME] [--seeds N] [--rows NAME ...]
@@ -46,8 +47,10 @@ from biped_com_ros.core.settings import setting_fields
 from biped_com_ros.core.state.base import LocatedState
 from biped_com_ros.core.state.leg_odometry import LegOdometry
 from biped_com_ros.core.wrench.aggregation import WrenchAggregation
+from biped_com_ros.core.wrench.tare import JointStillness
 from biped_com_ros.nodes.com_estimator.parameters import ComEstimatorParameters
 from biped_com_ros.nodes.simulator.parameters import SimulatorParameters
+from biped_com_ros.nodes.wrench_aggregator.faults import SensorFaults
 from biped_com_ros.nodes.wrench_aggregator.parameters import WrenchAggregatorParameters
 from biped_com_ros.sim.faults import Fault, parse_faults
 from biped_com_ros.sim.interface import ErrorSettings
@@ -141,8 +144,10 @@ class Live:
         self._fault = fault
         self._ik = PostureIk(model, model.posture())
         self._odometry = LegOdometry(model, model.config.imu.frame)
-        self._aggregation = WrenchAggregation(
-            model, WrenchAggregatorParameters().aggregation)
+        aggregator = WrenchAggregatorParameters()
+        self._aggregation = WrenchAggregation(model, aggregator.aggregation)
+        self._stillness = JointStillness(model.joint_names, aggregator.tare.joint_speed)
+        self._faults = SensorFaults(self._aggregation, aggregator.balance)
         estimator = ComEstimatorParameters()
         self._fusion = FusedComEstimator(model, estimator.fusion, estimator.load_link)
         self._imu = list(model.config.imus.values()).index(model.config.imu)
@@ -176,19 +181,25 @@ class Live:
         state = model.state(observed.joint_positions, observed.joint_velocities)
         R_world_imu = rotation_from_quaternion(observed.imu_quaternions[self._imu])
         self._aggregation.set_state(state, R_world_imu)
+        self._stillness.update(observed.joint_velocities, ns)
         for i, wrench in enumerate(observed.wrenches):
-            self._aggregation.update(i, wrench, ns)
-        wrenches = np.array([body.wrench for body in self._aggregation.bodies
-                             if body.detector is not None])
+            body = self._aggregation.update(i, wrench, ns)
+            self._faults.add_reading(i, ns, self._stillness.moved_ns)
+            total = None if body is None else self._aggregation.total(body, ns)
+            if total is not None:
+                self._faults.add_forces(total.item(2), ns)
+        wrenches = None if self._faults.found else np.array([
+            body.wrench for body in self._aggregation.bodies if body.detector is not None])
         base = self._odometry.update(state, R_world_imu, [True] * len(model.config.feet))
         twist = self._odometry.twist(state, observed.angular_velocities[self._imu])
         state = state.in_world(base, self._odometry.sole_placements)
         self._fusion.update(self.plant.dt, LocatedState(
-            ns, state, self._odometry.stance, True, lambda _: twist, wrenches=wrenches.tolist()))
+            ns, state, self._odometry.stance, True, lambda _: twist,
+            wrenches=None if wrenches is None else wrenches.tolist()))
         if t >= BEGIN:
             self._note(state, wrenches)
 
-    def _note(self, state: Any, wrenches: np.ndarray) -> None:
+    def _note(self, state: Any, wrenches: np.ndarray | None) -> None:
         truth, found = self.plant.truth(), self.found
         sites = [self.plant.data.site(f'sole/{foot}').xpos for foot in self.model.config.feet]
         true_soles, soles = np.mean(sites, axis=0), state.soles_in_world.mean(axis=0)
@@ -199,6 +210,9 @@ class Live:
         found.fused.append(error)
         found.is_covered.append(
             bool(error[:2] @ np.linalg.solve(covariance, error[:2]) < 2.45 ** 2))
+        found.efforts.append(self.plant.observation.joint_efforts[self._motors].copy())
+        if wrenches is None:
+            return
         total = np.zeros(6)
         for row, wrench in zip(state.sole_placements_in_world, wrenches):
             force = wrench[:3] @ row[:3]
@@ -207,7 +221,6 @@ class Live:
         zmp = np.array((-total[4] + height * total[0], total[3] + height * total[1])) / total[2]
         found.zmp.append(zmp - soles[:2] - (truth.zmp - true_soles)[:2])
         found.forces.append(float(total[2]))
-        found.efforts.append(self.plant.observation.joint_efforts[self._motors].copy())
 
 
 @functools.cache
@@ -224,15 +237,17 @@ def row_of(robot: str, row: str, seeds: int, fault: str = '') -> tuple[str, ...]
         runs.append(Live(robot, row, seed, parse_faults([f'{foot} {fault}'] if fault else []))
                     .run())
     perfect = perfect_efforts(robot)
-    com, fused, zmp = (1e3 * np.concatenate([getattr(run, what) for run in runs])
-                       for what in ('com', 'fused', 'zmp'))
+    com, fused = (1e3 * np.concatenate([getattr(run, what) for run in runs])
+                  for what in ('com', 'fused'))
+    zmp = [1e3 * error for run in runs for error in run.zmp]
     weight = GRAVITY * RobotModel.load(robot).mass
-    heavier = [100.0 * (np.mean(run.forces) / weight - 1.0) for run in runs]
+    heavier = [100.0 * (np.mean(run.forces) / weight - 1.0) for run in runs if run.forces]
     torque = [np.array(run.efforts) - perfect for run in runs]
     return (f'FT of a foot: {fault}' if fault else row, _rms(com[:, :2]), _rms(com[:, 2:]),
             _rms(fused[:, :2]), _rms(fused[:, 2:]),
             f'{100.0 * np.mean(np.concatenate([run.is_covered for run in runs])):.0f}',
-            _rms(zmp), f'{math.sqrt(np.mean(np.square(heavier))):.2f}',
+            _rms(np.array(zmp)) if zmp else '-',
+            f'{math.sqrt(np.mean(np.square(heavier))):.2f}' if heavier else '-',
             f'{math.sqrt(np.mean(np.square(torque))):.3g}')
 
 
