@@ -45,6 +45,7 @@ from biped_com_ros.core.payload.residuals import (
     PayloadMeasurement, PayloadResiduals, ResidualSettings)
 from biped_com_ros.core.settings import setting
 from biped_com_ros.core.signals.schmitt import SchmittTrigger
+from biped_com_ros.core.wrench.dynamics import OUTLIER
 import numpy as np
 
 #: Standard deviations of the prior: mass, as a share of the largest one, and distance from the
@@ -72,8 +73,6 @@ _UNEXPLAINED = 0.7
 #: Share of the evidence from which on a change may be a payload, and time for which it is kept out
 #: of the baseline and of the learned variances, s: these would absorb a light one undetected.
 _SUSPECTED, _SUSPENSION = 0.5, 1.0
-#: Largest change that is learned from, in standard deviations.
-_OUTLIER = 3.0
 #: Squared deviations at which an estimate counts as another payload, and not as noise.
 _CHANGED = 4.0
 #: Difference of the feet's force from the weight, over that of the largest payload, and time, s,
@@ -311,7 +310,7 @@ class PayloadEstimator:
     def _learn(self, change: Array, variances: Array, dt: float) -> None:
         """Learn how much the residuals change without a payload, besides what is known."""
         known = variances - self._learned
-        excess = np.minimum(change * change, _OUTLIER ** 2 * variances) - known
+        excess = np.minimum(change * change, OUTLIER ** 2 * variances) - known
         self._learned += dt / _LEARNING * (np.maximum(excess, 0.0) - self._learned)
 
     # -- payload

@@ -42,8 +42,8 @@ _BREAKAWAY_SPEED = 0.02
 #: Share of the variance of successive differences that is noise of the low-passed estimate: about
 #: 0.4 if the velocities are noisy, 0.9 if the efforts are.
 _NOISE_SHARE = 0.6
-#: Largest difference that counts, in standard deviations.
-_OUTLIER = 3.0
+OUTLIER = 3.0
+"""Largest error from which a variance is learnt, in standard deviations: impacts are not noise."""
 
 
 class ExternalForces:
@@ -345,7 +345,7 @@ class EstimateErrors:
         if self.begins:
             self._noise[:] = first
         else:
-            limit = _OUTLIER ** 2 * self._noise + least
+            limit = OUTLIER ** 2 * self._noise + least
             self._noise += min(1.0, dt / self._time) * (
                 np.minimum(difference * difference, limit) - self._noise)
         # Outer product: the low-pass delays all of the estimate together.

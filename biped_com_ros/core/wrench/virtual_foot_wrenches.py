@@ -46,7 +46,7 @@ from biped_com_ros.core.geometry.wrench import set_twist_adjoint
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.settings import gravity_setting, Settings
 from biped_com_ros.core.wrench.drive_errors import drive_errors
-from biped_com_ros.core.wrench.dynamics import EstimateErrors, ExternalForces
+from biped_com_ros.core.wrench.dynamics import EstimateErrors, ExternalForces, OUTLIER
 import eigenpy  # comes with Pinocchio; its decomposition takes a fifth of NumPy's inverse
 import numpy as np
 
@@ -61,8 +61,6 @@ _FIRST_ROUNDS = 4
 _CARRIES, _LASTING = 0.1, 1e-4
 #: Time for which errors of the rows last, s: instants within it are not new evidence on drives.
 _CORRELATION_TIME = 0.025
-#: Largest residual that is learned from, in standard deviations: impacts are not noise.
-_OUTLIER = 3.0
 #: Share of the force on the root that the legs carry at most once something else carries the
 #: robot, and so many standard deviations less than all of it. Nothing does from halfway between
 #: the smallest share meanwhile and all of it, or from the second share. For how long, s.
@@ -377,7 +375,7 @@ class VirtualFootWrenches:
         step = _LEARNING_STEP * dt
         residual = self._errors.columns[:, 0] - self.wrenches.reshape(-1).dot(rows)
         self._learn_drives(rows, step)
-        squares = np.minimum(residual * residual, _OUTLIER ** 2 * self._variances)
+        squares = np.minimum(residual * residual, OUTLIER ** 2 * self._variances)
         expected = squares + (self._posterior.dot(rows) * rows).sum(axis=0)
         expected[6:] -= self.drives.sticking
         expected[:6] -= self._root_variances
