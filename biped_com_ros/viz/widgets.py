@@ -69,8 +69,8 @@ GLOSSARY = {
     'support': 'Support polygon: the convex hull of the soles in contact.',
     'ZMP': 'Zero-moment point: where the resultant force of the ground acts. When it reaches the '
            'edge of the support polygon, the robot begins to tip. On two feet it is between the '
-           'soles. Where it is outside of the polygon, something else carries or pushes the robot, '
-           'a sensor is wrong, or the motion needs more than the ground can give.',
+           'soles. Where it is outside of the polygon, something else carries or pushes the '
+           'robot, a sensor is wrong, or the motion needs more than the ground can give.',
     'DCM': 'Divergent component of motion: the point towards which the centre of mass diverges. '
            'Once it is outside the support polygon, only a step prevents a fall.',
     'to the edge': 'Distance of the ZMP from the edge of the support polygon.',
