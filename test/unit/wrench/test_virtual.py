@@ -15,7 +15,6 @@
 
 from dataclasses import replace
 
-from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.wrench import wrench_adjoint
 from biped_com_ros.core.model.config import DrivesConfig, ImuConfig
 from biped_com_ros.core.model.robot import RobotModel
@@ -205,8 +204,3 @@ def test_the_prior_is_that_of_independent_forces_and_moments_about_a_point_of_th
         precisions = to_sole.T @ block @ to_sole
         assert (precisions.diagonal() > 0.0).all()
         assert_allclose(precisions, np.diag(precisions.diagonal()), atol=1e-12 * precisions.max())
-
-
-def test_the_cutoff_has_to_be_positive():
-    with pytest.raises(ConfigurationError, match='cutoff'):
-        VirtualWrenchSettings(cutoff=0.0)

@@ -286,5 +286,3 @@ def test_robots_without_what_it_takes_are_refused(model):
             (RobotModel(passive, model.urdf), "above hand 'left' of 'biped' has a motor")):
         with pytest.raises(ConfigurationError, match=problem):
             VirtualHandForces(robot, VirtualHandSettings())
-    with pytest.raises(ConfigurationError, match="'cutoff' is -1.0; it must be 1 to 10000"):
-        VirtualHandSettings(cutoff=-1.0)
