@@ -221,7 +221,7 @@ def base_errors(recording: BaseRecording, base: BaseSettings) -> BaseErrors:
     levels = []
     for _, one in found:
         monitor.update(one)
-        levels.append(monitor.watch.level)
+        levels.append(monitor.classifier.level)
     times = np.array([at for at, _ in found])
     located = [one for _, one in found]
     true = _at(times, recording.true_times, recording.true_positions)
@@ -246,7 +246,7 @@ def base_errors(recording: BaseRecording, base: BaseSettings) -> BaseErrors:
         end=error[-1], rms=np.sqrt(np.mean(error ** 2, axis=0)),
         distance=float(np.linalg.norm((true[-1] - true[0])[:2])), stated=stated, cover=cover,
         nees=nees, velocity_nees=velocity_nees, velocity=velocity, heading=turned,
-        slips=estimator.base.estimate.slides.count if filtered else 0,
+        slips=estimator.base.estimate.slips.count if filtered else 0,
         restarts=sum(one.restarted for one in located[1:]),
         unstable=float(np.mean(np.array(levels) >= Level.UNSTABLE)), seconds=seconds)
 

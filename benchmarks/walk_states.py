@@ -235,7 +235,7 @@ def state_errors(walk: RecordedWalk, source: str = 'filter', **options: object) 
         report = monitor.update(located)
         position = located.state.base.position - begin.state.base.position - positions[i]
         rows.append(_row(walk, i, report, heading, position, velocities[i]))
-        levels.append(monitor.watch.level)
+        levels.append(monitor.classifier.level)
         margins.append(report.dcm_margin)
     table = np.array(rows)
     distance = np.linalg.norm(np.diff(positions[first:, :2], axis=0), axis=1).sum()

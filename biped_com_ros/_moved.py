@@ -98,6 +98,8 @@ MODULES = {
 
 NAMES = {
     'core.base.StanceBase': 'core.state.leg_odometry.LegOdometry',
+    'core.com.divergent_point': 'core.com.estimate.divergent_component',
+    'core.com.estimate.divergent_point': 'core.com.estimate.divergent_component',
     'core.com_check.ComVerdict': 'core.check_result.CheckResult',
     'core.gravity.MINIMUM_NORM': 'core.gravity.model.minimum_norm',
     'core.gravity.Support': 'core.gravity.model.ContactSolution',

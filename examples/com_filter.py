@@ -183,12 +183,12 @@ class Rig:
 
     def __init__(self, settings: FusedComSettings | None = None,
                  sensors: SensorOptions | None = None, robot: str = 'biped',
-                 errors: Mapping[str, LinkError] | None = None, carrier: str = '',
+                 errors: Mapping[str, LinkError] | None = None, load_link: str = '',
                  seed: int = 0, dt: float = 0.002, world: str = 'load',
                  instruments: Mapping[str, float] | None = None, tendons: bool = False,
                  left: float = 1.0) -> None:
         self.model = model = RobotModel.load(robot)
-        loaded = carrier or trunk(model)
+        loaded = load_link or trunk(model)
         wrong = {'com_sigma': 0.005 * left, 'mass_sigma': 0.08 * left}
         if world == 'load':
             wrong = {'errors': hidden_load(seed, model, loaded) if errors is None else errors}

@@ -34,7 +34,7 @@ def test_a_robot_that_stands_has_positive_margins(robot):
     margins = [(report.zmp_margin, report.dcm_margin)
                for t, report, _ in pipeline.run(0.8) if t > 0.6]
     assert np.min(margins) > 0.04, 'soles are 0.1 m long, or longer'
-    assert pipeline.monitor.watch.level == Level.STABLE
+    assert pipeline.monitor.classifier.level == Level.STABLE
 
 
 def true_margin(pipeline, truth):

@@ -38,7 +38,7 @@ def test_standing(pipeline):
     assert max(errors) < 1e-3
     assert max(differences) < 2e-3
     assert min(margins) > 0.02
-    assert pipeline.monitor.watch.level == Level.STABLE
+    assert pipeline.monitor.classifier.level == Level.STABLE
 
 
 @pytest.mark.thorough
@@ -89,6 +89,6 @@ def test_a_small_push_is_no_fall():
             pipeline.plant.push('torso', (2.0, 0.0, 0.0, 0.0, 0.0, 0.0), 0.2)
         if t > 0.8:
             least = min(least, report.zmp_margin)
-        worst = max(worst, pipeline.monitor.watch.level)
+        worst = max(worst, pipeline.monitor.classifier.level)
     assert worst < Level.UNSTABLE
     assert not pipeline.plant.has_fallen

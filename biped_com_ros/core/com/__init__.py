@@ -23,6 +23,6 @@ __getattr__, __dir__, __all__ = lazy_exports(__name__, {
     'ComEstimate': 'estimate',
     'FusedComEstimator': 'fused',
     'FusedComSettings': 'fused',
-    'divergent_point': 'estimate',
+    'divergent_component': 'estimate',
     'natural_frequency': 'estimate',
 })

@@ -109,7 +109,7 @@ def natural_frequency(com_height: float, gravity: float = GRAVITY) -> float:
     return math.sqrt(gravity / com_height)
 
 
-def divergent_point(com: Vector, com_velocity: Vector, ground_height: float,
+def divergent_component(com: Vector, com_velocity: Vector, ground_height: float,
                     gravity: float = GRAVITY) -> Vector:
     """
     Return the divergent component of motion on the ground, m.
@@ -192,7 +192,7 @@ class ComEstimate:
         if twist is not None:
             velocity = com_velocity_in_world(located.state, twist, self.load)
             try:
-                dcm = divergent_point(
+                dcm = divergent_component(
                     self.position, velocity, located.stance.ground_height, self._gravity)
             except InputError as error:
                 problem = str(error)

@@ -202,7 +202,7 @@ class FusedComEstimator:
         The robot.
     settings
         What may be wrong.
-    carrier
+    load_link
         Link to which a load is fixed; '' for the trunk.
 
     Attributes
@@ -224,7 +224,7 @@ class FusedComEstimator:
     """
 
     def __init__(self, model: RobotModel, settings: FusedComSettings | None = None,
-                 carrier: str = '') -> None:
+                 load_link: str = '') -> None:
         self._model = model
         self.settings = _after_calibration(settings or FusedComSettings(), model)
         self._weight, self._height = model.mass * self.settings.gravity, model.com_height
@@ -237,8 +237,8 @@ class FusedComEstimator:
         self.uses_wrenches = not model.config.feet_with_force_z and not any(
             foot.is_virtual for foot in model.config.feet.values())
         self._sensors = sensors_in_soles(model)
-        self._set_bodies(carrier or trunk(model))
-        self._prior = self._prior_covariance(carrier or trunk(model))
+        self._set_bodies(load_link or trunk(model))
+        self._prior = self._prior_covariance(load_link or trunk(model))
         n = self._first_sensor  # links and a load, whose centre of mass a robot may have
         self._loaded = self._prior[:n, :n].copy()
         self._loaded[self._load, self._load] = self._load_prior
@@ -246,7 +246,7 @@ class FusedComEstimator:
 
     # -- what is estimated
 
-    def _set_bodies(self, carrier: str) -> None:
+    def _set_bodies(self, load_link: str) -> None:
         """Group the links by joint, and by whether foot sensors weigh them; last is the load."""
         model, config = self._model, self._model.config
         beyond = {int(i) for foot in config.feet.values() for name in foot.wrench_sensors
@@ -257,7 +257,7 @@ class FusedComEstimator:
             if model.link_masses[i] > 0.0:
                 groups.setdefault((joint, i not in beyond), []).append(i)
         self._groups = groups
-        load = int(model.frames((carrier,)).joints[0])
+        load = int(model.frames((load_link,)).joints[0])
         self._joints = np.array([joint for joint, _ in groups] + [load])
         self._weighed = np.repeat([weighed for _, weighed in groups] + [True], 4)
         self._columns = (10 * (self._joints[:, np.newaxis] - 1) + np.arange(4)).ravel()
@@ -272,7 +272,7 @@ class FusedComEstimator:
         self._bodies = FrameSet([f'body {k}' for k in range(len(self._joints))],
                                 self._joints.tolist(), [Pose.identity()] * len(self._joints))
 
-    def _prior_covariance(self, carrier: str) -> Array:
+    def _prior_covariance(self, load_link: str) -> Array:
         model, s, n = self._model, self.settings, self._size
         links = model.frames(model.link_names)
         coms = [pose.apply(com) for pose, com in zip(
@@ -288,10 +288,11 @@ class FusedComEstimator:
                 mass = float(model.link_masses[i])
                 prior[4 * k:4 * k + 4, 4 * k:4 * k + 4] += spread(
                     coms[i], s.link_mass * mass, s.link_com * mass)
-        com = coms[model.link_names.index(carrier)] if carrier in model.link_names else np.zeros(3)
+        com = (coms[model.link_names.index(load_link)] if load_link in model.link_names
+               else np.zeros(3))
         moment = s.load_moment * self._height * model.mass
         self._load_prior = spread(com, s.load_mass * model.mass, moment)
-        frame = model.frames((carrier,))
+        frame = model.frames((load_link,))
         up = model.state(model.usual_posture()).placements_in_base(frame)[0, :3, 2]
         up = frame.poses_in_joint()[0].rotation.dot(up)
         self._load_prior[1:, 1:] += (_TALL ** 2 - 1.0) * moment ** 2 * np.outer(up, up)

@@ -58,7 +58,7 @@ _MAX_TURN_RATE = 10.0
 #: How long the IMU has to be steady after a jump, s.
 _SETTLE_TIME = 0.5
 #: Torque length L of the feet: see :mod:`biped_com_ros.core.gravity.contacts`, m.
-_LEVER = 0.1
+_CHARACTERISTIC_LENGTH = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +128,7 @@ class GravityCompensator:
         self.model = model
         self.settings = settings = settings or CompensationSettings()
         self.gravity_model = GravityModel(
-            model, settings.gravity, settings.contacts or None, _LEVER)
+            model, settings.gravity, settings.contacts or None, _CHARACTERISTIC_LENGTH)
         self.limiter = EffortLimiter(self.gravity_model.effort_limits, settings.safety)
         self.imu = MountedImu(model, model.config.imu.frame)
         self.gains: Array | None = None

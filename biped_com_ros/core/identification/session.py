@@ -52,7 +52,7 @@ from biped_com_ros.core.identification.poses.pose_design import (
 from biped_com_ros.core.identification.poses.pose_safety import DesignOptions
 from biped_com_ros.core.identification.poses.posture_plan import PosturePlan, PosturePlanner
 from biped_com_ros.core.identification.poses.transfer import (
-    HANGS, HoistMove, Leg, RobotDriver, SlowPath, Transfer)
+    HANGS, HoistMove, PathSegment, RobotDriver, SlowPath, Transfer)
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.settings import setting, Settings, settings
 import numpy as np
@@ -196,7 +196,7 @@ class CalibrationSession:
         self._positions = np.full(len(model.joint_names), np.nan)
         self._wrenches = np.full((len(model.config.wrench_sensors), 6), np.nan)
         self._pose: PlannedPose | None = None  # the planned one that the robot is in
-        self._way_to_home: list[Leg] = []  # from where it was found
+        self._way_to_home: list[PathSegment] = []  # from where it was found
         self._skipped: set[str] = set()
         self._results = self._planning = ''
         self._now = self._locate_at = 0.0
@@ -427,9 +427,9 @@ class CalibrationSession:
         self.state = SessionState.MOVING
         self._report(self._describe(pose))
 
-    def _legs_to(self, pose: PlannedPose) -> list[Leg]:
+    def _legs_to(self, pose: PlannedPose) -> list[PathSegment]:
         before, self._way_to_home = self._way_to_home, []
-        hoist: list[Leg] = []
+        hoist: list[PathSegment] = []
         if bool(pose.standing) == self._is_hanging:
             hoist = [HoistMove.LOWER if pose.standing else HoistMove.LIFT]
             if self._pose is not None and not before:
@@ -463,7 +463,7 @@ class CalibrationSession:
             self._report('the robot is back in posture stand')
 
     def _finish(self) -> None:
-        legs: list[Leg] = []
+        legs: list[PathSegment] = []
         if self.options.move and self._pose is not None:
             legs.append(self._designer.way_home(self._pose))
         if self._is_hanging:

@@ -271,7 +271,7 @@ class StabilityMonitor:
     parts
         Of each sole the corners that touch, if it rolls; empty if no sole does; see
         :class:`RollingSoles`.
-    watch
+    classifier
         Determines the level.
 
     """
@@ -297,7 +297,7 @@ class StabilityMonitor:
         self.parts: Sequence[Part] = ()
 
     def _restart(self) -> None:
-        self.watch = StabilityClassifier(self.settings.stability)
+        self.classifier = StabilityClassifier(self.settings.stability)
         self._steps = StepWatch()
         self.hands.reset()
         self.rolling.reset()
@@ -311,8 +311,9 @@ class StabilityMonitor:
 
         With the same masses and settings the state of its filters is kept, too.
         """
-        self.watch, self._steps, self._last_ns = other.watch, other._steps, other._last_ns
-        self.watch.configure(self.settings.stability)
+        self.classifier, self._steps = other.classifier, other._steps
+        self._last_ns = other._last_ns
+        self.classifier.configure(self.settings.stability)
         self.hands.continue_from(other.hands)
         self.rolling.continue_from(other.rolling)
         self._touching, self._standing = other._touching, other._standing
@@ -396,11 +397,11 @@ class StabilityMonitor:
                     dcm_margin: float | None) -> Change | None:
         rotation, twist = located.state.base.rotation, located.twist
         if located.filtered is not None and not located.filtered.is_velocity_known:
-            return self.watch.update(
+            return self.classifier.update(
                 located.stamp_ns, zmp_margin, None, tilt_of(rotation.item(2, 2)))
         walks = self._steps.update(located.stamp_ns, located.stance.in_contact, dcm_margin)
         lean = None if twist is None else lean_of(rotation, twist.angular, LEAN_TIME)
-        return self.watch.update(
+        return self.classifier.update(
             located.stamp_ns, zmp_margin, dcm_margin, tilt_of(rotation.item(2, 2)), lean,
             walks=walks)
 

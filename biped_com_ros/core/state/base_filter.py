@@ -23,7 +23,7 @@ accordingly.
 How well the legs tell where the feet are is learnt (`leg_noise`), and what the IMU does between
 its samples is taken from their differences (`imu_readings`), since robots differ in both by a
 factor of ten. No measurement is rejected: one that is too far off counts the less. A foot that
-slides (`slides`) is not at rest, and its anchor goes with it. Feet that all seem to slide for long
+slides (`slips`) is not at rest, and its anchor goes with it. Feet that all seem to slide for long
 show that the velocity is wrong: it is taken from them.
 
 The filter needs each sample of the IMU, and the wrenches of the feet at the instants of the
@@ -47,7 +47,7 @@ from biped_com_ros.core.model.frames import ROOT
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.settings import gravity_setting, setting, Settings, settings
 from biped_com_ros.core.state.external_odometry import ExternalOdometry, ExternalSettings
-from biped_com_ros.core.state.feet import FootPressure, LegNoise, SlideDetector
+from biped_com_ros.core.state.feet import FootPressure, LegNoise, SlipDetector
 from biped_com_ros.core.state.imu_readings import ImuInterval, ImuReadings
 from biped_com_ros.core.state.invariant_filter import (
     ATTITUDE, InvariantFilter, POSITION, VELOCITY)
@@ -185,7 +185,7 @@ class BaseFilter:
         The same as :attr:`RobotState.sole_placements_in_world`, shape (F, 4, 3).
     legs
         The noise of the legs.
-    slides
+    slips
         Which feet slide.
     external
         Odometry from elsewhere.
@@ -204,7 +204,7 @@ class BaseFilter:
             [foot.polygon for foot in model.config.feet.values()], model.mass * settings.gravity)
         self._readings = ImuReadings()
         self._standing = StandingWindow()
-        self.slides = SlideDetector(
+        self.slips = SlipDetector(
             [float(np.ptp(foot.polygon, axis=0).max()) for foot in model.config.feet.values()],
             float(np.linalg.norm(self.soles_of(model.state(model.usual_posture())), axis=1).max()))
         self.external = ExternalOdometry(settings.external)
@@ -254,7 +254,7 @@ class BaseFilter:
     def _reset_stance(self) -> None:
         self._anchored, self._levelled = [[False] * len(self._feet) for _ in range(2)]
         self._travel, self._shifted = np.zeros(3), np.zeros((len(self._feet), 3))
-        self.slides.reset()
+        self.slips.reset()
 
     def add_reading(self, stamp_ns: int, quaternion: Array, gyro: Array,
                     acceleration: Array) -> None:
@@ -338,7 +338,7 @@ class BaseFilter:
             return (f'the feet move by {math.sqrt(self.legs.consistency):.1f} times what IMU and '
                     'joints allow: their stamps, the frame of the IMU, or joint positions may be '
                     'wrong, or contacts are those of feet in the air; check clocks and the URDF')
-        if self.slides.is_frequent:
+        if self.slips.is_frequent:
             return ('feet slide again and again: the floor is slippery, or what carries the robot '
                     'is not its feet; check contacts and the stamps of joints and IMU')
         if self._gyro_bias.rejected:
@@ -351,16 +351,16 @@ class BaseFilter:
     def figures(self) -> dict[str, float]:
         """Return what a user may want to know, with units, by name."""
         gyro, accelerometer = np.linalg.norm(self.filter.biases, axis=1).tolist()
-        figures = {'slides': float(self.slides.count),
+        figures = {'slides': float(self.slips.count),
                    'steps onto another height': float(self._other_heights),
                    'IMU samples that waited too long': float(self._readings.dropped)}
-        for name, ns in (('last slide [s ago]', self.slides.last_ns),
+        for name, ns in (('last slide [s ago]', self.slips.last_ns),
                          ('last step onto another height [s ago]', self._other_height_ns)):
             if ns is not None and self._time_ns is not None:
                 figures[name] = 1e-9 * (self._time_ns - ns)
         return {
             **figures, 'innovations (1 is right)': self.legs.consistency,
-            'stamps uneven by [s]': self.slides.unevenness,
+            'stamps uneven by [s]': self.slips.unevenness,
             'noise of the legs [m sqrt(s)]': max(self.legs.deviations),
             'gyroscope bias [rad/s]': gyro, 'accelerometer bias [m/s2]': accelerometer}
 
@@ -493,23 +493,23 @@ class BaseFilter:
         points -= placed[-1, 3]
         self.filter.move_anchors(moves)
         self._shifted += moves
-        slides = self.slides.update(
+        slips = self.slips.update(
             stamp_ns, self._travel.copy(), points - self._shifted, self._pressure.shares,
             in_contact, math.sqrt(max(np.diag(self.filter.covariance)[VELOCITY][:2])))
         held = tuple([foot for foot in self._feet
-                      if in_contact[foot] and self._anchored[foot] and not slides[foot]])
+                      if in_contact[foot] and self._anchored[foot] and not slips[foot]])
         if held:
             self._measure(held, points, elapsed)
         for foot, touches in enumerate(in_contact):
             if not touches:
                 self._anchored[foot] = False
-            elif not self._anchored[foot] or slides[foot]:
+            elif not self._anchored[foot] or slips[foot]:
                 self.filter.set_anchor(foot, points[foot], _PLACED ** 2)
                 self._anchored[foot], self._levelled[foot] = True, False
             elif not self._levelled[foot] and self._pressure.shares[foot] > _STANDS:
                 self._levelled[foot] = True
                 self._measure_height(foot)
-        return bool(held) or not any(in_contact) or not any(slides)
+        return bool(held) or not any(in_contact) or not any(slips)
 
     def _measure(self, feet: tuple[int, ...], points: Array, elapsed: float) -> None:
         """Update with where feet are: at their anchors."""

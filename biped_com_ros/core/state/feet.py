@@ -181,13 +181,13 @@ _UNEVEN_NS = nanoseconds(0.5)
 _HOLD_NS = nanoseconds(0.05)
 #: Displacement as shares of the lengths of foot and leg, and of the deviation by velocity.
 _OF_FOOT, _OF_LEG, _SURE = 0.075, 0.02, 4.0
-#: As many slides of each foot within as many seconds are too many.
+#: As many slips of each foot within as many seconds are too many.
 _FREQUENT = 3
 #: Share of the weight below which a foot does not count: it may be about to leave.
 _LEAST_LOAD = 0.2
 
 
-class SlideDetector:
+class SlipDetector:
     """
     Finds feet that slide along the floor.
 
@@ -206,7 +206,7 @@ class SlideDetector:
     Attributes
     ----------
     count, last_ns
-        Number of slides so far, and the time at which the last one was found, ns; None without.
+        Number of slips so far, and the time at which the last one was found, ns; None without.
 
     """
 
@@ -265,11 +265,11 @@ class SlideDetector:
         while len(travels) > 2 and travels[1][0] <= stamp_ns - _WINDOW_NS:
             travels.popleft()
         blur = speed * self.unevenness
-        slides = []
+        slips = []
         for foot, (points, touches) in enumerate(zip(self._points, in_contact)):
             if not touches:
                 points.clear()
-                slides.append(False)
+                slips.append(False)
                 continue
             points.append(soles[foot])
             while len(points) > len(travels):
@@ -283,8 +283,8 @@ class SlideDetector:
                     self.count, self.last_ns = self.count + 1, stamp_ns
                     self._recent.append(stamp_ns)
                 self._until_ns[foot] = stamp_ns + _HOLD_NS
-            slides.append(stamp_ns <= self._until_ns[foot])
-        return slides
+            slips.append(stamp_ns <= self._until_ns[foot])
+        return slips
 
     def _note_stamp(self, stamp_ns: int, travel: Array) -> float:
         """Note by how much a stamp leads even ones, s; return the level speed, m/s."""

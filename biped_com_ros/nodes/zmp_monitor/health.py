@@ -92,7 +92,7 @@ class StabilityHealth:
         self._uncertain = 0
 
     def _report_stability(self) -> Report:
-        watch, last = self._monitor.watch, self._last
+        watch, last = self._monitor.classifier, self._last
         values: dict[str, Any] = {} if last is None else {
             'margin [m]': _known(last.zmp_margin), 'dcm margin [m]': _known(last.dcm_margin),
             'time to the edge [s]': _known(last.time_to_edge)}

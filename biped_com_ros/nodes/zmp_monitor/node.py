@@ -129,7 +129,7 @@ class ZmpMonitor(RobotNode[ZmpMonitorParameters]):
         self._outputs.publish(report)
         self._health.add(report)
         if self._marker_throttle.is_due(located.stamp_ns):
-            self._markers.publish(report, self.monitor.watch.level)
+            self._markers.publish(report, self.monitor.classifier.level)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -229,4 +229,4 @@ def test_covariances_in_the_world_contain_those_of_a_filtered_base():
 
 def test_a_link_that_carries_must_exist():
     with pytest.raises(UnknownNameError, match='tors'):
-        FusedComEstimator(RobotModel.load('biped'), carrier='tors')
+        FusedComEstimator(RobotModel.load('biped'), load_link='tors')

@@ -14,7 +14,7 @@
 """Velocity of the centre of mass and divergent component, against differences and the pendulum."""
 
 from biped_com_ros.core.com.estimate import (
-    com_velocity_in_world, divergent_point, natural_frequency)
+    com_velocity_in_world, divergent_component, natural_frequency)
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Pose
@@ -59,7 +59,7 @@ def test_the_pendulum_stops_above_its_divergent_component():
     """Put the centre of pressure on it and integrate: the CoM comes to rest right there."""
     ground, height = 0.1, 0.7
     com, velocity = np.array([0.2, -0.1, ground + height]), np.array([0.5, -0.3, 0.02])
-    target = np.array(divergent_point(com.tolist(), velocity.tolist(), ground))
+    target = np.array(divergent_component(com.tolist(), velocity.tolist(), ground))
     assert target[2] == ground
     end = solve_ivp(
         lambda _, s: np.concatenate((s[2:], GRAVITY / height * (s[:2] - target[:2]))),

@@ -93,7 +93,7 @@ def test_an_instant_that_is_not_a_number_hides_nothing_that_follows(model):
     for k in range(20):
         lever = math.nan if k in (0, 5) else 0.02 if k < 10 else 0.12
         robot.report(robot.feet(0.5, 0.5, lever=lever), AT_REST, ms=2)
-        levels.append(robot.monitor.watch.level)
+        levels.append(robot.monitor.classifier.level)
     assert levels == [Level.STABLE] * 15 + [Level.MARGINAL] * 5  # after its dwell
 
 

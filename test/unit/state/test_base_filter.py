@@ -237,7 +237,7 @@ def test_a_foot_that_slips_does_not_take_the_base_with_it():
     moved = np.linalg.norm(after.base.position - before.base.position)
     sole = after.sole_placements_in_world[1, 3] - before.sole_placements_in_world[1, 3]
     assert np.linalg.norm(sole) > 0.01 > 5.0 * moved
-    assert estimate.base.estimate.slides.count == 1
+    assert estimate.base.estimate.slips.count == 1
 
 
 RIGHT_LEG = ('right_hip_roll', 'right_knee', 'right_ankle')

@@ -13,7 +13,7 @@
 # limitations under the License.
 """The noise of legs, learnt from innovations, and feet that slide."""
 
-from biped_com_ros.core.state.feet import LEAST, LegNoise, SlideDetector
+from biped_com_ros.core.state.feet import LEAST, LegNoise, SlipDetector
 import numpy as np
 import pytest
 
@@ -49,7 +49,7 @@ def test_bunches_of_stamps_do_not_count_as_many_measurements():
 
 def slides(foot_at, stamps=None, speed=0.1, seconds=3.0, deviation=0.005):
     """Return the detector after a robot has swayed on feet at places of the world, m."""
-    detector, found = SlideDetector([0.2, 0.2], 0.7), []
+    detector, found = SlipDetector([0.2, 0.2], 0.7), []
     times = np.arange(0.0, seconds, 0.01)
     for t, stamp in zip(times, times if stamps is None else stamps):
         travel = np.array((0.0, speed * np.sin(2.0 * t), 0.0))  # by the IMU, at its stamp

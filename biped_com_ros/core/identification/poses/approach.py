@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from biped_com_ros.core.geometry.pose import BoolArray
 from biped_com_ros.core.identification.poses.pose_safety import (
     DesignOptions, PathPlanner, PoseSafety)
-from biped_com_ros.core.identification.poses.stances import Placement, Stances
+from biped_com_ros.core.identification.poses.stances import PosturePoint, Stances
 import numpy as np
 
 TRIES = 20
@@ -52,8 +52,8 @@ class Approach:
 
     """
 
-    below: Placement
-    above: Placement
+    below: PosturePoint
+    above: PosturePoint
     moving: BoolArray
 
 
@@ -81,7 +81,7 @@ class ApproachPlanner:
         self._free = np.zeros(len(model.joint_names))
         self._free[self._motors] = 1.0
 
-    def sides(self, placement: Placement) -> Approach | None:
+    def sides(self, placement: PosturePoint) -> Approach | None:
         """Return the sides from which most joints approach a pose, None without safe ones."""
         rng, best = np.random.default_rng(self._seed), None
         for i in range(TRIES):
@@ -93,16 +93,16 @@ class ApproachPlanner:
                     break
         return best
 
-    def _direction(self, rng: np.random.Generator, angle: float) -> Placement:
+    def _direction(self, rng: np.random.Generator, angle: float) -> PosturePoint:
         """Return a random small change of a placement."""
         n = len(self._free)
         base = angle * rng.choice((-1.0, 1.0), 6) * rng.uniform(0.2, 1.0, 6)
         reach = self._stances.leg_length
-        return Placement(
+        return PosturePoint(
             (), angle * self._free * rng.choice((-1.0, 1.0), n), rpy=base[:3],
             height=0.2 * reach * base[3], com_target=0.2 * reach * base[4:])
 
-    def _try(self, placement: Placement, change: Placement) -> Approach | None:
+    def _try(self, placement: PosturePoint, change: PosturePoint) -> Approach | None:
         sides = [self._beside(placement, change, sign) for sign in (-1.0, 1.0)]
         positions = [self._paths.solve(place) for place in (sides[0], placement, sides[1])]
         below, pose, above = positions
@@ -116,7 +116,7 @@ class ApproachPlanner:
         moving = (up * down > 0.0) & (np.minimum(np.abs(up), np.abs(down)) >= enough)
         return Approach(sides[0], sides[1], moving & (self._free > 0.0))
 
-    def _beside(self, placement: Placement, change: Placement, sign: float) -> Placement:
+    def _beside(self, placement: PosturePoint, change: PosturePoint, sign: float) -> PosturePoint:
         joints = placement.free_joints + sign * change.free_joints
         # A joint at the end of its range comes from within it both times.
         joints = np.clip(joints, np.minimum(self._safety.lower, placement.free_joints),

@@ -32,7 +32,7 @@ from biped_com_ros.core.identification.captures.capture import Capture
 from biped_com_ros.core.identification.estimation.estimator import Estimator, gravity_frame
 from biped_com_ros.core.identification.poses.pose_safety import (
     DesignOptions, no_progress, PoseSafety, Progress)
-from biped_com_ros.core.identification.poses.stances import Placement, Stances
+from biped_com_ros.core.identification.poses.stances import PosturePoint, Stances
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.torso.body import TorsoBody
 from biped_com_ros.core.torso.constant_curvature import make_shape
@@ -69,7 +69,7 @@ class Candidate:
 
     """
 
-    placement: Placement
+    placement: PosturePoint
     positions: Array
     margin: float
     torque_share: float
@@ -105,7 +105,7 @@ class CandidateSampler:
         torso = self._model.config.torso
         self._bending = self._model.joint_index(torso.joints if torso is not None else ())
         self._rejections: dict[str, int] = {}
-        self._homes: dict[tuple[str, ...], Placement] = {}
+        self._homes: dict[tuple[str, ...], PosturePoint] = {}
 
     def standing(self, progress: Progress = no_progress) -> list[Candidate]:
         """
@@ -137,7 +137,7 @@ class CandidateSampler:
         worst = sorted(self._rejections.items(), key=lambda item: -item[1])[:NAMED]
         return ', '.join(f'{reason} {number} times' for reason, number in worst)
 
-    def _near(self, placement: Placement) -> Candidate | None:
+    def _near(self, placement: PosturePoint) -> Candidate | None:
         """Return a safe posture on the way from the home posture to a placement, or None."""
         home = self._homes.get(placement.standing)
         if home is None:
@@ -155,14 +155,14 @@ class CandidateSampler:
                 break
         return found
 
-    def hanging(self, is_reachable: Callable[[Placement], bool]) -> list[Candidate]:
+    def hanging(self, is_reachable: Callable[[PosturePoint], bool]) -> list[Candidate]:
         """Return reachable candidates that hang, eight per hoisted pose; see `standing`."""
         count = 8 * self._options.hoisted
         candidates: list[Candidate] = []
         for _ in range(TRIES * count):
             if len(candidates) == count:
                 break
-            placement = Placement((), self._random_joints(HANGING_SPREAD))
+            placement = PosturePoint((), self._random_joints(HANGING_SPREAD))
             candidate = self._candidate(placement)
             if candidate is not None and is_reachable(placement):
                 candidates.append(candidate)
@@ -179,7 +179,7 @@ class CandidateSampler:
         # Neighbours alternate, so that any number of tries has about these shares.
         return [mixed[(5 * i) % 12] for i in range(12)]
 
-    def _candidate(self, placement: Placement) -> Candidate | None:
+    def _candidate(self, placement: PosturePoint) -> Candidate | None:
         try:
             positions = self._stances.positions(placement)
         except InputError:
@@ -212,7 +212,7 @@ class CandidateSampler:
             f'tries ({self.limits}); reduce count, margin, spread or lean, widen the limits of '
             'these joints, or allow more torque')
 
-    def _random_placement(self, standing: tuple[str, ...]) -> Placement:
+    def _random_placement(self, standing: tuple[str, ...]) -> PosturePoint:
         rng, o, stances = self.rng, self._options, self._stances
         corners = stances.polygon(standing)
         center = corners.mean(axis=0)
@@ -221,7 +221,7 @@ class CandidateSampler:
         height = stances.leg_length
         one_foot = len(standing) < len(self._model.config.feet)
         swing = rng.uniform((-0.12, -0.04, 0.05), (0.12, 0.04, 0.2)) * height
-        return Placement(
+        return PosturePoint(
             standing, self._random_joints(), height=-height * rng.uniform(0.01, o.crouch),
             rpy=rng.uniform(-o.lean, o.lean, 3), com_target=target,
             swing_offset=swing if one_foot else np.zeros(3),

@@ -35,7 +35,7 @@ from biped_com_ros.core.identification.poses.pose_candidates import (
     Candidate, CandidateSampler, choose_greedily, exchange, project, total_information)
 from biped_com_ros.core.identification.poses.pose_safety import (
     DesignOptions, no_progress, PathPlanner, PoseSafety, Progress, STEP)
-from biped_com_ros.core.identification.poses.stances import Placement, Stances
+from biped_com_ros.core.identification.poses.stances import PosturePoint, Stances
 from biped_com_ros.core.legs.com_shift import ComShift
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
@@ -71,7 +71,7 @@ class PlannedPose:
     """
 
     name: str
-    placement: Placement
+    placement: PosturePoint
     positions: Array
     path: Array
     margin: float
@@ -240,8 +240,8 @@ class PoseDesigner:
                     at = pose.placement
         return poses
 
-    def _path(self, start: Placement, side: Placement | None,
-              end: Placement) -> tuple[list[Array], list[Array]]:
+    def _path(self, start: PosturePoint, side: PosturePoint | None,
+              end: PosturePoint) -> tuple[list[Array], list[Array]]:
         """Return the steps of a safe path to a side of its end, if any, and from there on."""
         if side is None:
             return self._paths.steps(start, end), []
@@ -251,7 +251,7 @@ class PoseDesigner:
             direct = [*self._paths.steps(start, end), *self._paths.steps(end, side)]
         return direct, self._paths.steps(side, end)
 
-    def _visits(self, pose: PlannedPose) -> list[tuple[str, Placement | None]]:
+    def _visits(self, pose: PlannedPose) -> list[tuple[str, PosturePoint | None]]:
         """Return the names of a pose's visits, and from where it is approached; None: from any."""
         approach = (self._approaches.sides(pose.placement)
                     if self.options.approach == 'both' else None)
@@ -343,7 +343,7 @@ class PoseDesigner:
                 f'{self._sampler.limits}); reduce count, spread or lean')
         return kept, sum(not value for value in reachable.values())
 
-    def _is_reachable(self, placement: Placement) -> bool:
+    def _is_reachable(self, placement: PosturePoint) -> bool:
         """Whether a safe path leads there, and from both sides if that is requested."""
         is_sided = (self.options.approach != 'both' or not placement.standing
                     or self._approaches.sides(placement) is not None)

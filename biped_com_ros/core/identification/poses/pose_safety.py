@@ -14,7 +14,7 @@
 """
 Options of planned poses, checks of postures (limits, balance, torques, collision), and safe paths.
 
-Paths are straight in the coordinates of :class:`~.stances.Placement`, so that standing soles stay
+Paths are straight in the coordinates of :class:`~.PosturePoint`, so that standing soles stay
 level and the centre of mass moves straight over the ground; every step of them is checked.
 """
 
@@ -31,7 +31,7 @@ from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.identification.captures.capture import Capture
 from biped_com_ros.core.identification.equations.first_moments import (
     parameters_of, predict_capture, StaticsRegressor)
-from biped_com_ros.core.identification.poses.stances import Placement, Stances
+from biped_com_ros.core.identification.poses.stances import PosturePoint, Stances
 from biped_com_ros.core.model.efforts import effort_scales
 from biped_com_ros.core.model.robot import position_limits, RobotModel
 from biped_com_ros.core.model.urdf import parse_urdf, resolve_meshes
@@ -334,27 +334,27 @@ class PathPlanner:
         self._model, self._stances, self._safety = stances.model, stances, safety
         self._step_size = step
 
-    def home(self) -> Placement:
+    def home(self) -> PosturePoint:
         """Return the home posture on all feet."""
         return self._stances.home(tuple(self._model.config.feet))
 
-    def lifted_home(self, standing: tuple[str, ...]) -> Placement:
+    def lifted_home(self, standing: tuple[str, ...]) -> PosturePoint:
         """Return the home posture on some feet, with the others lifted clear of the ground."""
         alone = len(standing) < len(self._model.config.feet)
         return self._stances.home(standing, 0.05 * self._stances.leg_length if alone else 0.0)
 
-    def is_reachable(self, placement: Placement) -> bool:
+    def is_reachable(self, placement: PosturePoint) -> bool:
         """Whether there is a safe straight path from the home posture on the same feet."""
         return self.straight(self.lifted_home(placement.standing), placement) is not None
 
-    def solve(self, placement: Placement) -> Array | None:
+    def solve(self, placement: PosturePoint) -> Array | None:
         """Return the positions of all joints (n,), or None if the legs do not reach."""
         try:
             return self._stances.positions(placement)
         except InputError:
             return None
 
-    def steps(self, start: Placement, end: Placement) -> list[Array]:
+    def steps(self, start: PosturePoint, end: PosturePoint) -> list[Array]:
         """
         Return safe steps from `start` (excluded), straight if possible, else by `lifted_home`.
 
@@ -385,24 +385,24 @@ class PathPlanner:
             path.extend(part)
         return path
 
-    def _detour(self, start: Placement, end: Placement) -> list[Placement]:
+    def _detour(self, start: PosturePoint, end: PosturePoint) -> list[PosturePoint]:
         if start.standing == end.standing:
             return [self.lifted_home(start.standing)]
         feet = tuple(self._model.config.feet)
-        via: list[Placement] = [self.lifted_home(start.standing)]
+        via: list[PosturePoint] = [self.lifted_home(start.standing)]
         if len(start.standing) < len(feet):
             via += [*self._step(start.standing)[::-1], self._stances.home(feet)]
         if len(end.standing) < len(feet):
             via += [*self._step(end.standing), self.lifted_home(end.standing)]
         return via
 
-    def _step(self, standing: tuple[str, ...]) -> list[Placement]:
+    def _step(self, standing: tuple[str, ...]) -> list[PosturePoint]:
         """Return placements that load one foot: on all feet, then with the others unloaded."""
         feet, home = tuple(self._model.config.feet), self._stances.home(standing)
-        on_all = Placement(feet, home.free_joints, home.height, com_target=home.com_target)
+        on_all = PosturePoint(feet, home.free_joints, home.height, com_target=home.com_target)
         return [on_all, home]
 
-    def straight(self, start: Placement, end: Placement) -> list[Array] | None:
+    def straight(self, start: PosturePoint, end: PosturePoint) -> list[Array] | None:
         """Return checked steps from one placement (excluded) to another, or None."""
         if start.standing != end.standing:
             # Same posture, other feet loaded: a foot is lifted or put down.

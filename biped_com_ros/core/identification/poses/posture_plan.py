@@ -32,7 +32,7 @@ from biped_com_ros.core.identification.equations.first_moments import (
 from biped_com_ros.core.identification.poses.pose_design import PlannedPose
 from biped_com_ros.core.identification.poses.pose_safety import (
     DesignOptions, no_progress, PoseSafety, Progress, STEP)
-from biped_com_ros.core.identification.poses.stances import Placement, Stances
+from biped_com_ros.core.identification.poses.stances import PosturePoint, Stances
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 
@@ -109,7 +109,7 @@ class PosturePlanner:
             again = names[:i].count(name)
             poses.append(PlannedPose(
                 name=f'posture {name}' + (f', time {again + 1}' if again else ''),
-                placement=Placement(self._feet, positions), positions=positions, path=path,
+                placement=PosturePoint(self._feet, positions), positions=positions, path=path,
                 margin=margin, torque_share=share))
             at = positions
             progress('checking postures', i + 1, len(names))

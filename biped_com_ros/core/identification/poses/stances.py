@@ -31,7 +31,7 @@ def _zeros() -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Placement:
+class PosturePoint:
     """
     A posture by the coordinates of balance.
 
@@ -58,7 +58,7 @@ class Placement:
     swing_offset: Array = field(default_factory=_zeros)
     swing_rpy: Array = field(default_factory=_zeros)
 
-    def towards(self, other: Placement, share: float) -> Placement:
+    def towards(self, other: PosturePoint, share: float) -> PosturePoint:
         """Return the placement at a share of the way to another on the same feet."""
         def between(begin: Array, finish: Array) -> Array:
             return begin + share * (finish - begin)
@@ -104,22 +104,22 @@ class Stances:
         """Return the corners (k, 2) of the support polygon in the base of ``stand``, m."""
         return np.array(convex_hull(self._corners(self._soles, standing)[:, :2].tolist()))
 
-    def home(self, standing: tuple[str, ...], lift: float = 0.0) -> Placement:
+    def home(self, standing: tuple[str, ...], lift: float = 0.0) -> PosturePoint:
         """
         Return the home posture on some feet, those in the air lifted by `lift`, m.
 
         Hanging, it is that on all feet, in which the robot is lifted and lowered.
         """
         if not standing:
-            return Placement((), self.positions(self.home(self._feet)))
+            return PosturePoint((), self.positions(self.home(self._feet)))
         corners, middle = self.polygon(standing), self.polygon(self._feet).mean(axis=0)
         center = corners.mean(axis=0)
         inward = middle - center
         # Towards the other feet, because ankles do not roll far.
         distance = margin(tuple(map(tuple, corners.tolist())), tuple(center.tolist())).distance
         center = center + 0.4 * distance * inward / max(float(np.linalg.norm(inward)), 1e-9)
-        return Placement(standing, self._stand, com_target=center, height=-0.02 * self.leg_length,
-                         swing_offset=np.array((0.0, 0.0, lift)))
+        return PosturePoint(standing, self._stand, com_target=center,
+                            height=-0.02 * self.leg_length, swing_offset=np.array((0.0, 0.0, lift)))
 
     def target_on(self, foot: str) -> tuple[float, float]:
         """Return the centre of mass of the home posture on one foot, x, y in its sole, m."""
@@ -127,7 +127,7 @@ class Stances:
         x, y, _ = sole.inverse().apply(np.array((x, y, sole.position[2]))).tolist()
         return x, y
 
-    def positions(self, placement: Placement) -> Array:
+    def positions(self, placement: PosturePoint) -> Array:
         """
         Return the positions of all joints, (n,).
 

@@ -53,7 +53,7 @@ class SlowPath:
     steps: Array
 
 
-Leg = Array | SlowPath | HoistMove
+PathSegment = Array | SlowPath | HoistMove
 """A path of joint positions (steps, n) in rad or m, or a move of the hoist."""
 
 
@@ -100,14 +100,14 @@ class Transfer:
 
     def __init__(self, driver: RobotDriver) -> None:
         self._driver = driver
-        self._legs: list[Leg] = []
+        self._legs: list[PathSegment] = []
         self._travelled: list[Array] = []  # paths since `begin` or the hoist's last move
         self._unreached_at, self._requested_at = -np.inf, np.inf
         self.arrives_at, self.problem = 0.0, ''
         self.lift_request = 'hoist the robot'
         self.lower_request = 'put the robot down on its feet'
 
-    def begin(self, legs: Sequence[Leg]) -> None:
+    def begin(self, legs: Sequence[PathSegment]) -> None:
         """Execute these legs instead of those that are left."""
         self._legs, self._travelled = list(legs), []
         self._requested_at, self.problem = np.inf, ''
