@@ -79,18 +79,42 @@ class PlannedPose:
     slow_steps: int = 0
 
     @staticmethod
-    def nearest(model: RobotModel, positions: Array, stands: Sequence[Array],
-                poses: Sequence[PlannedPose]) -> tuple[PlannedPose | None, float]:
+    def locate(model: RobotModel, positions: Array, tolerance: float, stands: Sequence[Array],
+               poses: Sequence[PlannedPose]) -> PlannedPose | None:
         """
-        Return the pose nearest to joint positions (n,), None for a posture ``stand``.
+        Return the pose that the robot is in, None if it is in posture ``stand``.
 
-        And the largest distance of a driven joint from it, rad or m.
+        Parameters
+        ----------
+        model
+            The robot.
+        positions
+            Of the joints, (n,), rad or m.
+        tolerance
+            Largest distance of the motors' joints from it, rad.
+        stands
+            What counts as posture ``stand``.
+        poses
+            The planned ones.
+
+        Raises
+        ------
+        InputError
+            If it is in none: no safe path from there is known.
+
         """
         motors = model.joint_index(model.actuated_joint_names)
         places = [*((None, q) for q in stands), *((pose, pose.positions) for pose in poses)]
-        distances = [float(np.abs(positions - q)[motors].max()) for _, q in places]
-        index = int(np.argmin(distances))
-        return places[index][0], distances[index]
+        distances = [np.abs(positions - q)[motors] for _, q in places]
+        index = int(np.argmin([distance.max() for distance in distances]))
+        worst = int(np.argmax(distances[index]))
+        if distances[index][worst] > tolerance:
+            raise InputError(
+                'the robot is neither in posture stand nor in a planned pose (joint '
+                f"'{model.joint_names[motors[worst]]}' is {distances[index][worst]:.2f} rad away "
+                'from the nearest one), and no safe path from here is known: bring it to posture '
+                'stand')
+        return places[index][0]
 
     @property
     def standing(self) -> tuple[str, ...]:
@@ -265,36 +289,10 @@ class PoseDesigner:
         return np.array(self._paths.steps(pose.placement, home))
 
     def locate(self, design: PoseDesign, positions: Array, tolerance: float) -> PlannedPose | None:
-        """
-        Return the pose that the robot is in, None if it is in posture ``stand``.
-
-        Parameters
-        ----------
-        design
-            The poses.
-        positions
-            Of the joints, (n,), rad or m.
-        tolerance
-            Largest distance of the motors' joints from it, rad.
-
-        Raises
-        ------
-        InputError
-            If it is in none: no safe path from there is known.
-
-        """
+        """Return the pose that the robot is in, see :meth:`PlannedPose.locate`."""
         home = self._stances.positions(self._paths.home())
-        pose, distance = PlannedPose.nearest(
-            self.model, positions, (home, self.model.posture('stand')), design.poses)
-        if distance > tolerance:
-            motors = self.model.joint_index(self.model.actuated_joint_names)
-            off = np.abs(positions - home)
-            worst = int(motors[np.argmax(off[motors])])
-            raise InputError(
-                f"the robot is neither in posture stand (joint '{self.model.joint_names[worst]}' "
-                f'is {off[worst]:.2f} rad away) nor in a planned pose, and no safe path from here '
-                'is known: bring it to posture stand')
-        return pose
+        return PlannedPose.locate(
+            self.model, positions, tolerance, (home, self.model.posture('stand')), design.poses)
 
     def _check_weight_shifts(self) -> None:
         """Raise InputError, naming joint or foot, if a foot cannot carry the weight alone."""

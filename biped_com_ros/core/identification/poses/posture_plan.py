@@ -130,31 +130,9 @@ class PosturePlanner:
 
     def locate(self, design: PosturePlan, positions: Array,
                tolerance: float) -> PlannedPose | None:
-        """
-        Return the posture that the robot is in, None if it is in ``stand``.
-
-        Parameters
-        ----------
-        design
-            The postures.
-        positions
-            Of the joints, (n,), rad or m.
-        tolerance
-            Largest distance of the motors' joints from it, rad.
-
-        Raises
-        ------
-        InputError
-            If it is in none: no safe path from there is known.
-
-        """
-        pose, distance = PlannedPose.nearest(self.model, positions, (self._stand,), design.poses)
-        if distance > tolerance:
-            raise InputError(
-                f'the robot is {distance:.2f} rad away from posture stand and from the '
-                f'postures {", ".join(self.options.postures)}, and no safe path from here is '
-                'known: bring it to posture stand')
-        return pose
+        """Return the posture that the robot is in, see :meth:`PlannedPose.locate`."""
+        return PlannedPose.locate(
+            self.model, positions, tolerance, (self._stand,), design.poses)
 
     def _check(self, name: str, positions: Array) -> tuple[float, float]:
         try:
