@@ -24,10 +24,11 @@ from typing import Any, NamedTuple
 
 import biped_com_ros.core
 from biped_com_ros.core.errors import BipedComError
+from biped_com_ros.core.state.stance import Twist
 import biped_com_ros.papers
 from hypothesis import strategies as st
 import numpy as np
-from support.any_input import values as v
+from support.any_input import robots as r, values as v
 
 #: Results are not deeper; a circle of references would have no end.
 _DEEPEST = 6
@@ -35,9 +36,15 @@ _MOST_CALLS = 8
 
 #: What parameters get of which no table knows the name, by their annotations.
 TYPES = {
-    'bool': v.flags, 'float': v.credible, 'int': st.integers(), 'str': v.names,
+    'bool': v.flags, 'float': v.numbers, 'int': st.integers(), 'str': v.names,
+    'bytes': st.binary(max_size=40), 'Sequence[str]': st.lists(v.names, max_size=4),
+    'tuple[str, ...]': st.lists(v.names, max_size=4).map(tuple),
+    'Iterable[str]': st.lists(v.names, max_size=4),
     'Array': v.vectors(), 'ArrayLike': v.vectors(), 'Vector': v.plain(3),
     'Sequence[float]': v.plain(3), 'Point': v.plain(2), 'Sequence[Point]': v.outlines,
+    'Iterable[Point]': v.outlines, 'Twist': st.builds(Twist, v.vectors(), v.vectors()),
+    'RobotModel': r.robots, 'RobotConfig': r.robots.map(lambda model: model.config),
+    'Capture': r.plausible_captures, 'StaticsRegressor': r.regressor_of,
     'Pose': v.poses, 'Plane': v.planes}
 
 

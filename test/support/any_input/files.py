@@ -201,8 +201,7 @@ TABLES = {
     'model.description_check': {'description': r.light_robots.map(_description)},
     # -- URDF
     'model.urdf': {
-        'calls': 40, 'config': r.known.map(lambda model: model.config), 'uri': _texts,
-        'urdf': _urdfs, 'robot': _urdf_trees,
+        'calls': 40, 'uri': _texts, 'urdf': _urdfs, 'robot': _urdf_trees,
         'element': _urdf_trees.map(lambda tree: next(iter(tree.iter('inertial')), tree)),
         'parent': st.builds(
             _visual, st.sampled_from(('box', 'cylinder', 'sphere', 'capsule', 'mesh', 'x')),
@@ -213,17 +212,13 @@ TABLES = {
     'model.urdf.numbers': {
         'element': st.none() | _elements, 'key': st.sampled_from(('xyz', 'value')),
         'count': st.integers(1, 3), 'default': st.sampled_from(('', '0', '0 0 0'))},
-    'model.urdf.children_of_links': {'robot': r.light_robots.map(
-        lambda model: plain_xml.ElementTree.fromstring(model.urdf))},
     'identification.output.urdf_inertials.with_inertials': {
-        'calls': 30, 'urdf': lambda model: changed(model.urdf), 'model': r.light_robots,
+        'calls': 30, 'urdf': lambda model: changed(model.urdf),
         'inertials': lambda model: st.dictionaries(
             st.sampled_from((*model.link_names, 'none')), st.builds(
                 urdf_inertials.NewInertial, v.anything, v.vectors(3, v.anything)), max_size=2)},
     'identification.output.urdf_inertials.tag_at': {
         'text': st.sampled_from((b'<a b=">">x', b"<link name='x'/>")), 'start': 0},
-    'identification.output.urdf_inertials.start_tags': {
-        'text': _texts.map(str.encode), 'what': 'URDF'},
     'identification.output.urdf_inertials.edited': {
         'text': b'abc', 'edits': st.sampled_from(([], [(1, 2, 'x')], [(0, 1, ''), (3, 3, 'y')]))},
     'model.inertias': {
@@ -238,9 +233,6 @@ TABLES = {
     'identification.captures.recordings': {
         'path': _recordings, 'namespace': v.names, 'finder': _with_imu.map(
             recordings.CaptureFinder)},
-    'identification.captures.recordings.require': {
-        'kind': v.names, 'needed': st.lists(v.names, max_size=4),
-        'present': st.lists(v.names, max_size=4).map(tuple), 'where': v.names},
     'identification.captures.averages': {
         'calls': 20, 'arguments': _averages()},
     'identification.captures.averages.is_averages': {

@@ -29,6 +29,7 @@ credible = st.floats(-1e6, 1e6)
 lengths = st.floats(-10.0, 10.0)
 angles = st.floats(-7.0, 7.0)
 positive = st.floats(1e-3, 1e3)
+numbers = credible | lengths | positive
 times = st.floats(-1e9, 1e9)
 flags = st.booleans()
 names = st.text(max_size=8)
