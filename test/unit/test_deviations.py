@@ -57,7 +57,7 @@ COMPARED = {
     'stability.monitor': 'stability/test_monitor: zmp',
     'state.base_filter': 'state/test_base_filter: distances_are_known, angular_velocity_is_as_',
     'state.invariant_filter': 'state/test_invariant_filter: place_are_those_of_draws',
-    'state.feet': 'state/test_leg_noise: density_of_white_noise_is_learnt',
+    'state.feet': 'state/test_feet: density_of_white_noise_is_learnt',
     'torso.controller': 'torso/test_slack: slack_tendons_rule_out',
     'wrench.bias': 'wrench/test_bias: follows_a_drift_within_its_covariance',
     'wrench.drive_errors.DriveErrors': 'wrench/test_drive_errors: as_uncertain_as_drives',

@@ -17,7 +17,7 @@ import math
 
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.stability.levels import (
-    lean_of, Level, StabilityClassifier, StabilityThresholds, tilt_of)
+    lean_of, Level, StabilityClassifier, StabilityThresholds, StepWatch, tilt_of)
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -135,3 +135,40 @@ def test_thresholds_that_make_no_sense(changes, message):
 def test_the_lean_is_never_below_the_tilt_at_which_the_robot_is_unstable():
     assert StabilityThresholds().lean == 0.5
     assert StabilityThresholds(tilt=0.6).lean == 0.6
+
+
+# -- whether a robot walks by steps that catch it
+
+BOTH, LEFT, RIGHT, NONE = (True, True), (True, False), (False, True), (False, False)
+INSIDE, OUTSIDE = 0.02, -0.1
+STANDS = (500, BOTH, INSIDE, False)
+
+
+@pytest.mark.parametrize('phases', [
+    # Nobody knows yet that the foot will land in time; standing ends the walk.
+    [STANDS, (50, BOTH, OUTSIDE, None), (300, LEFT, OUTSIDE, False), (100, BOTH, OUTSIDE, True),
+     (300, RIGHT, OUTSIDE, None), (100, BOTH, OUTSIDE, True), (250, BOTH, INSIDE, False)],
+    [STANDS, (600, LEFT, INSIDE, None), (200, BOTH, INSIDE, None), (600, RIGHT, INSIDE, None),
+     (100, BOTH, INSIDE, False)],
+    # The foot left the ground 0.7 s ago, before the DCM left the support; the timeout is 1 s.
+    [STANDS, (100, LEFT, INSIDE, False), (600, LEFT, OUTSIDE, True), (250, LEFT, OUTSIDE, True),
+     (100, LEFT, OUTSIDE, False)],
+    [STANDS, (2, LEFT, OUTSIDE, True), (950, LEFT, OUTSIDE, True), (100, LEFT, OUTSIDE, False)],
+    [STANDS, (10, BOTH, OUTSIDE, None), (10, LEFT, OUTSIDE, False)],
+    [STANDS, (60, LEFT, OUTSIDE, None), (50, BOTH, OUTSIDE, False)],
+    [(400, BOTH, INSIDE, None), (300, LEFT, OUTSIDE, None), (40, BOTH, OUTSIDE, None),
+     (900, RIGHT, OUTSIDE, True), (200, RIGHT, OUTSIDE, False)],
+    [(2, LEFT, OUTSIDE, True)], [(2, LEFT, INSIDE, False)], [(2, BOTH, OUTSIDE, True)],
+    [(2, NONE, None, True)],
+], ids=['a step that catches the DCM', 'slow steps whose DCM stays inside',
+        'the first step of a gait', 'outside as soon as a foot is lifted',
+        'pushed on both feet', 'a foot that bounces', 'no further step',
+        *(f'the first instant {i} in the midst of a step' for i in range(4))])
+def test_steps_that_catch_the_dcm_are_a_walk(phases):
+    """Phases are duration in ms, contacts, margin of the DCM, and whether it walks at the end."""
+    watch, ms = StepWatch(), 0
+    for duration, in_contact, margin, expected in phases:
+        for _ in range(0, duration, 2):
+            walks = watch.update(1_000_000 * ms, in_contact, margin)
+            ms += 2
+        assert expected is None or walks is expected

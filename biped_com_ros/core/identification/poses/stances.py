@@ -118,8 +118,9 @@ class Stances:
         # Towards the other feet, because ankles do not roll far.
         distance = margin(tuple(map(tuple, corners.tolist())), tuple(center.tolist())).distance
         center = center + 0.4 * distance * inward / max(float(np.linalg.norm(inward)), 1e-9)
-        return PosturePoint(standing, self._stand, com_target=center,
-                            height=-0.02 * self.leg_length, swing_offset=np.array((0.0, 0.0, lift)))
+        return PosturePoint(
+            standing, self._stand, com_target=center, height=-0.02 * self.leg_length,
+            swing_offset=np.array((0.0, 0.0, lift)))
 
     def target_on(self, foot: str) -> tuple[float, float]:
         """Return the centre of mass of the home posture on one foot, x, y in its sole, m."""
