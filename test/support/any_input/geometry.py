@@ -111,7 +111,7 @@ TABLES = {
         v.lists_of(_wrenches, v.placements), v.lists_of(st.none() | _wrenches, v.placements)).map(
             lambda drawn: (*drawn[0], *drawn[1]))},
     'gravity.contacts.minimum_norm_wrenches': {'calls': 40, 'arguments': _balanced()},
-    'com.estimate': {'calls': 40, 'com_height': v.anything},
+    'com.estimate': {'calls': 40, 'com_height': v.anything, 'gravity': v.positive},
     'state.invariant_filter': {'calls': 40},
     'state.rest': {
         'mean': st.builds(
