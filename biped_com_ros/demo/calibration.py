@@ -112,7 +112,9 @@ def _calibrate(stage: Stage) -> Generator[Array | None, None, Path]:
     def on_progress(message: Any) -> None:
         text = message.data
         progress.append(text)
-        stage.set_activity(text.split(';')[0] if text.startswith('hoist') else text)
+        # What the robot does, as the end of a sentence.
+        text = text.split(';')[0] if text.startswith('hoist') else text
+        stage.set_activity(f'is being calibrated: {text}')
 
     stage.subscribe(String, names.CALIBRATION_PROGRESS, on_progress, LATCHED)
     stage.release()

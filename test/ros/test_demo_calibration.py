@@ -47,7 +47,7 @@ class CalibratedStage:
     def __init__(self, directory, hidden=HIDDEN):
         self.model = RobotModel.load('biped')
         self.true = with_masses(self.model, hidden)
-        self.shared, self.triggered, self.used = {}, [], []
+        self.shared, self.triggered, self.used, self.activities = {}, [], [], []
         self.stamp_ns, self.positions = 0, self.model.posture()
         self.measurements = SimpleNamespace(
             use_calibrated=self.used.append, start=lambda stamp_ns: None, pause=lambda: None,
@@ -66,7 +66,7 @@ class CalibratedStage:
         self._callbacks[topic] = callback
 
     def set_activity(self, activity):
-        pass
+        self.activities.append(activity)
 
     def release(self):
         pass
@@ -77,7 +77,7 @@ class CalibratedStage:
 
     def wait_until(self, condition, what, timeout):
         assert not condition()
-        for text in (f'solved: {self.path}, 1 kg', 'is back in posture stand'):
+        for text in ('pose 8 of 8, on both feet', f'solved: {self.path}, 1 kg', 'is back in posture stand'):
             self._callbacks['com_calibrator/progress'](String(data=text))
         assert condition()
         yield None
@@ -131,6 +131,8 @@ def test_the_errors_before_and_after_are_those_of_the_models(tmp_path):
     assert result.conclusion == (
         f'error of the centre of mass: {before:.2f} mm by the URDF -> 0.00 mm calibrated; '
         f'report: {tmp_path / "report.html"}')
+    # The page makes a sentence of it: 'The robot is ...'.
+    assert stage.activities[0] == 'is being calibrated: pose 8 of 8, on both feet'
     assert rows['published by com_estimator'] == ('', '0.20 mm')
     assert rows['joint torques off by'] == ('0.200 N m', '0.010 N m')
     assert stage.triggered == ['com_calibrator/start', 'com_calibrator/publish']
