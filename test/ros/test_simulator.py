@@ -16,10 +16,13 @@
 import math
 import os
 from pathlib import Path
+import re
 import signal
 
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.nodes.simulator import commands
+from biped_com_ros.ros.node.clock import steady_time
 from biped_com_ros.ros.topics.qos import LATCHED
 from builtin_interfaces.msg import Duration, Time
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -167,7 +170,7 @@ class TestStandingRobot:
         assert text_part in text
 
 
-def test_position_commands(rig):
+def test_position_commands(rig, monkeypatch):
     command = rig.publisher(Float64MultiArray, 'position_controller/commands')
     positions = rig.hold()
     positions[ACTUATED.index('elbow')] = 0.5
@@ -179,6 +182,10 @@ def test_position_commands(rig):
     assert '2 commands refused' in rig.health('commands')[1]
     rig.spin(0.5)
     assert rig.position('elbow') == pytest.approx(0.5, abs=0.05)
+    # What was refused long ago, as while the robot lay, is no warning; its count and age stay.
+    monkeypatch.setattr(commands, 'steady_time', lambda: steady_time() + 60.0)
+    rig.until(lambda: rig.health('commands')[0] == DiagnosticStatus.OK)
+    assert re.match(r'2 commands refused; last, 6\d s ago: ', rig.health('commands')[1])
 
 
 def test_a_stall_of_the_machine_leaves_time_to_respond():

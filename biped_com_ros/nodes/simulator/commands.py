@@ -16,10 +16,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+import math
 from typing import Any
 
 from biped_com_ros.core.errors import BipedComError, InputError
 from biped_com_ros.ros.node.callback_errors import Throttle
+from biped_com_ros.ros.node.clock import steady_time
 from biped_com_ros.ros.node.diagnostics import OK, Report, WARN
 from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.inputs import ArrayInput
@@ -29,6 +31,10 @@ from biped_com_ros.sim.pacing import Pacer
 from biped_com_ros.sim.setpoints import Setpoints
 from rclpy.node import Node
 from trajectory_msgs.msg import JointTrajectory
+
+
+_REFUSED = 10.0
+"""A refused command is a warning for so long, s."""
 
 
 class CommandInputs:
@@ -59,6 +65,7 @@ class CommandInputs:
         self._pacer, self._on_command = pacer, on_command
         self._throttle = Throttle(5.0)
         self.refused, self.last_error = 0, ''
+        self._reported, self._refused_at = 0, -math.inf
         count = len(setpoints.names)
         self.arrays = [
             self._array(names.POSITION_COMMANDS, count, setpoints.set_positions),
@@ -119,11 +126,15 @@ class CommandInputs:
         refused = self.refused + sum(sum(a.refused.values()) for a in self.arrays)
         errors = [a.last_error for a in self.arrays if a.last_error]
         values = {f'received: {a.topic}': a.count for a in self.arrays}
+        if refused > self._reported:
+            self._reported, self._refused_at = refused, steady_time()
         values['refused'] = refused
-        if refused:
-            last = self.last_error or errors[-1]
-            return WARN, f'{refused} commands refused; last: {last}', values
-        return OK, 'no command refused', values
+        if not refused:
+            return OK, 'no command refused', values
+        last, age = self.last_error or errors[-1], steady_time() - self._refused_at
+        values['age of the last refusal [s]'] = age
+        return (WARN if age < _REFUSED else OK), (
+            f'{refused} commands refused; last, {age:.0f} s ago: {last}'), values
 
 
 def _of_all_or_none(points: Any, field: str) -> list[list[float]] | None:
