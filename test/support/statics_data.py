@@ -34,6 +34,10 @@ PERFECT = dict.fromkeys((
 """Keywords of `SensorNoise` for instruments that are known to be without errors."""
 
 
+TRIES = 500
+"""Random poses on two feet that are tried; a robot whose legs have few joints reaches none."""
+
+
 class TrueRobot:
     """A robot that differs from its URDF, and captures of it."""
 
@@ -62,15 +66,20 @@ class TrueRobot:
             bend = model.joint_index(torso.joints)
             q[bend] = 0.0
             q[bend[3:5]] = self.rng.uniform(-0.2, 0.2, 2)
-        while len(standing) > 1:
-            try:
-                turn = Pose.from_rpy(self.rng.uniform(-0.15, 0.15, 3), np.zeros(3)).rotation
-                legs = self._ik.positions(Pose(turn, self.rng.uniform(-0.03, 0.03, 3)))
-            except InputError:
-                continue
-            q[self._ik.joints] = legs[self._ik.joints]
-            break
+        if len(standing) > 1:
+            q[self._ik.joints] = self._legs()[self._ik.joints]
         return q
+
+    def _legs(self):
+        """Return random positions with which the legs stand on both feet."""
+        for _ in range(TRIES):
+            turn = Pose.from_rpy(self.rng.uniform(-0.15, 0.15, 3), np.zeros(3)).rotation
+            try:
+                return self._ik.positions(Pose(turn, self.rng.uniform(-0.03, 0.03, 3)))
+            except InputError as error:
+                problem = str(error)
+        raise InputError(f'{self.model.config.name} cannot stand on both feet in {TRIES} random '
+                         f'poses: {problem}')
 
     def capture(self, standing, noise=None, positions=None, tilt=(0.0, 0.0), name=''):
         """Take a pose; without `noise`, as it truly is."""

@@ -47,7 +47,7 @@ from biped_com_ros.ros.fast.compat import is_events_executor, make_executor, wra
 from biped_com_ros.ros.node.callback_errors import log_exception
 from biped_com_ros.ros.node.ending import limited
 import rclpy
-from rclpy.exceptions import NameValidationException
+from rclpy.exceptions import InvalidParameterTypeException, NameValidationException
 from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.signals import uninstall_signal_handlers
@@ -172,6 +172,9 @@ def _create_and_spin(create: Callable[[], Node | list[Node]], nodes: list[Node])
         pass
     except BipedComError as error:
         return _fail(str(error), nodes)
+    except InvalidParameterTypeException as error:  # of rclpy's own, as use_sim_time
+        return _fail(f'{error}; write numbers, true and false of a parameter file without quotes',
+                     nodes)
     except NameValidationException as error:  # of a topic or service in a parameter
         return _fail(' '.join(str(error).split()).rstrip(' ^'), nodes)
     except Exception:

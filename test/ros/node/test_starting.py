@@ -105,6 +105,7 @@ NO_TORSO = ['robot:=talos', 'optional:=true']
      "robot 'talos' has no tendon-driven torso"),
     (of_node('suite'), [], [*NO_TORSO, 'nodes:=[torso_controller, com_estimator]'], '',
      "leave it out of the parameter 'nodes'"),
+    (of_node('com_estimator'), [], ["use_sim_time:='True'"], '', 'without quotes'),
     (FAULTY, ['Stillborn'], [], '', ": the widget 'x' is missing (valid: a, b)"),
     (FAULTY, ['Healthy'], ['gain'], '', 'gain'),
     (FAULTY, ['Healthy'], ['gain:=-1.0'], '', "'gain': -1.0 is out of range; valid: at least 0"),

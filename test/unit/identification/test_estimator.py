@@ -312,3 +312,8 @@ def test_known_masses_stay_and_centres_of_mass_are_found():
                      for theta in (parameters_of(model), found.parameters))
     assert after < 0.2 * before
     assert found.mass_std < 1e-3 * model.mass
+
+
+def test_a_robot_that_cannot_stand_on_both_feet_is_named_instead_of_tried_for_ever():
+    with pytest.raises(InputError, match='three_link cannot stand on both feet in .* poses: '):
+        TrueRobot('three_link').captures(3)
