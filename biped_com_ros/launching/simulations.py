@@ -252,7 +252,8 @@ def demo(a: LaunchArguments) -> Programs:
     if 'calibration' in chapters:
         real = 'real_' if seeded.hidden == 'real' else ''
         programs.append(calibrator(replace(
-            timed, move=True, poses=8, hoist_service='simulator/hang', torso_bend=0.2,
+            # As few as its report does not call few: FEW_POSES, which imports Pinocchio.
+            timed, move=True, poses=10, hoist_service='simulator/hang', torso_bend=0.2,
             log_level='error'), f'demo/{real}calibration.yaml'))
     programs.append(node(
         replace(a, use_sim_time=True), 'demo', ends_launch=True, chapters=a.chapters, once=a.once,

@@ -14,6 +14,7 @@
 """What launch files start, and with what."""
 
 from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
+from biped_com_ros.core.identification.estimation.estimates import FEW_POSES
 import pytest
 from support.planned import each_of_nodes, plan, planned, SHARE
 
@@ -39,6 +40,12 @@ def test_a_larger_torso_gets_stronger_tendons(file):
     for robot, expected in (('biped', 'torso_controller.yaml'), ('sabian', 'torso/sabian.yaml')):
         assert planned(file, robot=robot)['torso_controller'].files == (
             SHARE / 'config' / expected,)
+
+
+def test_the_demo_takes_as_many_poses_as_its_report_wants():
+    for hidden in ('masses', 'real'):
+        parameters = planned('demo', hidden=hidden)['com_calibrator'].parameters
+        assert parameters['poses'] >= FEW_POSES
 
 
 @pytest.mark.parametrize(('file', 'given', 'least'), [
