@@ -77,7 +77,8 @@ class CalibratedStage:
 
     def wait_until(self, condition, what, timeout):
         assert not condition()
-        for text in ('pose 8 of 8, on both feet', f'solved: {self.path}, 1 kg', 'is back in posture stand'):
+        for text in ('pose 8 of 8, on both feet', f'solved: {self.path}, 1 kg',
+                     'is back in posture stand'):
             self._callbacks['com_calibrator/progress'](String(data=text))
         assert condition()
         yield None
