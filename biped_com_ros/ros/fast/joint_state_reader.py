@@ -101,7 +101,9 @@ class JointPart(Structure):
                             if offsets.any() or (factors != 1.0).any()]
         self.has_required = np.count_nonzero(self.joints < n_required) == n_required
         self.least, self.most = limits[:, self.joints]
-        self._may_turn = self.most - self.least >= _TURN
+        may_turn = self.most - self.least >= _TURN
+        #: The turns of joints that may be reported within one; None if no joint may.
+        self._turns = _TURN * may_turn if may_turn.any() else None
         self.rates = np.zeros(len(joints))
         self.members = frozenset(joints)
         self.present = tuple(field in self.fields for field in _OPTIONAL)
@@ -179,8 +181,8 @@ class JointPart(Structure):
         is_later = (stamps != NEVER_NS) & (elapsed > 0.0)
         elapsed[~is_later] = 1.0
         step = self.rows['position'] - positions
-        # A joint without limits may be reported within one turn.
-        step -= _TURN * np.round(step / _TURN) * self._may_turn
+        if self._turns is not None:
+            step -= np.round(step / _TURN) * self._turns
         rates = velocities + (step / elapsed - velocities) * (elapsed / (elapsed + _VELOCITY_TIME))
         self.rates[...] = np.where(is_later, rates, velocities)
 
