@@ -137,7 +137,7 @@ class FilteredBase(NamedTuple):
     @property
     def is_velocity_known(self) -> bool:
         """Whether the velocity is known well enough for the DCM; not so just after the start."""
-        return float(np.trace(self.covariance[VELOCITY, VELOCITY])) < _KNOWN_SPEED ** 2
+        return float(self.covariance[VELOCITY, VELOCITY].trace()) < _KNOWN_SPEED ** 2
 
     @property
     def pose_covariance(self) -> Array:
@@ -495,7 +495,7 @@ class BaseFilter:
         self._shifted += moves
         slips = self.slips.update(
             stamp_ns, self._travel.copy(), points - self._shifted, self._pressure.shares,
-            in_contact, math.sqrt(max(np.diag(self.filter.covariance)[VELOCITY][:2])))
+            in_contact, math.sqrt(max(self.filter.covariance.diagonal()[VELOCITY][:2])))
         held = tuple([foot for foot in self._feet
                       if in_contact[foot] and self._anchored[foot] and not slips[foot]])
         if held:
@@ -520,7 +520,7 @@ class BaseFilter:
         variances = [
             self.legs.variance(foot, error, self.filter.anchor_variance(foot), elapsed)
             for foot, error in zip(feet, innovation)]
-        self.filter.update(H, innovation.reshape(-1), np.repeat(variances, 3))
+        self.filter.update(H, innovation.reshape(-1), np.array(variances).repeat(3))
 
     def _measure_height(self, foot: int) -> None:
         """Update with the height of the floor, where it is level, once per step."""
@@ -543,7 +543,7 @@ class BaseFilter:
         self._judge('accelerometer', accelerometer_problem(
             mean, None if oriented is None else oriented[2], self._settings.gravity))
         rows, found = self.filter.gyro_bias_rows, self.filter
-        deviation = math.sqrt(max(np.diag(found.covariance)[rows]))
+        deviation = math.sqrt(max(found.covariance.diagonal()[rows]))
         measured = self._gyro_bias.measure(mean, found.biases[0], deviation)
         if measured is not None:
             H, error = np.zeros((3, found.size)), found.biases[0] - measured

@@ -264,7 +264,6 @@ class SlipDetector:
         travels.append((stamp_ns, travel))
         while len(travels) > 2 and travels[1][0] <= stamp_ns - _WINDOW_NS:
             travels.popleft()
-        blur = speed * self.unevenness
         slips = []
         for foot, (points, touches) in enumerate(zip(self._points, in_contact)):
             if not touches:
@@ -276,9 +275,11 @@ class SlipDetector:
                 points.popleft()
             since_ns, before = travels[-len(points)]
             moved = soles[foot] - points[0] + travel - before
-            limit = max(self._least[foot],
-                        _SURE * speed_deviation * 1e-9 * (stamp_ns - since_ns)) + blur
-            if shares[foot] > _LEAST_LOAD and math.hypot(moved[0], moved[1]) > limit:
+            slip, limit = math.hypot(moved[0], moved[1]), max(
+                self._least[foot], _SURE * speed_deviation * 1e-9 * (stamp_ns - since_ns))
+            # Uneven stamps blur it; by how much, is found only where that decides.
+            if shares[foot] > _LEAST_LOAD and slip > limit and (
+                    slip > limit + speed * self.unevenness):
                 if stamp_ns > self._until_ns[foot]:
                     self.count, self.last_ns = self.count + 1, stamp_ns
                     self._recent.append(stamp_ns)

@@ -313,7 +313,7 @@ class InvariantFilter:
     def anchor_variance(self, foot: int) -> float:
         """Return the variance of an anchor from the IMU, the trace over three axes, m^2."""
         P, rows = self.covariance, self.anchor_rows(foot)
-        return float(np.trace(P[POSITION, POSITION] + P[rows, rows] - 2.0 * P[POSITION, rows]))
+        return float((P[POSITION, POSITION] + P[rows, rows] - 2.0 * P[POSITION, rows]).trace())
 
     def update(self, H: Array, innovation: Array, variance: float | Array,
                gate: float = np.inf) -> bool:
