@@ -29,6 +29,10 @@ Cross-talk and orientation are not estimated; their covariance with the others i
 (Schmidt-Kalman). Columns that multiply readings contain the noise of these, and would explain it:
 at rest they are of means over two seconds.
 
+That sensors are far better than usual is another hypothesis, a rare one: what they cannot explain
+is then in the links. Evidence is that of estimates of all numbers, since innovations of a
+Schmidt-Kalman filter depend on each other.
+
 Rows are means under a triangular window, whose derivative lets the white noise of joint velocities
 cancel: one each 0.2 s while the robot stands, and each 0.1 s while it steps, since steps are what
 tells of heights. The noise of a row comes from second differences of its residuals, in which what
@@ -90,6 +94,9 @@ _MOVES, _TURNS = 0.003, 0.025
 #: Prior probability of a load, its largest log odds, and random walks of load and bias per root
 #: of a second, as a share of their deviations.
 _LOADED, _LARGEST_ODDS, _LOAD_DRIFT, _BIAS_DRIFT = 0.3, 12.0, 3e-3, 3e-3
+#: Deviations of good sensors, as a share of the usual ones, and their prior probability.
+_GOOD, _GOOD_PRIOR = 0.02, 0.01
+_SPREADS = np.repeat((1.0, _GOOD ** 2, 1.0), 2)
 #: Share of the evidence of a row that is new, and largest change of the log odds by one.
 _INDEPENDENT, _OF_ONE_ROW = 0.67, 3.0
 #: Normalised square of a row beyond which, so many times in turn, something was taken or put down.
@@ -314,10 +321,13 @@ class FusedComEstimator:
     def reset(self) -> None:
         """Reset all estimates."""
         n = self._size
-        #: Of both hypotheses: without a load, and with one.
-        self._x, self._P = np.zeros((2, n)), np.array((self._prior, self._prior))
-        self._P[1][self._load, self._load] = self._load_prior
-        self._log_odds = math.log(_LOADED / (1.0 - _LOADED))
+        #: Of the hypotheses, without a load and with one each: usual sensors, good ones, and usual
+        #: ones of which all is estimated, for the evidence only.
+        self._x, self._P = np.zeros((6, n)), np.array([self._prior] * 6)
+        self._P[1::2, self._load, self._load] = self._load_prior
+        self._P[2:4, self._first_sensor:-1, self._first_sensor:-1] *= _GOOD ** 2
+        #: Logarithms of probabilities: of the sensors, and of no load or one.
+        self._logs = np.log(np.outer((1.0 - _GOOD_PRIOR, _GOOD_PRIOR), (1.0 - _LOADED, _LOADED)))
         self.refused, self._learnt = 0, [0, 0]
         self._variances: list[Array | None] = [None, None]
         self._rests: deque[tuple[Array, Array]] = deque(maxlen=3)
@@ -532,10 +542,10 @@ class FusedComEstimator:
     # -- estimation
 
     def _learn(self, up: Array, window: Array, means: list[_Mean]) -> None:
-        """Update both hypotheses with a row."""
+        """Update all hypotheses with a row."""
         n, elapsed = self._size, _MEAN * _PER_ROW[self._stepping]
-        self._P[:, range(n), range(n)] += self._drift * elapsed
-        self._P[1][self._load, self._load] += _LOAD_DRIFT ** 2 * elapsed * self._load_prior
+        self._P.reshape(6, -1)[:, ::n + 1] += np.outer(_SPREADS, self._drift * elapsed)
+        self._P[1::2, self._load, self._load] += _LOAD_DRIFT ** 2 * elapsed * self._load_prior
         if min([mean[3] for mean in means]) < _GROUNDED * self._weight:
             self._rests.clear()
             return
@@ -548,7 +558,7 @@ class FusedComEstimator:
         if white is None:
             return
         S, push = self._noise_of_row(y - H.dot(self.x), white, means)
-        innovations = [self._innovation(k, y, H, S) for k in range(2)]
+        innovations = [self._innovation(k, y, H, S) for k in range(6)]
         if not push and min([nis for nis, *_ in innovations]) > _CHANGED:
             # Something was taken up, or this is an outlier: the next rows tell.
             self._refuse()
@@ -556,17 +566,21 @@ class FusedComEstimator:
                 return
             self.changes += 1
             self._open_load()
-            innovations = [self._innovation(k, y, H, S) for k in range(2)]
+            innovations = [self._innovation(k, y, H, S) for k in range(6)]
         self.refused = 0
         for k, (nis, _, innovation, gain, PHt, total) in enumerate(innovations):
             if push or nis < _CHANGED:  # else its constants would take what it cannot explain
                 change = gain.dot(PHt.T)
                 self._x[k] += gain.dot(innovation)
-                self._P[k] += gain.dot(total).dot(gain.T) - change - change.T
-        # Rows overlap by half, and none decides alone.
-        odds = _INDEPENDENT * (innovations[1][1] - innovations[0][1])
-        odds = self._log_odds + min(max(odds, -_OF_ONE_ROW), _OF_ONE_ROW)
-        self._log_odds = min(max(odds, -_LARGEST_ODDS), _LARGEST_ODDS)
+                if k < 2:  # not the optimal gain
+                    change += change.T - gain.dot(total).dot(gain.T)
+                self._P[k] -= change
+        # Rows overlap by half, and none decides alone; a push hides what is constant.
+        if not push:
+            logs = _INDEPENDENT * np.array([
+                innovations[k][1] for k in (4, 5, 2, 3)]).reshape(2, 2)
+            logs = self._logs + np.maximum(logs - logs.max(), -_OF_ONE_ROW)
+            self._logs = np.maximum(logs - logs.max(), -_LARGEST_ODDS)
         self._update_output()
 
     @staticmethod
@@ -599,7 +613,9 @@ class FusedComEstimator:
         """Return normalised square, log likelihood, innovation, gain, P H' and its covariance."""
         PHt = self._P[hypothesis].dot(H.T)
         total, innovation = H.dot(PHt) + S, y - H.dot(self._x[hypothesis])
-        gain = np.linalg.solve(total, PHt.T).T * self._is_estimated
+        gain = np.linalg.solve(total, PHt.T).T
+        if hypothesis < 2:
+            gain *= self._is_estimated
         nis = float(innovation.dot(np.linalg.solve(total, innovation)))
         return nis, -0.5 * (nis + float(np.linalg.slogdet(total)[1])), innovation, gain, PHt, total
 
@@ -621,19 +637,25 @@ class FusedComEstimator:
         """Forget the load: something was taken or put down, so that there may be one again."""
         for P in self._P:
             P[self._load] = P[:, self._load] = 0.0
-        self._P[1][self._load, self._load] = self._load_prior
-        self._x[0][self._load], self._log_odds = 0.0, 0.0
+        self._P[1::2, self._load, self._load] = self._load_prior
+        self._x[::2, self._load] = 0.0
+        self._logs[:] = self._logs.max(axis=1, keepdims=True)
 
     @property
     def load_probability(self) -> float:
         """Probability that the robot carries a load."""
-        return 1.0 / (1.0 + math.exp(-self._log_odds))
+        return float(self._probabilities[1::2].sum())
+
+    @property
+    def _probabilities(self) -> Array:
+        """Of usual and good sensors, without a load and with one each, (4,)."""
+        found: Array = np.exp(self._logs).ravel()
+        return found / found.sum()
 
     @property
     def x(self) -> Array:
-        """Mean of both hypotheses, (n,)."""
-        p = self.load_probability
-        mean: Array = (1.0 - p) * self._x[0] + p * self._x[1]
+        """Mean of the hypotheses, (n,)."""
+        mean: Array = self._probabilities.dot(self._x[:4])
         return mean
 
     # -- what follows
@@ -658,21 +680,20 @@ class FusedComEstimator:
         C = np.zeros((3, n))
         C.reshape(3, -1, 4)[:, :, 0] = (placements[:, 3] - com).T
         C.reshape(3, -1, 4)[:, :, 1:] = placements[:, :3].transpose(2, 0, 1)
-        p, errors, covariances = self.load_probability, [], []
-        for x, P in zip(self._x, self._P):
+        p, errors, covariances = self._probabilities, [], []
+        for x, P in zip(self._x[:4], self._P):
             total = self._model.mass + x[0:n:4].sum()
             error = C.dot(x[:n]) / total
             J = C / total
             J[:, ::4] -= (error / total)[:, np.newaxis]
             errors.append(error)
             covariances.append(J.dot(P[:n, :n]).dot(J.T))
-        between = errors[1] - errors[0]
-        self._covariance = ((1.0 - p) * covariances[0] + p * covariances[1]
-                            + p * (1.0 - p) * np.outer(between, between)
+        self._error, self._rate = p.dot(errors), np.zeros(3)
+        between = np.array(errors) - self._error
+        self._covariance = (np.tensordot(p, covariances, 1) + (p * between.T).dot(between)
                             + self.settings.kinematics ** 2 * np.eye(3))
         x = self.x[:n].reshape(-1, 4)
         self._mass = float(self._model.mass + x[:, 0].sum())
-        self._error, self._rate = (1.0 - p) * errors[0] + p * errors[1], np.zeros(3)
         possible = (C.dot(self._loaded).dot(C.T) / self._model.mass ** 2
                     + (self.settings.kinematics ** 2 + _ROUNDING) * np.eye(3))
         self._place = float(self._error.dot(np.linalg.solve(possible, self._error)))
