@@ -67,8 +67,7 @@ def bare(**variables):
 def test_without_ros_jazzy_comes_from_wheels():
     plan = environment.make_plan('runtime', '', False, bare())
     assert (plan.kind, plan.distribution) == ('wheels', 'jazzy')
-    assert plan.directory == ROOT / '.venv'
-    assert plan.lock.name == 'jazzy.txt'
+    assert (plan.directory, plan.lock.name) == (ROOT / '.venv', 'jazzy.txt')
 
 
 def test_another_distribution_has_an_environment_of_its_own():
@@ -82,8 +81,7 @@ def test_another_distribution_has_an_environment_of_its_own():
 def test_sourced_ros_is_used(ros):
     plan = environment.make_plan('runtime', '', False, ros)
     assert (plan.kind, plan.distribution) == ('sourced', 'jazzy')
-    assert plan.directory == ROOT / '.venv-ros-jazzy'
-    assert plan.python == environment.base_python()
+    assert (plan.directory, plan.python) == (ROOT / '.venv-ros-jazzy', environment.base_python())
     assert not any(path.name.startswith('ros-') for path in plan.inputs)
 
 
