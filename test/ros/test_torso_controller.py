@@ -432,7 +432,7 @@ def test_whatever_is_set_stops_or_restarts_no_length_steps(rig):
         lambda: robot.change(*inactive),
         lambda: robot.set_parameters(**{
             name: float(random.choice(values)) for name, values in (
-                ('smoothing', (0.0, 0.1, 0.5)), ('co_contraction', (10.0, 30.0)),
+                ('co_contraction', (10.0, 30.0)),
                 ('integral_gain', (0.0, 4.0)), ('max_speed', (0.1, 0.5)))}))
     largest, first = 0.0, len(robot.lengths)
     for _ in range(60):

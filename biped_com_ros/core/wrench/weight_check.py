@@ -162,7 +162,8 @@ class WeightCheck:
 
     def _start(self) -> None:
         self._count, self._sum, self._contacts, self._fallen = 0, 0.0, 0, 0
-        self._began_ns, self._elapsed_ns, self._is_new = 0, 0, False
+        self._began_ns: int = 0
+        self._elapsed_ns, self._is_new = 0, False
         self._foot_sums[:] = 0.0
 
     def _wrong_sign(self, ratio: float, feet: Sequence[float]) -> str:

@@ -125,7 +125,7 @@ class CommandInputs:
         """Return (level, message, values) for diagnostics."""
         refused = self.refused + sum(sum(a.refused.values()) for a in self.arrays)
         errors = [a.last_error for a in self.arrays if a.last_error]
-        values = {f'received: {a.topic}': a.count for a in self.arrays}
+        values: dict[str, float] = {f'received: {a.topic}': a.count for a in self.arrays}
         if refused > self._reported:
             self._reported, self._refused_at = refused, steady_time()
         values['refused'] = refused

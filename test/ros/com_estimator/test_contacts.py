@@ -228,12 +228,12 @@ def test_a_hidden_load_is_reported_with_the_remedy_until_the_masses_are_calibrat
         publisher.publish(String(data=calibrated_description(model)))
         rig.until(lambda: others[1].model.is_calibrated, what='the calibrated inertials')
         lines.clear()
-        hints = []
-        rig.until(lambda: hints.extend(
+        remedies = []
+        rig.until(lambda: remedies.extend(
             report.message for name in names if (report := lines.get(name)) is not None
             and 'calibration.launch.py' in report.message) or found(DiagnosticStatus.OK),
             what='OK after the calibration')
-        assert not hints
+        assert not remedies
         (_, distance_after), (_, ratio_after) = found(DiagnosticStatus.OK)
     finally:
         for node in others:
