@@ -680,17 +680,17 @@ class FusedComEstimator:
         C = np.zeros((3, n))
         C.reshape(3, -1, 4)[:, :, 0] = (placements[:, 3] - com).T
         C.reshape(3, -1, 4)[:, :, 1:] = placements[:, :3].transpose(2, 0, 1)
-        p, errors, covariances = self._probabilities, [], []
-        for x, P in zip(self._x[:4], self._P):
-            total = self._model.mass + x[0:n:4].sum()
-            error = C.dot(x[:n]) / total
+        p, covariances = self._probabilities, []
+        totals = self._model.mass + self._x[:4, 0:n:4].sum(axis=1)
+        errors = self._x[:4, :n].dot(C.T) / totals[:, np.newaxis]
+        for total, error, P in zip(totals, errors, self._P):
             J = C / total
             J[:, ::4] -= (error / total)[:, np.newaxis]
-            errors.append(error)
             covariances.append(J.dot(P[:n, :n]).dot(J.T))
         self._error, self._rate = p.dot(errors), np.zeros(3)
-        between = np.array(errors) - self._error
-        self._covariance = (np.tensordot(p, covariances, 1) + (p * between.T).dot(between)
+        between = errors - self._error
+        self._covariance = (p.dot(np.reshape(covariances, (4, 9))).reshape(3, 3)
+                            + (p * between.T).dot(between)
                             + self.settings.kinematics ** 2 * np.eye(3))
         x = self.x[:n].reshape(-1, 4)
         self._mass = float(self._model.mass + x[:, 0].sum())
