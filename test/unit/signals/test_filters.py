@@ -213,7 +213,7 @@ def test_a_bias_of_the_gyroscope_costs_its_product_with_the_time_constant():
 def test_accelerations_of_steps_average_out():
     """A trunk that sways by +-1.5 m/s^2 at 2 Hz would be 8.7 deg off by the accelerometer."""
     tilt, R_true = tilted(lambda t: np.eye(3), lambda t: np.zeros(3), 4.0,
-                       lambda t: np.array([1.5 * np.sin(4.0 * np.pi * t), 0.0, 0.0]))
+                          lambda t: np.array([1.5 * np.sin(4.0 * np.pi * t), 0.0, 0.0]))
     assert tilt_error(tilt.R_world_imu, R_true) < np.radians(1.5)
 
 
@@ -221,7 +221,7 @@ def test_a_wrong_start_decays_with_the_time_constant():
     start = TiltFilter(9.81)
     start.update(10**9 - STEP_NS, np.zeros(3), pin.rpy.rpyToMatrix(0.0, 0.2, 0.0).T @ G)
     tilt, R_true = tilted(lambda t: np.eye(3), lambda t: np.zeros(3), 3.0 * TIME_CONSTANT,
-                       start=start)
+                          start=start)
     assert tilt_error(tilt.R_world_imu, R_true) == pytest.approx(0.2 * np.exp(-3.0), rel=0.03)
 
 
