@@ -42,7 +42,7 @@ from biped_com_ros.core.stability.contact_region import com_region, LastZmpRegio
 from biped_com_ros.core.stability.contacts import Contact
 from biped_com_ros.core.stability.hands import Hands, hands_covariance, HandSettings, HandTouch
 from biped_com_ros.core.stability.levels import (
-    Change, LEAN_TIME, lean_of, StabilityClassifier, StabilityThresholds, StepWatch, tilt_of)
+    Change, lean_of, LEAN_TIME, StabilityClassifier, StabilityThresholds, StepWatch, tilt_of)
 from biped_com_ros.core.stability.rolling import Part, RollingSoles
 from biped_com_ros.core.stability.support import Soles, SupportPolygon
 from biped_com_ros.core.stability.zmp import FilteredWrenches, measured_wrench, ModelWrench

@@ -86,6 +86,7 @@ class WeightCheck:
         self._foot_sums = np.zeros((len(sensors_of), 6))
         self.body_weight, self._is_calibrated = body_weight, False
         self._last: CheckResult | None = None
+        self._began_ns = 0
         self._start()
 
     def use_weight(self, body_weight: float, *, is_calibrated: bool) -> None:

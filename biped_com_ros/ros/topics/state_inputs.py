@@ -315,9 +315,9 @@ class ContactInputs:
         options.update(required=False, timeout=params.contact_timeout)
         if not model.config.has_foot_wrenches:  # then it is normal that there are none
             options['diagnostics'] = None
-        self.input = JointStateInput(
-            node, tuple(model.config.feet), self._on_contacts, names.CONTACTS,
-            qos=COMMAND_INPUT, **options)
+        feet = tuple(model.config.feet)
+        self.input = JointStateInput(node, feet, self._on_contacts, names.CONTACTS,
+                                     qos=COMMAND_INPUT, **options)
 
     def use(self, params: ContactParameters) -> None:
         """Use another age above which contacts are not used."""

@@ -91,6 +91,7 @@ TABLES = {
         'calls': 10, 'model': r.robots.filter(lambda model: model.config.imus),
         'forces': lambda model: ExternalForces(model), 'shares': st.tuples(
             st.floats(0.0, 1.0), st.floats(0.0, 1.0)), 'cutoff': st.floats(1.0, 100.0)},
+    'wrench.contact': {'count': st.integers(-1, 6)},
     'wrench.dynamics': {
         'values': st.dictionaries(st.sampled_from('abc'), v.credible),
         'groups': st.dictionaries(st.sampled_from('ab'), st.lists(st.sampled_from('xyz'))),
