@@ -110,7 +110,7 @@ def natural_frequency(com_height: float, gravity: float = GRAVITY) -> float:
 
 
 def divergent_component(com: Vector, com_velocity: Vector, ground_height: float,
-                    gravity: float = GRAVITY) -> Vector:
+                        gravity: float = GRAVITY) -> Vector:
     """
     Return the divergent component of motion on the ground, m.
 

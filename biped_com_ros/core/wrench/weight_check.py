@@ -86,7 +86,6 @@ class WeightCheck:
         self._foot_sums = np.zeros((len(sensors_of), 6))
         self.body_weight, self._is_calibrated = body_weight, False
         self._last: CheckResult | None = None
-        self._began_ns = 0
         self._start()
 
     def use_weight(self, body_weight: float, *, is_calibrated: bool) -> None:
@@ -121,8 +120,7 @@ class WeightCheck:
 
         """
         if not self._count or stamp_ns < self._began_ns:
-            self._start()
-            self._began_ns = stamp_ns
+            self._start(stamp_ns)
         self._elapsed_ns, self._is_new = stamp_ns - self._began_ns, True
         self._count += 1
         self._fallen += uprightness < UPRIGHT
@@ -161,9 +159,9 @@ class WeightCheck:
             f'{mean:.1f} N, model {self.body_weight:.1f} N (ratio {ratio:.4f}){where}'),
             {'ratio': ratio})
 
-    def _start(self) -> None:
+    def _start(self, stamp_ns: int = 0) -> None:
         self._count, self._sum, self._contacts, self._fallen = 0, 0.0, 0, 0
-        self._began_ns: int = 0
+        self._began_ns = stamp_ns
         self._elapsed_ns, self._is_new = 0, False
         self._foot_sums[:] = 0.0
 
