@@ -42,7 +42,7 @@ def test_a_larger_torso_gets_stronger_tendons(file):
             SHARE / 'config' / expected,)
 
 
-def test_the_demo_takes_as_many_poses_as_its_report_wants():
+def test_the_demo_takes_as_many_poses_as_its_report_recommends():
     for hidden in ('masses', 'real'):
         parameters = planned('demo', hidden=hidden)['com_calibrator'].parameters
         assert parameters['poses'] >= FEW_POSES
