@@ -272,7 +272,7 @@ def test_the_posture_that_helps_most_is_named_and_helps():
     estimator = Estimator(true.model)
     found = estimator.solve(captures)
     advice = re.compile(
-        r"; (torque offset of \w+): pose '(\d+)' with all joints approached from the other side "
+        r"; (torque offset of \w+): '(\d+)' with all joints approached from the other side "
         r'would reduce its variance by (\d+) %')
     what, number, share = next(
         match for a in found.ambiguities if (match := advice.search(a.advice))).groups()
