@@ -94,8 +94,9 @@ _MOVES, _TURNS = 0.003, 0.025
 #: Prior probability of a load, its largest log odds, and random walks of load and bias per root
 #: of a second, as a share of their deviations.
 _LOADED, _LARGEST_ODDS, _LOAD_DRIFT, _BIAS_DRIFT = 0.3, 12.0, 3e-3, 3e-3
-#: Deviations of good sensors, as a share of the usual ones, and their prior probability.
-_GOOD, _GOOD_PRIOR = 0.02, 0.01
+#: Deviations of good sensors, as a share of the usual ones: of what they read, and of their place
+#: and orientation, which contain joint offsets; and the prior probability of such sensors.
+_GOOD, _GOOD_PLACE, _GOOD_PRIOR = 0.02, 1.0 / 3.0, 0.01
 _SPREADS = np.repeat((1.0, _GOOD ** 2, 1.0), 2)
 #: Share of the evidence of a row that is new, and largest change of the log odds by one.
 _INDEPENDENT, _OF_ONE_ROW = 0.67, 3.0
@@ -325,7 +326,9 @@ class FusedComEstimator:
         #: ones of which all is estimated, for the evidence only.
         self._x, self._P = np.zeros((6, n)), np.array([self._prior] * 6)
         self._P[1::2, self._load, self._load] = self._load_prior
-        self._P[2:4, self._first_sensor:-1, self._first_sensor:-1] *= _GOOD ** 2
+        good = np.repeat((_GOOD, _GOOD_PLACE), (PER_SENSOR - 6, 6)) ** 2
+        sensors = range(self._first_sensor, n - 1)
+        self._P[2:4, sensors, sensors] *= np.tile(good, len(self._sensors))
         #: Logarithms of probabilities: of the sensors, and of no load or one.
         self._logs = np.log(np.outer((1.0 - _GOOD_PRIOR, _GOOD_PRIOR), (1.0 - _LOADED, _LOADED)))
         self.refused, self._learnt = 0, [0, 0]
