@@ -23,8 +23,9 @@ from biped_com_ros.core.constants import SECOND_NS
 from biped_com_ros.core.geometry.pose import Array
 import numpy as np
 
-#: Largest distance of the centre of pressure from the model's CoM at rest that is plausible, m.
-_TOLERANCE = 0.005
+#: Largest distance of the centre of pressure from the model's CoM at rest that is plausible, as a
+#: share of the height of the CoM: 5 mm of the demo robot.
+_TOLERANCE = 0.0125
 
 LEAST_SHARE = 0.5
 """Least share of the weight on the feet for a comparison."""
@@ -115,13 +116,17 @@ class ComCheck:
     ----------
     body_weight
         N, of the model.
+    com_height
+        Of the model's centre of mass above its soles, m.
     is_calibrated
         Whether the model's masses are calibrated: then no calibration is the remedy.
 
     """
 
-    def __init__(self, body_weight: float, is_calibrated: bool = False) -> None:
-        self._weight, self._is_calibrated = body_weight, is_calibrated
+    def __init__(self, body_weight: float, com_height: float,
+                 is_calibrated: bool = False) -> None:
+        self._weight, self._largest = body_weight, _TOLERANCE * com_height
+        self._is_calibrated = is_calibrated
 
     @staticmethod
     def is_of_rest(estimate: ComEstimate, mean_ns: int) -> bool:
@@ -162,7 +167,7 @@ class ComCheck:
         left = float(total[3]) / vertical - float(com[1])
         distance = math.hypot(forward, left)
         where = f'{1e3 * distance:.1f} mm (forward {1e3 * forward:+.1f}, left {1e3 * left:+.1f})'
-        if distance <= _TOLERANCE:
+        if distance <= self._largest:
             return CheckResult(True, f'centre of pressure within {where} of the model',
                                {_DISTANCE: distance})
         masses = ('look for a load that was not there in the calibration' if self._is_calibrated

@@ -85,7 +85,7 @@ class ModelCheck:
         self._weight_check = WeightCheck(
             weight, {}, node.params.weight_tolerance, '', window_ns=0)
         self._weight_check.use_weight(weight, is_calibrated=is_calibrated)
-        self._com_check = ComCheck(weight, is_calibrated)
+        self._com_check = ComCheck(weight, node.model.com_height, is_calibrated)
         if self._input is not None:
             self._input.timeout = node.params.sensor_timeout
 

@@ -32,16 +32,23 @@ START, PERIOD = 10_000_000_000, 10_000_000
     ids=['near', 'a difference has a remedy', 'a hanging robot is not compared'])
 def test_the_pressure_is_below_the_com(x, y, force, plausible, distance, messages):
     wrench = np.array((0.0, 0.0, force, force * y, -force * x, 0.0))
-    result = ComCheck(100.0).result(wrench, COM)
+    result = ComCheck(100.0, 0.8).result(wrench, COM)
     assert result.plausible == plausible
     assert result.values['distance [m]'] == pytest.approx(distance, nan_ok=True)
     for message in messages:
         assert message in result.message
 
 
+@pytest.mark.parametrize(('height', 'plausible'), [(0.4, False), (1.0, True)])
+def test_the_plausible_distance_grows_with_the_robot(height, plausible):
+    """8 mm are 2 % of the height of a small robot's CoM, and 0.8 % of that of a large one."""
+    wrench = np.array((0.0, 0.0, 100.0, 100.0 * COM[1], -100.0 * (COM[0] + 0.008), 0.0))
+    assert ComCheck(100.0, height).result(wrench, COM).plausible == plausible
+
+
 def test_after_a_calibration_no_calibration_is_the_remedy():
     wrench = np.array((0.0, 0.0, 100.0, 0.0, 0.0, 0.0))
-    message = ComCheck(100.0, is_calibrated=True).result(wrench, COM).message
+    message = ComCheck(100.0, 0.8, is_calibrated=True).result(wrench, COM).message
     assert 'tare' in message and 'launch' not in message
 
 
