@@ -58,8 +58,7 @@ def test_without_failures_the_demo_ends_well(main_with, capfd):
 @pytest.mark.parametrize('count', [1, 2])
 def test_the_result_of_a_single_chapter_is_not_repeated(count, monkeypatch, capfd, closing):
     monkeypatch.setattr(Measurements, 'whole_snapshot', lambda *_: snapshot(time=0.2))
-    rig = closing(NodeRig(node=demo.Demo(parameter_overrides=[
-        Parameter('display', value='plain')])))
+    rig = closing(NodeRig(node=demo.Demo()))
     rig.until(lambda: rig.node.stage is not None, what='the robot')
     story = rig.node.story
     found = Comparison((), [], 'the URDF is right')

@@ -470,8 +470,8 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
             return ERROR, f'{state.value}: {problem}', values
         if state is WalkState.HALTED:
             return ERROR, f'halted: {problem}', values
-        if self.balance.problem:
-            return WARN, self.balance.problem, values
+        if self.balance.problem or self._shifts.problem:
+            return WARN, self.balance.problem or self._shifts.problem, values
         if problem:
             return WARN, f'{state.value}; the last motion was stopped: {problem}', values
         return OK, self._state(), values

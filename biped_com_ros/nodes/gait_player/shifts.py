@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import InputError
+from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.legs.player import RemainingMotion
 from biped_com_ros.core.legs.shift_session import PlannedShift, ShiftRequest, ShiftSession
 from biped_com_ros.core.legs.walk_session import KNOT_PERIOD
@@ -35,6 +36,9 @@ import numpy as np
 
 HOLD_DURATION = 0.3
 """Time in which joints that are held come to rest, s."""
+
+_GOAL_TIME = 1.0
+"""Time that joints have to reach the end of a motion after it, s."""
 
 _WHAT = 'shift the centre of mass'
 
@@ -77,6 +81,11 @@ class ComShifts:
     state
         Of the node; has the joints, too.
 
+    Attributes
+    ----------
+    problem
+        Which joint did not reach the end of the last motion; '' if all did.
+
     """
 
     def __init__(self, node: RobotNode[GaitPlayerParameters], planning_model: RobotModel,
@@ -86,6 +95,8 @@ class ComShifts:
         self._trajectories, self._background = trajectories, background
         self._session = ShiftSession(planning_model)
         self._pending: ShiftRequest | None = None
+        self.problem = ''
+        self._goal: tuple[int, Array] | None = None  # by when joints have to be where
 
     # -- requests
 
@@ -177,6 +188,8 @@ class ComShifts:
     def _send(self, motion: RemainingMotion) -> int:
         begin = self._begin_ns()
         self._trajectories.publish(begin, motion)
+        self.problem = ''
+        self._goal = begin + nanoseconds(motion.times[-1] + _GOAL_TIME), motion.positions[-1]
         return begin
 
     # -- while it moves
@@ -194,19 +207,38 @@ class ComShifts:
         return 0.0 if ns is None else self._session.progress(ns)
 
     def advance(self, stamp_ns: int) -> None:
-        """Notice the end of a motion at a time, ns."""
+        """Notice the end of a motion at a time, ns, and whether the joints have got there."""
+        if self._goal is not None and stamp_ns >= self._goal[0]:
+            self._check_goal(self._goal[1])
+            self._goal = None
         if self._session.contact:
             self._session.advance(stamp_ns)
             self._state.publish_state()
 
+    def _check_goal(self, goal: Array) -> None:
+        try:
+            self._state.require_rest(_WHAT)
+        except InputError:  # the next motion has begun
+            return
+        joints = self._session.joints
+        errors = np.abs(self._state.joints.positions - goal)[joints]
+        worst = int(errors.argmax())
+        if errors[worst] > POSTURE_TOLERANCE:
+            name = self._node.model.joint_names[int(joints[worst])]
+            self.problem = (
+                f"joint '{name}' is {errors[worst]:.3f} rad from the end of the shift (at most "
+                f'{POSTURE_TOLERANCE:g}): check that its controller follows')
+            self._node.get_logger().error(self.problem)
+
     def hold(self) -> None:
         """Hold the joints of a shift."""
+        self._goal = None
         self._session.interrupt()
         self._trajectories.publish_hold(self._state.joints.positions, HOLD_DURATION)
         self._state.publish_state()
 
     def check(self, problem: str) -> None:
-        """Hold the joints if something is stale or wrong while they move; '' if nothing is."""
+        """Hold the joints if there is a problem while they move: something is stale or wrong."""
         if problem and self.is_moving:
             self.hold()
             self._node.get_logger().error(f'shift interrupted, joints held: {problem}')

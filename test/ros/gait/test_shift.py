@@ -77,6 +77,21 @@ def test_a_shift_that_waits_for_the_imu_can_be_stopped(make):
     assert not rig.trajectories
 
 
+def test_joints_that_do_not_get_to_the_end_of_a_shift_are_named(make, model):
+    rig = make().until_it_may()
+    rig.is_stuck = True
+    rig.begin('shift_com', 'shifting', 'standing')
+    rig.warns('rad from the end of the shift')
+    motion, = rig.trajectories
+    errors = np.abs(rig.postures(motion)[-1] - rig.positions)
+    assert model.joint_names[int(errors.argmax())] in rig.lines['gait'].message
+    assert f'{errors.max():.3f} rad' in rig.lines['gait'].message
+    rig.is_stuck = False  # and where they follow, the next one is without a problem
+    rig.begin('shift_back', 'shifting', 'standing')
+    rig.pass_time(2.0)
+    rig.until(lambda: rig.lines['gait'].level == DiagnosticStatus.OK, what='OK')
+
+
 def test_a_shift_that_the_monitor_interrupts_holds_and_leads_back(make, model):
     rig = make(shift_time=8.0).until_it_may()
     rig.begin('shift_com', 'shifting')
