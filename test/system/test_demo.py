@@ -255,11 +255,8 @@ def check_pushes(output):
     assert dcm_margins[-1] < 0.0, 'the DCM is beyond the feet in a fall'
     assert all(dcm > 0.0 for dcm, end in zip(dcm_margins, ends) if end.startswith('stays stable'))
     assert all('stable' in end or 'marginal' in end or 'recovered' in end for end in ends[:-1])
-    assert 'fallen: ' in ends[-1] and 'the base leans by' in ends[-1]
-    warned = re.search(r'marginal: the (ZMP|DCM) is [\d.]+ mm (in|out)side the edge'
-                       '|stability lost: ', output)
-    fallen = re.search(r'zmp_monitor.*fallen: |fallen: ', output)
-    assert warned and fallen and warned.start() < fallen.start()
+    # Of the events, not of what is shown once a second: at this pace a fall takes less.
+    assert re.match(r'(marginal|stability lost), .*fallen: the base leans by', ends[-1])
 
 
 @pytest.mark.thorough
