@@ -60,14 +60,14 @@ MAIN = re.findall(r'\w+', """
 SENSORS = re.findall(r'\w+', """
     lower_imu upper_imu hand_topics wrench_topics hand_wrench_topics payload_topic
     filter_odometry_topic filter_odometry_deviation filter_odometry_delay base_timeout imu_timeout
-    joy_timeout input_timeout sensor_timeout state_timeout contact_timeout payload_timeout
+    joy_timeout input_timeout sensor_timeout state_timeout
     max_stamp_age monitor monitor_timeout feedback_timeout gravity low_pass_cutoff
-    wrench_delay align_wrenches contact_engage contact_release tare_samples
+    wrench_delay align_wrenches contact_engage contact_release tare_duration
     tare_max_force_deviation tare_max_joint_speed bias_tracking bias_force
     max_missing_weight hoist_service motor_joints motor_constants noise
     noise_at_mass still_duration still_force_deviation offsets_topic joy_forward_axis joy_left_axis
     check_crc instrument_errors wrench_faults errors
-    errors_at_mass fixed_base world_frame payload_rate""")
+    errors_at_mass fixed_base world_frame""")
 GROUPS = {'Main': MAIN, 'Sensors and other inputs': SENSORS,
           'Expert: the defaults suit most robots': ()}
 IN_DOCUMENT = {'demo': 'DemoParameters', 'torso_teleop': 'TorsoTeleopParameters',

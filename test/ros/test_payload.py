@@ -16,7 +16,7 @@
 from contextlib import closing
 
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.payload.carried import CarriedPayload, CarriedSettings
+from biped_com_ros.core.payload.carried import CarriedPayload
 from biped_com_ros.nodes.payload_estimator.node import PayloadEstimation
 from biped_com_ros.ros.topics.input_base import inputs_of
 from geometry_msgs.msg import InertiaStamped, WrenchStamped
@@ -80,9 +80,9 @@ def test_gravity_compensation_carries_it_and_lets_it_fade_out():
     """The rig checks that no effort is beyond the clamp or the rate limit."""
     model = RobotModel.load('talos')
     hand, com = model.config.hands['left'].frame, (0.0, 0.0, -0.08)
-    with closing(GravityRig(model, support='fixed', payload_timeout=0.3)) as rig:
+    with closing(GravityRig(model, support='fixed')) as rig:
         publisher = rig.publisher(InertiaStamped, 'payload_estimator/payload')
-        carried = CarriedPayload(model, CarriedSettings(rate=1000.0))
+        carried = CarriedPayload(model, rate=1000.0)
         expected = {}
         for mass in (0.0, 2.0):
             carried.receive(hand, mass, com, 10 ** 9)

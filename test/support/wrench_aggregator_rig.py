@@ -39,7 +39,7 @@ _NAMESPACES = (f'wrench_aggregator_rig_{i}' for i in itertools.count())
 def make_node(namespace='', **values):
     """Return the node with a robot of six sensors, without low-pass."""
     return WrenchAggregator(namespace=namespace, parameter_overrides=parameters(**{
-        'robot': str(YAML), 'urdf': str(URDF), 'low_pass_cutoff': 0.0, 'tare_samples': 50,
+        'robot': str(YAML), 'urdf': str(URDF), 'low_pass_cutoff': 0.0, 'tare_duration': 0.196,
         'bias_tracking': False, **values}))
 
 

@@ -21,7 +21,6 @@ whatever is computed with it changes continuously, and the URDF, calibrated or n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 import math
 from typing import NamedTuple
 
@@ -30,7 +29,6 @@ from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array, cross
 from biped_com_ros.core.model.frames import FrameSet
 from biped_com_ros.core.model.robot import RobotModel, RobotState
-from biped_com_ros.core.settings import setting, Settings
 from biped_com_ros.core.signals.age import age_of
 from biped_com_ros.core.state.stance import Twist
 import numpy as np
@@ -39,17 +37,11 @@ import numpy as np
 _LEVER = 0.2
 #: Largest distance from the frame of its link, m.
 FARTHEST = 1.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class CarriedSettings(Settings):
-    """How a payload is followed."""
-
-    rate: float = setting(5.0, 'Fastest change of the mass of the payload', 'kg/s', 0.01, 1000.0)
-    timeout: float = setting(
-        1.0, 'Time without messages after which the payload fades out', 's', 0.01, 60.0)
-    #: Largest mass that is accepted, kg.
-    largest: float = 20.0
+#: Fastest change of its mass, as a share of the robot's per second: efforts and centre of mass
+#: have no step.
+_RATE = 0.2
+#: Time without messages after which it fades out, s.
+_TIMEOUT = 1.0
 
 
 class LoadMotion(NamedTuple):
@@ -120,8 +112,8 @@ class CarriedPayload:
     ----------
     model
         The robot.
-    settings
-        How.
+    rate
+        Fastest change of its mass, as a share of the robot's per second.
 
     Attributes
     ----------
@@ -136,8 +128,8 @@ class CarriedPayload:
 
     """
 
-    def __init__(self, model: RobotModel, settings: CarriedSettings | None = None) -> None:
-        self._model, self.settings = model, settings or CarriedSettings()
+    def __init__(self, model: RobotModel, *, rate: float = _RATE) -> None:
+        self._model, self._rate = model, rate
         self._frames: dict[str, FrameSet] = {}
         self._now, self._goal = np.zeros(4), np.zeros(4)
         self.link, self._goal_link = '', ''
@@ -154,14 +146,14 @@ class CarriedPayload:
         UnknownNameError
             If there is no such link.
         InputError
-            If mass or centre of mass are not plausible.
+            If the robot weighs less, or the centre of mass is far from the link.
 
         """
         com = np.array(com_in_link, dtype=float)
-        if not 0.0 <= mass <= self.settings.largest:
+        if not 0.0 <= mass <= self._model.mass:
             raise InputError(
-                f'a payload of {mass:g} kg is not plausible; valid: 0 to '
-                f'{self.settings.largest:g} kg')
+                f'a payload of {mass:g} kg is not plausible; valid: 0 to {self._model.mass:.3g} '
+                'kg, the mass of the robot')
         if mass > 0.0:
             if not float(np.abs(com).max()) <= FARTHEST:
                 raise InputError(
@@ -189,7 +181,7 @@ class CarriedPayload:
         distance = max(abs(float(difference[0])), math.hypot(*difference[1:].tolist()) / _LEVER)
         if not distance:
             return False
-        limit = self.settings.rate * min(max(step, 0.0), STEP_CAP)
+        limit = self._rate * self._model.mass * min(max(step, 0.0), STEP_CAP)
         self._now = goal.copy() if distance <= limit else (
             self._now + difference * (limit / distance))
         self._use()
@@ -199,7 +191,7 @@ class CarriedPayload:
     def is_stale(self) -> bool:
         """Whether the last message is too old, or of a time to come."""
         age = 1e-9 * age_of(self._received_ns, self._updated_ns)
-        return age > self.settings.timeout
+        return age > _TIMEOUT
 
     @property
     def _is_idle(self) -> bool:

@@ -36,7 +36,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from biped_com_ros.core.constants import NEVER_NS
+from biped_com_ros.core.constants import nanoseconds, NEVER_NS
 from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
 from biped_com_ros.core.files import read_text, write_atomically
 from biped_com_ros.core.geometry.pose import Array
@@ -51,7 +51,10 @@ AXES = ('force.x', 'force.y', 'force.z', 'torque.x', 'torque.y', 'torque.z')
 """Names of the values of an offset, in order; `<sensor>/<axis>` labels them in messages."""
 
 MAX_AGE_NS = 500_000_000
-"""Largest age of the last reading of a sensor that is tared, ns."""
+"""Largest age of the last reading of a sensor that is tared, and gap between its readings, ns."""
+
+_LEAST_READINGS = 10
+"""Fewer have no standard deviation worth the name."""
 
 _LEVER = 0.1
 """Noise of torques over that of forces, m."""
@@ -159,8 +162,8 @@ class RecentReadings:
     ----------
     sensor
         Name of the sensor, for messages.
-    count
-        Number of readings that a tare averages.
+    duration
+        Time over which a tare averages readings, s.
 
     Attributes
     ----------
@@ -169,21 +172,27 @@ class RecentReadings:
 
     """
 
-    def __init__(self, sensor: str, count: int) -> None:
-        self.sensor, self._count, self.newest_ns = sensor, count, NEVER_NS
-        self._stamped: deque[tuple[int, Array]] = deque(maxlen=count)
+    def __init__(self, sensor: str, duration: float) -> None:
+        self.sensor, self.newest_ns = sensor, NEVER_NS
+        self._stamped: deque[tuple[int, Array]] = deque()
+        self.configure(duration)
 
-    def configure(self, count: int) -> None:
-        """Average another number of readings; the last ones are kept."""
-        self._count = count
-        self._stamped = deque(self._stamped, maxlen=count)
+    def configure(self, duration: float) -> None:
+        """Average over another time, s; the last readings are kept."""
+        self._duration_ns = nanoseconds(duration)
 
     def add(self, reading: Array, stamp_ns: int) -> None:
-        """Add a reading (6,) after the scale, before any offset."""
-        if stamp_ns < self.newest_ns:  # the clock was set back
-            self._stamped.clear()
-        self._stamped.append((stamp_ns, reading))
+        """Add a reading (6,) after the scale, before any offset; one per stamp."""
+        stamped = self._stamped
+        if stamp_ns == self.newest_ns:
+            return
+        # The clock was set back, or the sensor was silent.
+        if not 0 < stamp_ns - self.newest_ns <= MAX_AGE_NS:
+            stamped.clear()
+        stamped.append((stamp_ns, reading))
         self.newest_ns = stamp_ns
+        while len(stamped) > 1 and stamped[1][0] <= stamp_ns - self._duration_ns:
+            stamped.popleft()
 
     def estimate_offset(self, expected: Array, still: JointStillness, limits: TareLimits,
                         config: WrenchSensorConfig, now_ns: int) -> SensorOffset:
@@ -221,8 +230,7 @@ class RecentReadings:
             stamp=datetime.now(timezone.utc).isoformat(timespec='seconds'))
 
     def _check_readings(self, now_ns: int) -> None:
-        count, collected = self._count, len(self._stamped)
-        if not collected:
+        if not self._stamped:
             raise InputError(f"'{self.sensor}' not tared: no usable reading received yet; check "
                              'its driver and topic')
         age_ns = age_of(self.newest_ns, now_ns)
@@ -230,9 +238,12 @@ class RecentReadings:
             raise InputError(
                 f"'{self.sensor}' not tared: its last reading is {1e-9 * age_ns:.1f} s old; check "
                 'its driver')
-        if collected < count:
-            raise InputError(f"'{self.sensor}' not tared: received {collected} of the {count} "
-                             'readings to average; try again in a moment')
+        received_ns, count = self.newest_ns - self._stamped[0][0], len(self._stamped)
+        if received_ns < self._duration_ns or count < _LEAST_READINGS:
+            raise InputError(
+                f"'{self.sensor}' not tared: received {count} readings in "
+                f'{1e-9 * received_ns:.3g} of the {1e-9 * self._duration_ns:g} s to average; try '
+                'again in a moment')
 
     def _check_rest(self, deviation: Array, still: JointStillness, limits: TareLimits) -> None:
         oldest_ns = self._stamped[0][0]

@@ -172,7 +172,6 @@ class ComEstimator(RobotNode[ComEstimatorParameters]):
         self._marker_throttle.set_rate(params.marker_rate)
         self.inputs.use(params, **self._contact_settings(params))
         self.contacts.use(params)
-        self.payload.use(params)
         self._model_check.configure()
         if self.fusion is not None and (
                 params.fusion, params.load_link) != (before.fusion, before.load_link):

@@ -21,13 +21,12 @@ from biped_com_ros.core.com.fused import FusedComSettings
 from biped_com_ros.core.settings import gravity_setting, setting, settings
 from biped_com_ros.core.wrench.contact import ContactThresholds
 from biped_com_ros.ros.node.common_parameters import (
-    ContactParameters, FootWrenchParameters, PayloadParameters, WeightParameters)
+    FootWrenchParameters, PayloadParameters, WeightParameters)
 from biped_com_ros.ros.node.parameters import read_only
 
 
 @dataclass(frozen=True)
-class ComEstimatorParameters(FootWrenchParameters, ContactParameters, WeightParameters,
-                             PayloadParameters):
+class ComEstimatorParameters(FootWrenchParameters, WeightParameters, PayloadParameters):
     """Parameters of `com_estimator`."""
 
     com_frame: str = read_only('com', 'TF frame at the centre of mass')

@@ -217,7 +217,6 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         self._wrench_topics([contact.name for contact in new.gravity_model.contacts], params)
         compensator.configure(new.settings)
         compensator.limiter.enabled, compensator.gains = new.limiter.enabled, new.gains
-        self.payload.use(params)
         self._configure_supervisor(params)
         if params.compensation.support != self.params.compensation.support:
             self.watch_required_inputs()

@@ -65,7 +65,7 @@ class SensorOffsets:
                  aggregation: WrenchAggregation, stillness: JointStillness) -> None:
         self._node, self._aggregation, self._stillness = node, aggregation, stillness
         self._channels, params = aggregation.channels, node.params
-        self._recent = [RecentReadings(channel.name, params.tare_samples)
+        self._recent = [RecentReadings(channel.name, params.tare_duration)
                         for channel in self._channels]
         self.tracking: BiasTracking | None = None
         self._is_tracking = False
@@ -86,7 +86,7 @@ class SensorOffsets:
     def configure(self, params: WrenchAggregatorParameters) -> None:
         """Use parameters that were changed; offsets and estimated biases stay."""
         for recent in self._recent:
-            recent.configure(params.tare_samples)
+            recent.configure(params.tare_duration)
         if self._channels:
             self._use_tracking(params)
 

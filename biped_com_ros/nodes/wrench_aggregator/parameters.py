@@ -45,8 +45,8 @@ class WrenchAggregatorParameters(RobotNodeParameters, WeightParameters):
         'base_footprint', 'frame_id of the total wrench and of the line through the CoM')
     gravity: float = gravity_setting()
     aggregation: AggregationSettings = settings(AggregationSettings)
-    tare_samples: int = setting(
-        500, 'Number of readings of a sensor that a tare averages', '', 10, 100000)
+    tare_duration: float = setting(
+        1.0, 'Time over which a tare averages the readings of a sensor', 's', 0.02, 100.0)
     tare: TareLimits = settings(TareLimits, 'tare_max_{}')
     balance: WeightBalanceSettings = settings(
         WeightBalanceSettings, 'weight_{}', missing_time=_LASTING, excess_time=_LASTING)

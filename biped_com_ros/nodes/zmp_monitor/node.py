@@ -101,7 +101,6 @@ class ZmpMonitor(RobotNode[ZmpMonitorParameters]):
         self.params = params
         self._marker_throttle.set_rate(params.marker_rate)
         self._markers.set_force_scale(self.model, params)
-        self._payload.use(params)
         self.inputs.use(params, thresholds=params.contact,
                         body_weight=self.model.mass * params.gravity,
                         wrench_delay=params.aligned_delay)

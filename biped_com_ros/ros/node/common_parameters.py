@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from biped_com_ros.core.payload.carried import CarriedSettings
 from biped_com_ros.core.settings import setting, settings
 from biped_com_ros.core.state.base import BaseSettings
 from biped_com_ros.ros.node.parameters import read_only
@@ -71,22 +70,12 @@ class FootWrenchParameters(EstimatorParameters):
 
 
 @dataclass(frozen=True)
-class ContactParameters(EstimatorParameters):
-    """Parameters of an estimator that receives the contacts from another node."""
-
-    contact_timeout: float = setting(
-        0.5, 'Age of the contacts after which the lowest soles are assumed to be in contact', 's',
-        0.001, 60.0)
-
-
-@dataclass(frozen=True)
 class PayloadParameters(RobotNodeParameters):
     """Parameters of a node that adds the payload in a hand to its model."""
 
     payload_topic: str = read_only(
         names.PAYLOAD, 'Topic (geometry_msgs/InertiaStamped) of the payload in a '
         'hand, in the frame of a link; empty: none')
-    payload: CarriedSettings = settings(CarriedSettings, 'payload_{}')
 
 
 @dataclass(frozen=True)

@@ -56,13 +56,13 @@ _CONSTANTS = frozenset((
     'lean_time', 'lean_unstable', 'level_dwell', 'low_pass_order', 'margin_hysteresis',
     'marker_density', 'marker_scale', 'max_browsers', 'max_correction', 'max_ground_tilt',
     'max_turn_rate', 'min_force_share', 'model_cutoff', 'model_deviation', 'moment_deviation',
-    'observer_time', 'posture_tolerance', 'recovery_time', 'settle', 'settle_time', 'share_full',
-    'share_rate', 'slack_tension', 'slack_time', 'smoothing', 'sole_margin', 'step_height',
-    'still_joint_range', 'tare_max_offset_share', 'tare_max_torque_deviation',
-    'temperature_timeout', 'tilt_hysteresis', 'torque_lever', 'torsional_friction', 'trail',
-    'virtual_cutoff', 'virtual_hand_cutoff', 'virtual_hand_effort_deviation',
-    'virtual_hand_link_com', 'virtual_hand_link_mass', 'walking_timeout', 'weight_excess',
-    'wrench_cutoff', 'yaw_drift_time'))
+    'observer_time', 'payload_rate', 'payload_timeout', 'posture_tolerance', 'recovery_time',
+    'settle', 'settle_time', 'share_full', 'share_rate', 'slack_tension', 'slack_time',
+    'smoothing', 'sole_margin', 'step_height', 'still_joint_range', 'tare_max_offset_share',
+    'tare_max_torque_deviation', 'temperature_timeout', 'tilt_hysteresis', 'torque_lever',
+    'torsional_friction', 'trail', 'virtual_cutoff', 'virtual_hand_cutoff',
+    'virtual_hand_effort_deviation', 'virtual_hand_link_com', 'virtual_hand_link_mass',
+    'walking_timeout', 'weight_excess', 'wrench_cutoff', 'yaw_drift_time'))
 _ELEMENTS = frozenset((
     'accelerometer_noise', 'command_delay', 'cross_talk', 'drive_noise', 'drive_speed',
     'effort_gain', 'effort_noise', 'encoder_noise', 'encoder_offset', 'floor_tilt', 'force_bias',
@@ -82,10 +82,12 @@ _REMOVED = {
     'period': 'the demo shows its table each second; remove it',
     'model_method': "the model's ZMP is always that of the whole angular momentum; remove it",
     'record_storage': "recordings are MCAP; remove it, and convert with 'ros2 bag convert'",
-    'filter_floor_deviation': "it is 'filter_level_floor' now; set that to false where it was 0"}
+    'filter_floor_deviation': "it is 'filter_level_floor' now; set that to false where it was 0",
+    'tare_samples': 'a tare averages over a time: set tare_duration, in seconds'}
 _RENAMED = {
-    'fusion_wrench_delay': 'wrench_delay', 'share_lift': 'unload_threshold',
-    'unlimited_joints': 'default_effort_limit', 'weight_missing': 'max_missing_weight'}
+    'contact_timeout': 'sensor_timeout', 'fusion_wrench_delay': 'wrench_delay',
+    'share_lift': 'unload_threshold', 'unlimited_joints': 'default_effort_limit',
+    'weight_missing': 'max_missing_weight'}
 
 
 def remedy(name: str) -> str:

@@ -51,7 +51,7 @@ class PayloadInput:
     """
 
     def __init__(self, node: RobotNodeMixin[Any], params: PayloadParameters) -> None:
-        self.carried = CarriedPayload(node.model, params.payload)
+        self.carried = CarriedPayload(node.model)
         self._prefix = frame_prefix(cast(Node, node))
         # Usually there is none: no line on /diagnostics reports it.
         self.input: VectorInput | None = None
@@ -60,10 +60,6 @@ class PayloadInput:
                 cast(Node, node), InertiaStamped, params.payload_topic, _FIELDS, self._on_payload,
                 required=False, max_age=params.max_stamp_age)
             node.diagnostics.add('payload', self._report)
-
-    def use(self, params: PayloadParameters) -> None:
-        """Follow by other parameters."""
-        self.carried.settings = params.payload
 
     def destroy(self) -> None:
         """Unsubscribe."""

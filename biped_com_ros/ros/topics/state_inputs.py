@@ -38,8 +38,7 @@ from biped_com_ros.core.state.estimator import StateEstimator, SynchronizedSetti
 from biped_com_ros.core.wrench.contact import ContactThresholds
 from biped_com_ros.ros.fast.subscription_pool import pool_of
 from biped_com_ros.ros.node.clock import steady_time
-from biped_com_ros.ros.node.common_parameters import (
-    ContactParameters, EstimatorParameters, FootWrenchParameters)
+from biped_com_ros.ros.node.common_parameters import EstimatorParameters, FootWrenchParameters
 from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.inputs import (
     ImuInput, Input, JointStateInput, OdometryInput, StampedArrayInput, WrenchInput)
@@ -309,20 +308,20 @@ class ContactInputs:
 
     """
 
-    def __init__(self, node: Node, model: RobotModel, params: ContactParameters,
+    def __init__(self, node: Node, model: RobotModel, params: EstimatorParameters,
                  **options: Any) -> None:
-        self.history = ContactHistory(params.contact_timeout, steady_time)
-        options.update(required=False, timeout=params.contact_timeout)
+        self.history = ContactHistory(params.sensor_timeout, steady_time)
+        options.update(required=False, timeout=params.sensor_timeout)
         if not model.config.has_foot_wrenches:  # then it is normal that there are none
             options['diagnostics'] = None
         feet = tuple(model.config.feet)
         self.input = JointStateInput(node, feet, self._on_contacts, names.CONTACTS,
                                      qos=COMMAND_INPUT, **options)
 
-    def use(self, params: ContactParameters) -> None:
+    def use(self, params: EstimatorParameters) -> None:
         """Use another age above which contacts are not used."""
-        self.history.set_timeout(params.contact_timeout)
-        self.input.timeout = params.contact_timeout
+        self.history.set_timeout(params.sensor_timeout)
+        self.input.timeout = params.sensor_timeout
 
     def _on_contacts(self, stamp_ns: int, values: Array, _: Array, loads: Array) -> None:
         measured = bool(np.isfinite(loads).all())

@@ -41,7 +41,7 @@ OK, WARN = DiagnosticStatus.OK, DiagnosticStatus.WARN
     (SENSING, 'nothing received on {}: start wrench_aggregator'),
     ({}, 'the robot has no wrench sensors: publish its contacts on {}')))
 def test_without_contacts_the_lowest_soles_are_assumed(own_rig, changes, remedy):
-    rig = own_rig(changes=changes, contact_timeout=0.2)
+    rig = own_rig(changes=changes, sensor_timeout=0.2)
     rig.silent.add('contacts')
     rig.warm_up()
     message = rig.health('base', WARN)

@@ -236,25 +236,25 @@ def test_the_weight_below_sensors_is_that_of_the_gravity_given_at_the_start(
     assert 'gravity' in rig.set_parameters(gravity=9.81)
 
 
-def test_numbers_of_readings_and_the_largest_speed_of_a_tare_take_effect(rig):
+def test_the_time_and_the_largest_speed_of_a_tare_take_effect(rig):
     rig.contacts, rig.offsets = {}, {'right_foot': BIAS}
     rig.play(60)
-    for samples, readings, success, words in (
-            (80, 1, False, 'of the 80 readings'), (80, 80, True, 'mean of 80 readings'),
-            (20, 1, True, 'mean of 20 readings')):
-        change(rig, tare_samples=samples)
+    for duration, readings, success, words in (
+            (0.316, 1, False, 'of the 0.316 s'), (0.316, 80, True, 'mean of 80 readings'),
+            (0.076, 1, True, 'mean of 20 readings')):
+        change(rig, tare_duration=duration)
         rig.play(readings)
         response = rig.tare('right_foot/tare')
         assert response.success == success and words in response.message
     rig.joint_speed = 0.03
     rig.play(30)
     assert rig.tare('right_foot/tare').success
-    # Readings of 0.3 s, in which a mean of the speed over 0.1 s ends in any case.
-    change(rig, tare_max_joint_speed=0.02, tare_samples=60)
+    # In 0.24 s a mean of the speed over 0.1 s ends in any case.
+    change(rig, tare_max_joint_speed=0.02, tare_duration=0.24)
     rig.play(90)
     response = rig.tare('right_foot/tare')
     assert not response.success and 'above 0.02 rad/s' in response.message
-    change(rig, tare_samples=50, tare_max_joint_speed=0.05)
+    change(rig, tare_duration=0.196, tare_max_joint_speed=0.05)
 
 
 def offsets_of(rig):

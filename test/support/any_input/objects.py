@@ -79,8 +79,8 @@ _stillness = st.builds(JointStillness, st.just(_joints), v.positive)
 _limits = st.builds(TareLimits, **dict.fromkeys(
     TareLimits.__dataclass_fields__, st.floats(1e-3, 10.0)))
 add(JointStillness, st.tuples(st.just(_joints), v.positive), update=(_samples, _stamps))
-add(RecentReadings, st.tuples(v.names, st.integers(1, 4)), add=(v.vectors(6), _stamps),
-    configure=(st.integers(1, 4),), estimate_offset=(
+add(RecentReadings, st.tuples(v.names, v.positive), add=(v.vectors(6), _stamps),
+    configure=(v.positive,), estimate_offset=(
         v.vectors(6), _stillness, _limits,
         st.just(WrenchSensorConfig(frame='sensor', topic='wrench')), _stamps))
 

@@ -17,7 +17,7 @@ from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.gravity.model import GravityModel
 from biped_com_ros.core.model.efforts import effort_scales
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.payload.carried import CarriedPayload, CarriedSettings
+from biped_com_ros.core.payload.carried import CarriedPayload
 from biped_com_ros.core.payload.estimator import PayloadEstimator, PayloadSettings
 from biped_com_ros.core.payload.residuals import EFFORT_DEVIATION, PayloadMeasurement
 import numpy as np
@@ -34,8 +34,7 @@ class TorquesAtRest:
         self.model, rng = RobotModel.load(name), np.random.default_rng(seed)
         self.positions = self.model.posture('stand') + rng.uniform(
             -0.3, 0.3, len(self.model.joint_names))
-        self.carried = CarriedPayload(self.model, CarriedSettings(
-            largest=settings.largest_mass, rate=50.0))
+        self.carried = CarriedPayload(self.model, rate=10.0)
         self.gravity_model = GravityModel(self.model)
         self.estimator, self.stamp_ns = PayloadEstimator(self.model, settings), 0
 

@@ -43,7 +43,8 @@ def hang(count=200, noise=0.5, offset=OFFSET, collected=200, moved_at=None, spee
 
     The knee moves for 0.1 s up to the reading `moved_at`.
     """
-    rng, readings = np.random.default_rng(seed), RecentReadings('left', count)
+    rng, readings = np.random.default_rng(seed), RecentReadings(
+        'left', 1e-3 * (count - 1))
     still = JointStillness(('hip', 'knee'), limits.joint_speed)
     for i in range(1, collected + 1):
         noise_now = noise * rng.normal(size=6) * [1.0, 1.0, 1.0, 0.05, 0.05, 0.05]
@@ -63,7 +64,7 @@ def test_offset_is_what_is_read_beyond_the_weight():
 
 def test_only_the_last_readings_count_and_movements_before_do_no_harm():
     assert_allclose(hang(collected=500, moved_at=199, noise=0.0).offset, OFFSET)
-    readings = RecentReadings('left', 10)
+    readings = RecentReadings('left', 0.009)
     for i in range(25):
         readings.add(np.full(6, 100.0 if i < 15 else 1.0), (i + 1) * MS)
     found = readings.estimate_offset(np.zeros(6), JointStillness((), 1.0), LIMITS, SENSOR, 25 * MS)
@@ -99,7 +100,7 @@ def test_noise_of_differentiated_encoders_is_no_movement():
     ({'moved_at': 150}, 'knee at 0.1 rad/s moved while averaging.*hold the robot still'
      '.*tare_max_joint_speed'),
     ({'offset': [0, 0, 400.0, 0, 0, 0]}, 'reads 400 N besides .* lift the robot'),
-    ({'collected': 7}, '7 of the 200 readings'),
+    ({'collected': 7}, '7 readings in 0.006 of the 0.199 s'),
     ({'collected': 0}, 'no usable reading received yet; check its driver'),
     ({'silent_for': 2500}, 'last reading is 2.5 s old'),
 ])
@@ -110,7 +111,7 @@ def test_what_is_refused_and_what_to_do(change, message):
 
 
 def test_a_varying_torque_is_refused():
-    readings = RecentReadings('left', 50)
+    readings = RecentReadings('left', 0.049)
     for i in range(50):
         readings.add(np.array([0, 0, 0, 0, (-1.0) ** i, 0]), i * MS)
     with pytest.raises(InputError, match='N m .*tare_max_force_deviation'):
@@ -118,18 +119,34 @@ def test_a_varying_torque_is_refused():
 
 
 def test_what_was_before_the_clock_was_set_back_is_dropped():
-    readings, still = RecentReadings('left', 3), JointStillness(('hip',), 0.1)
-    for t in (101, 102, 103, 1, 2):
+    readings, still = RecentReadings('left', 0.01), JointStillness(('hip',), 0.1)
+    for t in (*range(101, 112), *range(1, 11)):
         readings.add(np.zeros(6), t * MS)
         still.update(np.array([0.5 if t > 100 else 0.0]), t * MS)
-    with pytest.raises(InputError, match='2 of the 3'):
-        readings.estimate_offset(np.zeros(6), still, LIMITS, SENSOR, 2 * MS)
-    readings.add(np.zeros(6), 3 * MS)
-    assert readings.estimate_offset(np.zeros(6), still, LIMITS, SENSOR, 3 * MS).samples == 3
+    with pytest.raises(InputError, match='10 readings in 0.009 of the 0.01 s'):
+        readings.estimate_offset(np.zeros(6), still, LIMITS, SENSOR, 10 * MS)
+    readings.add(np.zeros(6), 11 * MS)
+    assert readings.estimate_offset(np.zeros(6), still, LIMITS, SENSOR, 11 * MS).samples == 11
+
+
+@pytest.mark.parametrize('times, refused', (
+    (range(0, 1001, 100), None), (range(0, 1001, 125), '9 readings in 1 of the 1 s'),
+    ((*range(0, 401, 40), *range(902, 1203, 25)), '13 readings in 0.3 of the 1 s')))
+def test_a_tare_needs_ten_readings_without_a_gap_whatever_their_rate(times, refused):
+    readings = RecentReadings('left', 1.0)
+    for t in times:
+        for _ in range(2):  # a message that arrives twice counts once
+            readings.add(np.zeros(6), t * MS)
+    rest = np.zeros(6), JointStillness((), 1.0), LIMITS, SENSOR, times[-1] * MS
+    if refused is None:
+        assert readings.estimate_offset(*rest).samples == 11
+    else:
+        with pytest.raises(InputError, match=refused):
+            readings.estimate_offset(*rest)
 
 
 def test_a_sensor_that_died_before_the_clock_was_set_back_is_not_tared():
-    readings = RecentReadings('left', 3)
+    readings = RecentReadings('left', 0.002)
     for t in (100_001, 100_002, 100_003):
         readings.add(np.zeros(6), t * MS)
     with pytest.raises(InputError, match='its last reading is 50.0 s old; check its driver'):
