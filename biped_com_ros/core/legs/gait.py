@@ -183,9 +183,10 @@ class PreviewController:
         return P
 
 
-#: Offset of the reference from the middle of a foot towards the other one, as a share of the
-#: distance to the edge: less sway, less margin.
-_INWARD = 0.1
+#: Offsets of the reference from the middle of a foot towards the other one, as shares of the
+#: distance to the edge: less sway, less margin. The first with which the legs reach is taken: hips
+#: that hardly turn inwards do not bring the base over the middle of a foot.
+_INWARD = (0.1, 0.3, 0.5)
 
 METHODS = ('static', 'preview')
 """Methods to find the centre of mass for a reference of the zero-moment point."""
@@ -288,6 +289,9 @@ class Gait:
     zmp_reference, com, zmp
         At the samples: reference, centre of mass on the ground, and zero-moment point by the
         motion of all links, shape (N, 2), m.
+    inward
+        Where the weight is on one foot: from its middle towards the other foot, as a share of the
+        distance to the edge.
 
     Raises
     ------
@@ -301,7 +305,20 @@ class Gait:
         self.model, self.options, self._stance = stance.model, options, stance
         crouch = self.model.config.walking.crouch if options.crouch is None else options.crouch
         self._lowered = crouch * stance.leg_length
-        self.plan = StepPlan(stance.footprints, steps, _targets(stance.model),
+        reasons: list[InputError] = []
+        for self.inward in _INWARD:
+            stance.restart()
+            try:
+                self._make(steps, options)
+                return
+            except InputError as reason:
+                reasons.append(reason)
+        raise reasons[0]
+
+    def _make(self, steps: Sequence[Footstep], options: GaitOptions) -> None:
+        """Plan and sample with the present offset of the reference."""
+        stance = self._stance
+        self.plan = StepPlan(stance.footprints, steps, _targets(stance.model, self.inward),
                              stance.com[:2].tolist(), options.timing, stance.rest.tolist())
         count = math.ceil(self.plan.duration / options.dt) + 1
         self.times = np.linspace(0.0, self.plan.duration, count)
@@ -481,7 +498,7 @@ def zmp_of_motion(model: RobotModel, knots: Array) -> Array:
     return zmp
 
 
-def _targets(model: RobotModel) -> list[tuple[float, float]]:
+def _targets(model: RobotModel, inward: float) -> list[tuple[float, float]]:
     """Return where the zero-moment point rests in each sole in single support, m."""
     y = [row[1] for row in model.state(model.posture('stand')).placements_in_base(
         model.soles)[:, 3].tolist()]
@@ -491,7 +508,7 @@ def _targets(model: RobotModel) -> list[tuple[float, float]]:
         low, high = corners.min(axis=0), corners.max(axis=0)
         middle = 0.5 * (low + high)
         inner = high[1] if y[1 - i] > y[i] else low[1]
-        targets.append((float(middle[0]), float(middle[1] + _INWARD * (inner - middle[1]))))
+        targets.append((float(middle[0]), float(middle[1] + inward * (inner - middle[1]))))
     return targets
 
 

@@ -89,6 +89,10 @@ class StanceIk:
             standing.rest - standing.com_offset[:2] + self.com_offset[:2])
         self.standing_height = self.height if standing is None else standing.height
 
+    def restart(self) -> None:
+        """Forget earlier solutions: the next one does not depend on them."""
+        self._ik.restart()
+
     def solve(self, com: Array, height: float, soles: Array) -> tuple[Array, Array]:
         """
         Return joint positions (n,) and the base's x, y, z (m) and yaw (rad), (4,).

@@ -194,6 +194,8 @@ class WalkSession:
         """
         if self.is_resting and not (has_fallen and self.is_balancing):
             return ''
+        if has_fallen and self.player.is_moving and not self.player.may_wait:
+            return ''  # it halts already
         if has_fallen:
             self.is_balancing = False
             self.problem = reason

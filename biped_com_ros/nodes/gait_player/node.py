@@ -325,7 +325,10 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
             self._watch.tolerate_falling(fall + FALL_TOLERANCE if fall else 0.0)
         self._pace = StampThrottle(self.params.rate)
         session.begin(playback, self.joints.stamp_ns)
-        self.get_logger().info(f'walking for {playback.gait.duration:.1f} s')
+        gait = playback.gait
+        self.get_logger().info(
+            f'walking for {gait.duration:.1f} s, with the weight {100.0 * gait.inward:.0f} % of '
+            'the way from the middle of a sole to its inner edge')
 
     def _end_walk(self) -> None:
         """Drop the request and the inputs that are only used in a walk."""

@@ -26,6 +26,7 @@ import pytest
 
 DT = 0.02
 ANKLES = ('l_ankle_pitch', 'r_ankle_pitch')
+HIPS = ('l_hip_roll', 'r_hip_roll')
 STEP = WalkRequest(count=1, length=0.05)
 
 
@@ -82,6 +83,25 @@ def test_a_walk_names_the_ankle_that_bends_too_little_and_what_helps(model, plan
         WalkPlayer(stiff).plan(request, stiff.posture())
     lower = replace(request, options=replace(QUICK, crouch=0.5 * model.config.walking.crouch))
     assert WalkPlayer(stiff).plan(lower, stiff.posture()).gait.duration > 0.0
+
+
+def test_hips_that_hardly_turn_inwards_carry_the_weight_nearer_to_the_other_foot(model, planned):
+    rolls = planned.gait.positions[:, model.joint_index(HIPS)]
+    assert planned.gait.inward == 0.1
+    inwards = rolls[np.abs(rolls).argmax(axis=0), range(2)]
+
+    def limit_hips(robot):
+        for name, needed in zip(HIPS, inwards):
+            robot.find(f"joint[@name='{name}']/limit").set(
+                'lower' if needed < 0.0 else 'upper', str(0.9 * needed))
+
+    stiff = changed(model, limit_hips)
+    gait = WalkPlayer(stiff).plan(
+        WalkRequest(count=3, length=0.05, options=QUICK), stiff.posture()).gait
+    assert gait.inward == 0.3
+    apart = [np.ptp(each.zmp_reference[:, 1]) for each in (planned.gait, gait)]
+    half_width = 0.5 * np.ptp(np.array(model.config.feet['left'].polygon)[:, 1])
+    assert apart[0] - apart[1] == pytest.approx(2.0 * 0.2 * half_width, abs=1e-6)
 
 
 def test_the_remaining_motion_is_what_is_played(walking, model):

@@ -166,6 +166,8 @@ def test_an_error_stops_and_a_fall_halts(walker):
     assert session.problem == 'stability lost' and not session.stop_for('still lost')
     assert session.problem == 'stability lost' and len(walker.sent) == 2
     assert session.stop_for('fallen', has_fallen=True) == 'halting'
+    count = len(walker.sent)
+    assert not session.stop_for('fallen', has_fallen=True) and len(walker.sent) == count
     walker.advance(1.0)
     assert session.state is WalkState.HALTED and session.problem == 'fallen'
     session.reset_results()
