@@ -16,35 +16,35 @@
 Keep test runs apart from each other and from a robot on the same network.
 
 Set before anything imports rclpy, and inherited by the processes that tests start. Workers of
-pytest-xdist (``-n 2``) begin with the environment of the process that has started them, and
-take one domain each, counted on from its.
+pytest-xdist (``-n 2``) take one domain each.
 """
 
 import functools
 import importlib.util
 import os
 from pathlib import Path
-import random
 import re
 
+from biped_com_ros.launching.isolation import DOMAIN, Isolation
 import pytest
 
 NEEDS_ROS = re.compile(r'^(from|import) (rclpy|biped_com_ros\.(ros|nodes))\b', re.MULTILINE)
 
-DOMAINS = 100  # 1 to 100: the ports of these are free everywhere
 
+def isolate():
+    """
+    Set a ROS domain that no other session, worker or demo uses; return what reserves it.
 
-def choose_domain():
-    """Return a ROS domain that no other session or worker uses; fixed ones can be asked for."""
+    ``BIPED_COM_ROS_TEST_DOMAIN`` asks for one; workers then take those that follow.
+    """
+    chosen = os.environ.get('BIPED_COM_ROS_TEST_DOMAIN')
     worker = os.environ.get('PYTEST_XDIST_WORKER', '').removeprefix('gw')
-    if worker:
-        return (int(os.environ['ROS_DOMAIN_ID']) + int(worker)) % DOMAINS + 1
-    return int(os.environ.get('BIPED_COM_ROS_TEST_DOMAIN')
-               or random.SystemRandom().randint(1, DOMAINS))
+    isolated = Isolation({DOMAIN: str(int(chosen) + int(worker or -1) + 1)} if chosen else {})
+    os.environ.update(isolated.environment)
+    return isolated
 
 
-os.environ['ROS_DOMAIN_ID'] = str(choose_domain())
-os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
+_reserved = isolate()
 
 # Several tests at a time fill the cores. OpenBLAS' threads, waiting for each other in busy loops,
 # would make the tests of gaits and of the identification take seven times the CPU.
