@@ -15,7 +15,7 @@
 
 from biped_com_ros.core.model.resources import package_share
 import pytest
-from support.launched import changed_parameters, Launched
+from support.launched import busyness, changed_parameters, Launched
 
 
 @pytest.fixture
@@ -57,8 +57,8 @@ def brisk(tmp_path):
 
 @pytest.fixture
 def real(tmp_path):
-    """Return words for the pace of reality: of a robot whose motion is compared."""
-    return paced(tmp_path, 1.0)
+    """Return words for the pace of reality, on a busy machine less: motion is compared."""
+    return paced(tmp_path, min(1.0, 2.0 / busyness()))
 
 
 @pytest.fixture
