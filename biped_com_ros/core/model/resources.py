@@ -33,18 +33,21 @@ def package_share() -> Path:
     return find_package(PACKAGE)
 
 
-def find_package(package: str) -> Path:
+def find_package(package: str, directory: Path | None = None) -> Path:
     """
     Return the share directory of a ROS package or of a PyPI wheel laid out like one.
 
     Searches, in this order, every prefix of ``AMENT_PREFIX_PATH`` and ``ROS_PACKAGE_PATH``, the
     Python environment's own prefix, the prefixes that wheels bring inside ``sys.path``, and the
-    directories of Python packages themselves, where some wheels keep URDFs and meshes.
+    directories of Python packages themselves, where some wheels keep URDFs and meshes; then
+    `directory`, those above and what is in them.
 
     Parameters
     ----------
     package
         Its name.
+    directory
+        That of the file that names the package; None if it did not come from a file.
 
     Raises
     ------
@@ -58,15 +61,14 @@ def find_package(package: str) -> Path:
     source_tree = Path(__file__).resolve().parents[3]
     if package == PACKAGE and (source_tree / 'package.xml').is_file():
         return source_tree
-    searched = []
-    for prefix in _prefixes():
-        for candidate in (prefix / 'share' / package, prefix / package):
-            if candidate.is_dir():
-                return candidate
-        searched.append(str(prefix))
+    prefixes = list(dict.fromkeys(_prefixes()))
+    installed = [prefix / place / package for prefix in prefixes for place in ('share', '')]
+    for candidate in (*installed, *_beside(package, directory)):
+        if candidate.is_dir():
+            return candidate
     raise ConfigurationError(
         f"package '{package}' was not found; install it or source the workspace that has it "
-        f'(searched: {", ".join(searched)})')
+        f'(searched: {", ".join(map(str, prefixes))})')
 
 
 def resolve_uri(uri: str) -> Path:
@@ -111,13 +113,19 @@ def resolve_in_urdf(uri: str, directory: Path | None = None) -> Path:
         return _first_file(uri, [base / path for path in paths for base in above or [Path()]],
                            '' if paths else _NO_DIRECTORY)
     package, inside = _package_and_path(uri.replace(':///', '://', 1))
-    beside = [place for base in above for place in (
-        *([base / inside] if base.name == package else []), base / package / inside)]
+    beside = [place / inside for place in _beside(package, directory)]
     try:
         installed = [find_package(package) / inside]
     except ConfigurationError as error:
         return _first_file(uri, beside, str(error))
     return _first_file(uri, installed + beside)
+
+
+def _beside(package: str, directory: Path | None) -> list[Path]:
+    """Return where a package is that is not installed: above what names it, or next to that."""
+    above = [] if directory is None else [directory, *directory.parents]
+    return [place for base in above
+            for place in (*([base] if base.name == package else []), base / package)]
 
 
 _PACKAGE_SCHEMES = ('package://', 'model://')

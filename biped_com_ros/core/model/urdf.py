@@ -130,7 +130,7 @@ def _expand_xacro(path: Path, config: RobotConfig) -> str:
         raise ConfigurationError(
             f"'{path}' needs xacro: install ros-$ROS_DISTRO-xacro (apt) or xacro (PyPI)") from None
     try:
-        with _own_find():
+        with _own_find(path.parent):
             return str(xacro.process_file(
                 str(path), mappings=dict(config.xacro_arguments)).toprettyxml(indent='  '))
     except Exception as error:  # xacro has no common root for its errors.
@@ -140,12 +140,12 @@ def _expand_xacro(path: Path, config: RobotConfig) -> str:
 
 
 @contextmanager
-def _own_find() -> Iterator[None]:
-    """Let xacro's ``$(find package)`` find what ``package://`` finds, also without ROS."""
+def _own_find(directory: Path) -> Iterator[None]:
+    """Let xacro's ``$(find package)`` find what the URIs of meshes find, also without ROS."""
     from xacro import substitution_args
     function = '_eval_find'
     theirs = getattr(substitution_args, function, None)
-    setattr(substitution_args, function, lambda package: str(find_package(package)))
+    setattr(substitution_args, function, lambda package: str(find_package(package, directory)))
     try:
         yield
     finally:

@@ -341,6 +341,20 @@ def test_xacro_finds_the_packages_that_uris_find(tmp_path, monkeypatch, prefix):
         urdf.load_urdf(config)
 
 
+def test_xacro_finds_the_package_that_its_file_is_in(tmp_path):
+    """A clone that is not installed, and another package beside it."""
+    pytest.importorskip('xacro')
+    head = '<robot name="r" xmlns:xacro="http://www.ros.org/wiki/xacro">'
+    path, other = tmp_path / 'my_robot/urdf/r.xacro', tmp_path / 'its_legs/legs.xacro'
+    path.parent.mkdir(parents=True)
+    other.parent.mkdir()
+    path.write_text(f'{head}<xacro:include filename="$(find its_legs)/legs.xacro"/>'
+                    '</robot>')
+    other.write_text(f'{head}<link name="$(find my_robot)"/></robot>')
+    link = urdf.parse_urdf(urdf.load_urdf(small_config(urdf=str(path)))).find('link')
+    assert link.get('name') == str(tmp_path / 'my_robot')
+
+
 def test_xacro_is_expanded_with_its_arguments(tmp_path):
     pytest.importorskip('xacro')
     path = tmp_path / 'r.urdf.xacro'
