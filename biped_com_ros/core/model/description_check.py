@@ -53,8 +53,8 @@ class RobotDescription:
         Configuration, names and frames of the robot.
     posture
         Name of the posture; '' where all joints are at zero.
-    state
-        The robot in it.
+    state, at_zero
+        The robot in it, and with all joints at zero.
     subtrees
         Names of the links that each wrench sensor carries, by its name.
 
@@ -63,6 +63,7 @@ class RobotDescription:
     frames: RobotFrames
     posture: str
     state: RobotState
+    at_zero: RobotState
     subtrees: dict[str, list[str]]
 
 
@@ -157,17 +158,26 @@ def _moving_sensors(description: RobotDescription) -> Iterator[str]:
 
 
 def _turned_soles(description: RobotDescription) -> Iterator[str]:
-    for name, placement in zip(description.frames.soles.names, _soles(description)):
+    soles = description.frames.soles
+    at_zero = description.at_zero.placements_in_base(soles)
+    for name, placement, its_at_zero in zip(soles.names, _soles(description), at_zero):
         axes = placement[:3]  # rows: the axes of the sole in the base
-        for axis, along, remedy in ((axes[2], 2, 'up'), (axes[0], 0, 'forward')):
-            tilt = math.acos(min(max(float(axis[along]), -1.0), 1.0))
-            if tilt > _TILT:
-                yield (f"the {'xyz'[along]} axis of the sole of foot '{name}' is "
-                       f"{math.degrees(tilt):.0f} deg from the base's {_where(description)}; it "
-                       f'must point {remedy}: set feet.{name}.sole_rpy to '
-                       f'{_level_rpy(description, name, axes)}, or base_rpy if it is the base '
-                       'that is turned')
-                break
+        for k, direction in ((2, 'up'), (0, 'forward')):
+            tilt = _angle(axes[k, k])
+            if tilt <= _TILT:
+                continue
+            remedy = (f', as it does with joints at zero: correct postures.{description.posture}'
+                      if _angle(its_at_zero[k, k]) <= _TILT else
+                      f': set feet.{name}.sole_rpy to {_level_rpy(description, name, axes)}, or '
+                      'base_rpy if it is the base that is turned')
+            yield (f"the {'xyz'[k]} axis of the sole of foot '{name}' is "
+                   f"{math.degrees(tilt):.0f} deg from the base's {_where(description)}; it "
+                   f'must point {direction}{remedy}')
+            break
+
+
+def _angle(cosine: float) -> float:
+    return math.acos(min(max(float(cosine), -1.0), 1.0))
 
 
 def _level_rpy(description: RobotDescription, foot: str, axes: Array) -> str:

@@ -107,8 +107,8 @@ _of_joints = st.dictionaries(v.names, v.anything, max_size=2)
 def _description(model):
     stand = {name: model.subtree(sensor.link or sensor.frame)
              for name, sensor in model.config.wrench_sensors.items()}
-    return description_check.RobotDescription(
-        model, 'stand', model.state(np.zeros(len(model.joint_names))), stand)
+    at_zero = model.state(np.zeros(len(model.joint_names)))
+    return description_check.RobotDescription(model, 'stand', at_zero, at_zero, stand)
 
 
 def _visual(shape, values):

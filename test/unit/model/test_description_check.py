@@ -120,6 +120,14 @@ def test_what_is_likely_wrong_gives_a_warning(changes, parts):
     assert all(part in warnings for part in parts)
 
 
+def test_a_posture_that_turns_a_level_sole_is_what_is_to_be_corrected():
+    """Mirrored axes: one sign for both legs turns a sole; with sole_rpy it would stand on edge."""
+    postures = {**mapping()['postures'], 'stand': {'l_ankle_pitch': 0.6, 'l_hip_pitch': 0.6}}
+    warning, = (its for its in loaded({'postures': postures}).warnings if 'z axis' in its)
+    assert 'must point up, as it does with joints at zero: correct postures.stand' in warning
+    assert 'sole_rpy' not in warning
+
+
 @pytest.mark.parametrize('turned', [(1.5708, 0.0, 0.0), (0.0, -1.4, 0.3), (2.0, 0.5, -2.0)])
 def test_the_warning_of_a_turned_sole_has_the_angles_that_make_it_level(turned):
     feet = {name: {**foot, 'sole_rpy': [*turned]} for name, foot in FEET.items()}
