@@ -34,7 +34,7 @@ from biped_com_ros.core.identification.captures.virtual_contacts import with_vir
 from biped_com_ros.core.identification.equations.first_moments import StaticsRegressor
 from biped_com_ros.core.identification.estimation.prior import missing_inertials, unreadable_shapes
 from biped_com_ros.core.legs.ik import legs_of
-from biped_com_ros.core.model.config import FootConfig
+from biped_com_ros.core.model.config import FootConfig, sole_frame_name
 from biped_com_ros.core.model.efforts import (
     effort_limits, needed_efforts, placeholders, urdf_effort_limits)
 from biped_com_ros.core.model.frames import sole_in_link
@@ -64,6 +64,8 @@ BELOW = 0.003
 _SIDES = {'left': {'left', 'l'}, 'right': {'right', 'r'}}
 _CENTRE = 0.01
 """What is nearer to the middle is on neither side, m."""
+NOTHING = 0.001
+"""What is not more is a frame, not a link, kg."""
 CORNERS, AREA_LOST = 6, 0.02
 """Number of corners of a suggested polygon, and share of the area that it may lose before it gets
 more of them."""
@@ -309,12 +311,16 @@ def _size(polygon: Sequence[Point]) -> str:
 
 def _sensors(model: RobotModel, posture: Array) -> Iterator[Entry]:
     config = model.config
+    sole_frames = {*map(sole_frame_name, config.feet)}
     for name, sensor in config.wrench_sensors.items():
         carried = model.subtree_links(sensor.link or sensor.frame)
         mass = float(np.asarray(model.link_masses)[carried].sum())
         what = 'the vertical force alone' if sensor.measures_force_z else 'the wrench'
         yield Entry(f'sensor {name}', f"{what} in frame '{sensor.frame}', topic {sensor.topic}; "
-                    f'{mass:.2f} kg are beyond it')
+                    f'{mass:.2f} kg are beyond it', '' if mass > NOTHING or sensor.frame in sole_frames
+                    else f'give wrench_sensors.{name}.link, the first link beyond the sensor, '
+                    'unless it is a pad under the sole: the weight of what it carries counts as '
+                    'force of the ground', is_hint=True)
     yield from _sides(model, posture)
     for foot, its in config.feet.items():
         if its.is_virtual:

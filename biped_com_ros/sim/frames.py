@@ -79,13 +79,13 @@ def relative(data: Any, first: int, second: int) -> Transform:
 
 def joints_between(model: Any, first: int, second: int) -> list[int]:
     """Return the joints between two bodies: up from the first one, then down to the second."""
-    up, down = _ancestors(model, first), _ancestors(model, second)
+    up, down = ancestors(model, first), ancestors(model, second)
     bodies = [*(body for body in up if body not in down),
               *(body for body in reversed(down) if body not in up)]
     return [int(model.body_jntadr[body]) for body in bodies if model.body_jntnum[body]]
 
 
-def _ancestors(model: Any, body: int) -> list[int]:
+def ancestors(model: Any, body: int) -> list[int]:
     """Return a body and all bodies above it, the world last."""
     chain = [body]
     while chain[-1]:

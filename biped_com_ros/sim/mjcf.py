@@ -22,16 +22,19 @@ Names have a prefix, so that names of the URDF cannot collide with each other or
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 import math
 from typing import Any
+from xml.etree.ElementTree import SubElement
 
 from biped_com_ros.core.errors import RobotDescriptionError, UnknownNameError
-from biped_com_ros.core.model.config import RobotConfig, WrenchSensorConfig
+from biped_com_ros.core.model.config import (
+    FootConfig, RobotConfig, sole_frame_name, WrenchSensorConfig)
 from biped_com_ros.sim import torso
-from biped_com_ros.sim.description import Description, GRAVITY, prepare
+from biped_com_ros.sim.description import Description, GRAVITY, Link, prepare
 from biped_com_ros.sim.frames import (
-    Array, joints_between, relative, rotation_from_rpy, Transform)
+    ancestors, Array, joints_between, relative, rotation_from_rpy, Transform)
 from biped_com_ros.sim.hoist import add_hoist
 import mujoco
 import numpy as np
@@ -112,6 +115,7 @@ class RobotSpec:
     def __init__(self, description: Description, config: RobotConfig,
                  options: WorldOptions, tendons: bool,
                  sole_offsets: Mapping[str, Array] | None = None) -> None:
+        description = _with_sole_frames(description, config)
         self._robot, self._config, self._options = description, config, options
         self._torso = config.torso if tendons else None
         self.mount: torso.Mount | None = None
@@ -205,12 +209,28 @@ class RobotSpec:
             if name in offsets:
                 pose = pose @ Transform(position=offsets[name])
             body.add_site(name=f'sole/{name}', **pose.to_mujoco())
+            parts = self._parts(foot)
             for i, (x, y) in enumerate(foot.polygon):
                 centre = pose @ Transform(position=np.array((x, y, radius)))
-                body.add_geom(
+                at = {link: (part.inverse() @ centre).position for link, part in parts.items()}
+                nearest = min(at, key=lambda link: float(np.linalg.norm(at[link])))
+                self._body(nearest).add_geom(
                     name=f'sole/{name}/{i}', type=mujoco.mjtGeom.mjGEOM_SPHERE,
-                    size=(radius, 0.0, 0.0), pos=centre.position, contype=FOOT,
+                    size=(radius, 0.0, 0.0), pos=at[nearest], contype=FOOT,
                     conaffinity=FLOOR, rgba=(0.2, 0.2, 0.2, 1.0), **self._contact())
+
+    def _parts(self, foot: FootConfig) -> dict[str, Transform]:
+        """
+        Return the links of a foot that touch the ground, and their poses in that of the sole.
+
+        That one, or those of the sensors if none of them carries it: pads.
+        """
+        sensors = [self._config.wrench_sensors[name] for name in foot.wrench_sensors]
+        links = [sensor.link or sensor.frame for sensor in sensors]
+        above = ancestors(self._model, self._index(foot.sole))
+        if not links or any(self._index(link) in above for link in links):
+            return {foot.sole: Transform()}
+        return {link: self._rigid(foot.sole, link, 'wrench_sensors') for link in links}
 
     def _add_sensors(self) -> None:
         for name, sensor in self._config.wrench_sensors.items():
@@ -262,6 +282,23 @@ class RobotSpec:
                 name for name in self._robot.links if f'link/{name}' in self._bodies],
                 self._config.name)
         return self._bodies[f'link/{link}']
+
+
+def _with_sole_frames(description: Description, config: RobotConfig) -> Description:
+    """Return a robot with the frames at the soles that its sensors name: links without mass."""
+    urdf, links = copy(description.urdf), dict(description.links)
+    named = {sensor.frame for sensor in config.wrench_sensors.values()}
+    for name, foot in config.feet.items():
+        frame = sole_frame_name(name)
+        if frame in named and frame not in links:
+            links[frame] = Link(frame, 0.0, np.zeros(3), np.zeros((3, 3)))
+            SubElement(urdf, 'link', name=frame)
+            joint = SubElement(urdf, 'joint', name=frame, type='fixed')
+            SubElement(joint, 'parent', link=foot.sole)
+            SubElement(joint, 'child', link=frame)
+            SubElement(joint, 'origin', xyz=' '.join(map(str, foot.sole_origin)),
+                       rpy=' '.join(map(str, foot.sole_rpy)))
+    return replace(description, urdf=urdf, links=links)
 
 
 def stiff_torso_joints(config: RobotConfig, tendons: bool) -> tuple[str, ...]:

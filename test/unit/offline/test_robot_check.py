@@ -253,6 +253,17 @@ def test_joint_torques_that_give_the_forces_of_feet_without_sensors_are_named():
     assert 'joint torques' not in texts(check_robot(RobotModel(CONFIG, URDF)), 'foot left')
 
 
+@pytest.mark.parametrize('frame, link, lacks', [
+    ('l_sole', '', True), ('l_sole', 'l_ankle_ft', False), ('left_sole_frame', '', False)])
+def test_a_sensor_that_carries_nothing_may_lack_its_link(frame, link, lacks):
+    """A frame at the ankle on which nothing hangs looks like a pad under the sole."""
+    sensor = replace(CONFIG.wrench_sensors['left_foot'], frame=frame, link=link)
+    entries, _ = checked(wrench_sensors={**CONFIG.wrench_sensors, 'left_foot': sensor})
+    [entry] = [entry for entry in entries if entry.name == 'sensor left_foot']
+    assert ('give wrench_sensors.left_foot.link' in entry.remedy) == lacks
+    assert entry.is_hint or not lacks
+
+
 def test_placeholders_of_effort_limits_have_units():
     joints = texts(check_robot(RobotModel.load('icub')), 'joints')
     assert 'torso_pitch 50000 N m (gravity needs ' in joints and 'e+' not in joints

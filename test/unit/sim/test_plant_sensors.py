@@ -13,13 +13,15 @@
 # limitations under the License.
 """Sensors of the plant: they agree with its truth and have the errors of their options."""
 
+from dataclasses import replace
 import math
 
-from biped_com_ros.sim.interface import DriveOptions, SensorOptions
+from biped_com_ros.sim.interface import DriveOptions, PlantOptions, SensorOptions
 from biped_com_ros.sim.mjcf import WorldOptions
+from biped_com_ros.sim.plant import Plant
 import numpy as np
 import pytest
-from support.sim_robot import CONFIG, make_plant, rotation, run
+from support.sim_robot import CONFIG, make_plant, rotation, run, URDF
 
 FLOATING = WorldOptions(gravity=0.0, floor=False)
 
@@ -56,6 +58,44 @@ def test_the_centre_of_pressure_follows_from_the_sensors(standing):
         total += *(force + up), *(moment + np.cross(p, force) + np.cross(com_foot, up))
     cop = np.array((-total[4], total[3])) / total[2]
     np.testing.assert_allclose(cop, standing.truth().zmp[:2], atol=5e-4)
+
+
+@pytest.mark.parametrize('frame, sole', [
+    ('{}_ft', True),  # a frame that nothing hangs on, fixed to the foot
+    ('{}_sole_frame', True), ('{}_sole_frame', False)])
+def test_a_sensor_that_does_not_carry_its_sole_measures_the_ground_alone(frame, sole):
+    sensors = {f'{foot}_foot': replace(
+        CONFIG.wrench_sensors[f'{foot}_foot'], frame=frame.format(foot), link='')
+        for foot in ('left', 'right')}
+    feet = CONFIG.feet if sole else {foot: replace(
+        CONFIG.feet[foot], sole=f'{foot}_foot', sole_origin=(0.01, 0.0, -0.05))
+        for foot in CONFIG.feet}
+    plant = make_plant(replace(CONFIG, wrench_sensors=sensors, feet=feet))
+    readings = run(plant, 2.0).wrenches
+    for foot, reading in zip(CONFIG.feet, readings):
+        ground, moment, p_sole, R, p = ground_and_sensor(plant, foot)
+        expected = np.concatenate((R.T @ ground, R.T @ (moment + np.cross(p_sole - p, ground))))
+        sign = CONFIG.wrench_sensors[f'{foot}_foot'].scale
+        np.testing.assert_allclose(sign * reading, expected, atol=5e-3)
+    assert abs(readings[:, 2]).sum() == pytest.approx(9.81 * plant.mass, rel=2e-3)
+
+
+def test_of_two_pads_under_a_foot_each_measures_what_touches_it():
+    frames = {'front': 'left_ft', 'rear': 'left_sole'}
+    sensors = {name: replace(CONFIG.wrench_sensors['left_foot'], frame=frame, link='', topic=name)
+               for name, frame in frames.items()}
+    left = replace(CONFIG.feet['left'], sole='left_foot', sole_origin=(0.01, 0.0, -0.05),
+                   wrench_sensors=tuple(sensors))
+    config = replace(CONFIG, feet={**CONFIG.feet, 'left': left},
+                     wrench_sensors={**CONFIG.wrench_sensors, **sensors})
+    urdf = URDF.replace('"0.005 0.002 -0.01" rpy="3.14159265358979 0 0.4"',
+                        '"0.10 0 -0.05" rpy="0 0 0"', 1)
+    plant = Plant(config, urdf, PlantOptions(tendons=False))
+    wrenches = dict(zip(config.wrench_sensors, run(plant, 2.0).wrenches))
+    ground, *_ = ground_and_sensor(plant, 'left')
+    assert wrenches['front'][2] > 5.0 and wrenches['rear'][2] > 5.0
+    np.testing.assert_allclose(
+        wrenches['front'][:3] + wrenches['rear'][:3], ground, atol=0.05)  # it tilts a little
 
 
 def squat(plant, i):
