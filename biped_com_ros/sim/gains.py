@@ -75,6 +75,8 @@ class _Load:
         Largest static moment of the starting posture, whichever way the robot leans, N m (or N).
     largest_moment
         A bound of it in any posture.
+    damping
+        Of the joint itself, by the URDF, N m s/rad.
     is_leg
         Whether the joint carries the whole robot.
 
@@ -83,6 +85,7 @@ class _Load:
     inertia: float
     moment: float
     largest_moment: float
+    damping: float
     is_leg: bool
 
 
@@ -167,8 +170,8 @@ def set_tendon_gains(model: Any, torso: TorsoConfig, upper: UpperBody) -> Array:
 def _stiffness(load: _Load, moment: float, friction: float) -> float:
     if load.is_leg:
         return max(STANCE_STIFFNESS * moment, friction / SAG)
-    return max(BANDWIDTH ** 2 * load.inertia, (load.moment + friction) / SAG,
-               load.largest_moment / SAG_ANYWHERE)
+    return max(BANDWIDTH ** 2 * load.inertia, BANDWIDTH * load.damping,
+               (load.moment + friction) / SAG, load.largest_moment / SAG_ANYWHERE)
 
 
 def _damping(load: _Load, stiffness: float, pendulum_inertia: float) -> float:
@@ -193,7 +196,8 @@ def _load_with_followers(model: Any, data: Any, config: RobotConfig, robot: Desc
             more = _load(model, data, config, follower)
             load = _Load(load.inertia + gain ** 2 * more.inertia,
                          load.moment + abs(gain) * more.moment,
-                         load.largest_moment + abs(gain) * more.largest_moment, load.is_leg)
+                         load.largest_moment + abs(gain) * more.largest_moment,
+                         load.damping + gain ** 2 * more.damping, load.is_leg)
     return load
 
 
@@ -209,6 +213,7 @@ def _load(model: Any, data: Any, config: RobotConfig, name: str) -> _Load:
         moment = weight * float(np.linalg.norm(np.cross(axis, arm)))
         largest = GRAVITY * _stretched_moment(model, data, body, anchor, axis)
     return _Load(float(np.diagonal(joint_space_inertia(model, data))[dof]), moment, largest,
+                 float(np.ravel(model.dof_damping[dof])[0]),
                  _carries_robot(model, config, joint.id))
 
 

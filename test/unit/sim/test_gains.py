@@ -21,6 +21,7 @@ from biped_com_ros.sim.plant import Plant
 import mujoco
 import numpy as np
 import pytest
+from support.sim_robot import CONFIG, URDF
 
 
 def plant_of(name):
@@ -55,3 +56,12 @@ def test_no_joint_gives_way_to_its_limb_in_any_posture(name):
         worst = np.maximum(worst, np.abs(data.qfrc_bias[model.jnt_dofadr[revolute]]) / stiffness)
     assert worst.max() > 0.1 * SAG_ANYWHERE, 'gravity does not act'
     assert worst.max() < 1.05 * SAG_ANYWHERE, names[int(np.argmax(worst))]
+
+
+def test_a_light_limb_whose_joint_is_damped_gets_where_it_is_sent():
+    """A finger of some grams: gravity needs hardly any stiffness, its damping does."""
+    damped = URDF.replace('<joint name="grip" type="revolute">', (
+        '<joint name="grip" type="revolute"><dynamics damping="0.5"/>'))
+    plant = Plant(CONFIG, damped, PlantOptions(tendons=False))
+    grip = plant.actuated_joint_names.index('grip')
+    assert 0.5 / plant.gains.stiffness[grip] < 0.1  # time constant, s
