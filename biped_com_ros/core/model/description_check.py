@@ -160,6 +160,7 @@ def _moving_sensors(description: RobotDescription) -> Iterator[str]:
 def _turned_soles(description: RobotDescription) -> Iterator[str]:
     soles = description.frames.soles
     at_zero = description.at_zero.placements_in_base(soles)
+    first = '' if description.posture else 'add postures.stand in which it does, or '
     for name, placement, its_at_zero in zip(soles.names, _soles(description), at_zero):
         axes = placement[:3]  # rows: the axes of the sole in the base
         for k, direction in ((2, 'up'), (0, 'forward')):
@@ -168,8 +169,9 @@ def _turned_soles(description: RobotDescription) -> Iterator[str]:
                 continue
             remedy = (f', as it does with joints at zero: correct postures.{description.posture}'
                       if _angle(its_at_zero[k, k]) <= _TILT else
-                      f': set feet.{name}.sole_rpy to {_level_rpy(description, name, axes)}, or '
-                      'base_rpy if it is the base that is turned')
+                      f': {first}set feet.{name}.sole_rpy to '
+                      f'{_level_rpy(description, name, axes)}, or base_rpy if it is the base that '
+                      'is turned')
             yield (f"the {'xyz'[k]} axis of the sole of foot '{name}' is "
                    f"{math.degrees(tilt):.0f} deg from the base's {_where(description)}; it "
                    f'must point {direction}{remedy}')

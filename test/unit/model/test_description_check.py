@@ -128,6 +128,13 @@ def test_a_posture_that_turns_a_level_sole_is_what_is_to_be_corrected():
     assert 'sole_rpy' not in warning
 
 
+def test_a_robot_without_a_posture_may_need_one_rather_than_another_sole():
+    """Some legs are bent with joints at zero."""
+    feet = {name: {**foot, 'sole_rpy': [0.0, 1.2, 0.0]} for name, foot in FEET.items()}
+    [left, _] = loaded({'feet': feet, 'postures': {}}).warnings
+    assert 'must point up: add postures.stand in which it does, or set feet.left.sole' in left
+
+
 @pytest.mark.parametrize('turned', [(1.5708, 0.0, 0.0), (0.0, -1.4, 0.3), (2.0, 0.5, -2.0)])
 def test_the_warning_of_a_turned_sole_has_the_angles_that_make_it_level(turned):
     feet = {name: {**foot, 'sole_rpy': [*turned]} for name, foot in FEET.items()}
