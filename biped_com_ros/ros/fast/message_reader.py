@@ -156,7 +156,8 @@ class MessageReader:
 
     def receive(self, raw: bytes) -> None:
         """Decode and check a message, and call the inputs back. Raises nothing."""
-        if BACKLOG.is_skipping and self.may_skip:
+        # One that was taken before the last input was destroyed is nobody's.
+        if not self.inputs or (BACKLOG.is_skipping and self.may_skip):
             return
         try:
             stamp_ns = self._read(raw)

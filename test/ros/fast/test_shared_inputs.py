@@ -274,6 +274,20 @@ def test_an_input_destroyed_during_delivery_does_not_get_the_message(company):
 
 
 @pytest.mark.parametrize('is_shared', (True, False))
+def test_a_message_that_was_taken_before_the_input_was_destroyed_is_ignored(company, is_shared):
+    listener = company.listener() if is_shared else InputListener(company.node('alone'))
+    company.send(1.0)
+    taken = callback_of(company.subscriptions[0])
+    late = JointState(name=list(JOINTS), position=[1.0] * len(JOINTS))
+    late.header.stamp = stamp_to_msg(listener.got[0][0] + 200_000_000)
+    listener.source.destroy()
+    reader = listener.source.reader
+    for deliver in (taken, reader.receive):
+        deliver(bytes(serialize_message(late)))
+    assert len(listener.got) == reader.count == 1
+
+
+@pytest.mark.parametrize('is_shared', (True, False))
 def test_differences_of_positions_go_on_with_another_limit(company, is_shared):
     steady, changed = company.listener(), (
         company.listener() if is_shared else InputListener(company.node('alone')))
