@@ -28,13 +28,15 @@ import re
 
 from biped_com_ros.core.errors import BipedComError, some_of
 from biped_com_ros.core.geometry.polygon import area, distances_inside, half_planes, Point
-from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.gravity.model import GravityModel
 from biped_com_ros.core.identification.captures.virtual_contacts import with_virtual_sensors
 from biped_com_ros.core.identification.equations.first_moments import StaticsRegressor
 from biped_com_ros.core.identification.estimation.prior import missing_inertials, unreadable_shapes
 from biped_com_ros.core.legs.ik import legs_of
 from biped_com_ros.core.model.config import FootConfig, sole_frame_name
+from biped_com_ros.core.legs.ik import legs_of, PostureIk
+from biped_com_ros.core.model.config import FootConfig
 from biped_com_ros.core.model.efforts import (
     effort_limits, needed_efforts, placeholders, urdf_effort_limits)
 from biped_com_ros.core.model.frames import sole_in_link
@@ -66,6 +68,8 @@ _CENTRE = 0.01
 """What is nearer to the middle is on neither side, m."""
 NOTHING = 0.001
 """What is not more is a frame, not a link, kg."""
+_SMALL_TURN = 0.0005
+"""Of a joint, rad: less is rounding."""
 CORNERS, AREA_LOST = 6, 0.02
 """Number of corners of a suggested polygon, and share of the area that it may lose before it gets
 more of them."""
@@ -174,6 +178,8 @@ def _posture(model: RobotModel, posture: Array) -> Iterator[Entry]:
     elif heights.max() > UNEVEN:
         remedy = (f'foot {names[int(np.argmax(heights))]} is higher: {_correct(model)} what is '
                   'not symmetrical, or sole_origin')
+    if remedy:
+        remedy += _standing(model, posture)
     yield Entry('soles', text, remedy)
 
 
@@ -185,17 +191,40 @@ def _correct(model: RobotModel) -> str:
 
 def _balance(model: RobotModel, posture: Array) -> Iterator[Entry]:
     state = model.state(posture)
-    support = Soles.of(model).support(
-        state.placements_in_base(model.soles), [True] * len(model.config.feet))
+    placed = state.placements_in_base(model.soles)
+    support = Soles.of(model).support(placed, [True] * len(model.config.feet))
     if support is None:
         yield Entry('balance', 'the soles span no polygon', 'correct feet.*.polygon')
         return
     margin = support.margin(state.com_in_base).distance
     remedy = ('move the hips over the feet in postures.' + STAND if len(model.config.feet) > 1
               else "one foot is configured: name the other one under 'feet', too")
+    if len(placed) > 1 and placed[:, 2, 2].min() > math.cos(TILT):  # else it is said there
+        remedy += _standing(model, posture)
     yield Entry('balance', f'the centre of mass is {1e3 * abs(margin):.0f} mm '
                 f'{"inside" if margin > 0.0 else "outside"} the edge of the support',
                 '' if margin > 0.0 else f'it would fall: {remedy}')
+
+
+def _standing(model: RobotModel, posture: Array) -> str:
+    """
+    Return positions of joints that make the soles level and balance the robot, to end a remedy.
+
+    The base and the feet keep their directions; '' if the legs do not reach.
+    """
+    try:
+        ik = PostureIk(model, posture, margin=0.0)
+        height = min(float(sole.position[2]) for sole in ik.ends)
+        soles = [Pose.from_rpy((0.0, 0.0, math.atan2(*sole.rotation[1::-1, 0])), np.array(
+            (*sole.position[:2], height))) for sole in ik.ends]
+        middles = [sole.apply(np.array((*_middle(foot.polygon), 0.0)))
+                   for sole, foot in zip(soles, model.config.feet.values())]
+        found, _ = ik.over(np.mean(middles, axis=0)[:2], Pose.identity(), soles)
+    except BipedComError:
+        return ''
+    changed = [f'{name}: {value:.3f}' for name, value, before in zip(
+        model.joint_names, found.tolist(), posture.tolist()) if abs(value - before) > _SMALL_TURN]
+    return f'; level and balanced: {{{", ".join(changed)}}}'
 
 
 def _feet(model: RobotModel, posture: Array) -> Iterator[Entry]:

@@ -153,13 +153,32 @@ def test_feet_that_are_not_level_or_do_not_carry_it_are_named():
         tiptoe[name] += 0.1
     _, remedy = checked(postures={**CONFIG.postures, 'stand': tiptoe})
     assert remedy.startswith('soles: feet left and right are inclined')
-    assert remedy.endswith('or feet.left.sole_rpy, feet.right.sole_rpy')
+    assert 'or feet.left.sole_rpy, feet.right.sole_rpy; level and balanced: {' in remedy
     # Its soles 0.4 m behind what carries it.
     entries, _ = checked(feet={
         name: replace(foot, polygon=tuple((x - 0.4, y) for x, y in foot.polygon))
         for name, foot in CONFIG.feet.items()})
     balance = next(entry for entry in entries if entry.name == 'balance')
     assert 'outside' in balance.text and 'would fall' in balance.remedy
+
+
+@pytest.mark.parametrize('robot', ['biped', 'g1', 'talos'])
+@pytest.mark.parametrize('change', [('ankle', 0.2), ('knee', 0.3), ('hip', 0.3)])
+def test_the_joints_that_level_the_soles_and_balance_the_robot_do_so(robot, change):
+    config = load_robot_config(robot)
+    urdf, stand = load_urdf(config), config.postures['stand']
+    part, turn = change
+    names = {'ankle': ('ankle_pitch', '5_joint'), 'knee': ('knee', '4_joint'),
+             'hip': ('hip_pitch', '3_joint')}[part]
+    for name in stand:
+        if any(its in name for its in names) and 'arm' not in name:
+            stand = {**stand, name: stand[name] + turn}
+
+    def checked_with(posture):
+        return first_remedy(check_robot(RobotModel(
+            replace(config, postures={**config.postures, 'stand': posture}), urdf)))
+    found = re.search(r'level and balanced: (\{.*\})', checked_with(stand))
+    assert checked_with({**stand, **yaml.safe_load(found[1])}) == ''
 
 
 def test_of_one_foot_alone_the_other_is_missing():
