@@ -269,7 +269,7 @@ class CalibrationSession:
         is_due = self.state in (SessionState.MOVING, SessionState.WAITING)
         arrived = bool(self.queue) and is_due and not self._distance_problem(self.queue[0])
         name = self.queue[0].name if arrived else f'by hand {len(self.log.captures) + 1}'
-        self._add_capture(name)
+        self._add_capture(self.window.capture(name))
         if arrived:
             self._pose = self.queue.pop(0)
             self._go_to_next()
@@ -491,11 +491,15 @@ class CalibrationSession:
 
     def _capture_if_arrived(self) -> None:
         pose = self.queue[0]
-        problem = (self._distance_problem(pose) or self._support_problem(pose)
+        problem = (self._distance_problem(pose) or self._support_problem(pose, self._load_share)
                    or self.window.problem)
         try:
             if not problem:
-                self._add_capture(pose.name)
+                capture = self.window.capture(pose.name)
+                # Virtual feet may have noticed only now that the robot hangs.
+                problem = self._support_problem(pose, carried_share(self.model, capture.wrenches))
+            if not problem:
+                self._add_capture(capture)
         except InputError as error:
             problem = str(error)
         except ConfigurationError as error:  # not written: wait until it can be
@@ -538,14 +542,13 @@ class CalibrationSession:
         return (f"joint '{names[worst]}' is {distance[worst]:.3f} rad away from the pose (allowed "
                 f'{tolerance}); ~/capture captures the posture as it is, ~/skip skips the pose')
 
-    def _support_problem(self, pose: PlannedPose) -> str:
-        if bool(pose.standing) != self._is_hanging:
+    def _support_problem(self, pose: PlannedPose, load_share: float) -> str:
+        if bool(pose.standing) == (load_share >= HANGS):
             return ''
         remedy = 'put the robot down' if pose.standing else 'hoist the robot'
-        return f'the feet carry {100.0 * self._load_share:.0f} % of the weight: {remedy}'
+        return f'the feet carry {100.0 * load_share:.0f} % of the weight: {remedy}'
 
-    def _add_capture(self, name: str) -> None:
-        capture = self.window.capture(name)
+    def _add_capture(self, capture: Capture) -> None:
         self.log.append(capture)
         self._information.add(capture)
         self.window.clear()

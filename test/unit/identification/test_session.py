@@ -18,6 +18,7 @@ from dataclasses import replace
 import errno
 import os
 
+from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
 from biped_com_ros.core.identification.poses.pose_safety import DesignOptions, STEP
 from biped_com_ros.core.identification.poses.posture_plan import PosturePlanner
@@ -127,6 +128,24 @@ def test_a_hoist_that_the_feet_do_not_show_is_named_and_the_pose_skipped(tmp_pat
     assert f'skipped after 30 s: {what}' in bench.errors[0]
     bench.run_to(SessionState.SOLVED)
     assert not bench.session.waits_for and bench.captured == THREE[1:]
+
+
+def test_a_hoisted_pose_is_not_captured_while_its_mean_stands(tmp_path):
+    """Virtual feet notice late that the robot hangs: the last reading alone shows it."""
+    bench = started(tmp_path, SessionState.WAITING, pose_timeout=8.0, design={'hoisted': 1})
+    weight = bench.true.model.mass * GRAVITY
+
+    def late(capture, i):
+        wrenches = capture.wrenches.copy()
+        wrenches[:2, 2] = 0.0 if i == 9 else 0.2 * weight
+        return replace(capture, wrenches=wrenches)
+    normal, bench.disturb = bench.disturb, late
+    bench.run(lambda: bench.errors)
+    assert not bench.captured
+    assert bench.errors[0].startswith('pose 1 skipped after 8 s: the feet carry 3')
+    bench.disturb = normal
+    bench.run_to(SessionState.SOLVED)
+    assert bench.captured == THREE[1:]
 
 
 @pytest.mark.thorough
