@@ -16,8 +16,10 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+import math
 from typing import Any
 
+from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.gravity.model import GravityModel
 from biped_com_ros.core.legs.com_shift import ComShift
@@ -34,7 +36,8 @@ from std_msgs.msg import Float64MultiArray
 
 _UPDATE = 0.002  # s, between two torques
 _SETTLING_TIME = 2.5  # s
-_POSTURE = 'arms_out'
+_POSTURES = 'arms_out', 'arms_forward', 'arms_up'
+"""The arms sag most in the first of these that a robot has; without any it stands."""
 _WHEN = {'without': 'without feedforward', 'feedforward': 'with it',
          'calibrated': 'with calibrated masses'}
 Sag = tuple[float, float]
@@ -58,9 +61,9 @@ class Gravity(Chapter):
     def run(self, stage: Stage) -> ChapterRun:
         """Sag, hold, shift the weight."""
         model = stage.model
-        raised = model.posture(_POSTURE if _POSTURE in model.config.postures else 'stand')
-        stage.set_activity('stretches its arms out, with position control alone')
-        yield from stage.move_to(raised, 2.0)
+        posture = next((name for name in _POSTURES if name in model.config.postures), 'stand')
+        stage.set_activity(f'moves to the posture {posture}, with position control alone')
+        yield from stage.move_to(model.posture(posture), 2.0)
         yield from stage.wait(_SETTLING_TIME)
         sags = {'without': _sag(stage)}
         stage.set_activity(f'sags ({_text(sags["without"])}); feedforward starts')
@@ -76,23 +79,28 @@ class Gravity(Chapter):
             stage.set_activity(f'stands with calibrated feedforward ({_text(sags["calibrated"])})')
             yield from stage.wait(1.5)
         yield from stage.move_to(model.posture(), 2.0)
-        torques = yield from self._shift(stage)
+        rows = [('largest joint error', *(f'{degrees:.3f} deg' for degrees, _ in sags.values()))]
+        if model.config.hands:
+            rows.append(('largest error of a hand', *(f'{mm:.3f} mm' for _, mm in sags.values())))
+        try:
+            path, step = _shift(model)
+        except InputError as error:
+            problem = f'the weight was not shifted: {error}'
+        else:
+            problem, last = '', [''] * (len(sags) - 1)
+            torques = yield from self._follow(stage, path, step)
+            rows += [('weight left on the lifted foot', *last,
+                      f'{100.0 * torques.least_share:.1f} %'),
+                     ('largest jump of a torque in 2 ms', *last,
+                      f'{100.0 * torques.largest_step:.2f} % of its limit')]
         yield from stage.ramp_down()
-        last = [''] * (len(sags) - 1)
-        return Comparison(tuple(sags), [
-            ('largest joint error', *(f'{degrees:.3f} deg' for degrees, _ in sags.values())),
-            ('largest error of a hand', *(f'{mm:.3f} mm' for _, mm in sags.values())),
-            ('weight left on the lifted foot', *last, f'{100.0 * torques.least_share:.1f} %'),
-            ('largest jump of a torque in 2 ms', *last,
-             f'{100.0 * torques.largest_step:.2f} % of its limit')],
-            'largest joint error: ' + ', '.join(
-                f'{degrees:.3f} deg {_WHEN[when]}' for when, (degrees, _) in sags.items()))
+        return Comparison(tuple(sags), rows, 'largest joint error: ' + ', '.join(
+            f'{degrees:.3f} deg {_WHEN[when]}' for when, (degrees, _) in sags.items()), problem)
 
-    def _shift(self, stage: Stage) -> Generator[Array | None, None, _Torques]:
+    def _follow(self, stage: Stage, path: Array,
+                step: list[Array]) -> Generator[Array | None, None, _Torques]:
         """Stand on the first foot, lift the other one, and back; return the torques' extremes."""
         foot, other = list(stage.model.config.feet)[:2]
-        path = ComShift(stage.model, stage.model.posture()).path(foot, 300)
-        step = _raise(stage.model, path[-1], list(stage.model.config.feet).index(other))
         torques = _Torques(stage.model)
         stage.subscribe(JointState, names.FEEDFORWARD, torques.on_effort)
         stage.subscribe(Float64MultiArray, names.ASSUMED_SHARES, torques.on_shares)
@@ -149,6 +157,13 @@ def _sag_with_feedforward(stage: Stage, urdf: str = '') -> Generator[Array | Non
     return _sag(stage)
 
 
+def _shift(model: RobotModel) -> tuple[Array, list[Array]]:
+    """Return positions (n,) that bring the weight over the first foot, and that lift the other."""
+    foot, other = list(model.config.feet)[:2]
+    path = ComShift(model, model.posture()).path(foot, 300)
+    return path, _raise(model, path[-1], list(model.config.feet).index(other))
+
+
 def _raise(model: RobotModel, start: Array, foot: int) -> list[Array]:
     """Return positions (n,) that raise a foot straight up by 3 % of the height of the base."""
     ik = PostureIk(model, start)
@@ -162,7 +177,7 @@ def _raise(model: RobotModel, start: Array, foot: int) -> list[Array]:
 
 
 def _sag(stage: Stage) -> Sag:
-    """Return the largest error of an actuated joint, deg, and of a hand, mm."""
+    """Return the largest error of an actuated joint, deg, and of a hand, mm; nan without any."""
     model, commanded = stage.model, stage.positions.copy()
     index = model.joint_index(model.actuated_joint_names)
     assert stage.commanded is not None
@@ -170,11 +185,13 @@ def _sag(stage: Stage) -> Sag:
     degrees = float(np.degrees(np.abs(stage.positions - commanded).max()))
     hands = model.frames(hand.frame for hand in model.config.hands.values())
     if not hands.names:
-        return degrees, 0.0
+        return degrees, math.nan
     found, ideal = (model.state(q).placements_in_base(hands)[:, 3]
                     for q in (stage.positions, commanded))
     return degrees, 1e3 * float(np.linalg.norm(found - ideal, axis=1).max())
 
 
 def _text(sag: Sag) -> str:
-    return f'joint error up to {sag[0]:.4f} deg, hand {sag[1]:.4f} mm'
+    degrees, mm = sag
+    return f'joint error up to {degrees:.4f} deg' + (
+        '' if math.isnan(mm) else f', hand {mm:.4f} mm')
