@@ -308,6 +308,7 @@ def _move(body: Any, joint: Joint, position: float) -> None:
 def _consistent(inertia: Array) -> Array:
     """Return an inertia whose principal moments are positive and those of a body."""
     least, middle, largest = np.linalg.eigvalsh(inertia)
-    # A body's largest moment cannot exceed the sum of the others; in some URDFs it does.
-    short = max(1e-9 - least, (largest - least - middle) * (1.0 + 1e-6), 0.0)
+    # A body's largest moment cannot exceed the sum of the others; in some URDFs it does. MuJoCo
+    # refuses what rounding makes of equal ones, those of a flat body.
+    short = max(1e-9 - least, (1.0 + 1e-6) * largest - least - middle, 0.0)
     return np.asarray(inertia + short * np.eye(3))

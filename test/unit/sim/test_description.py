@@ -110,6 +110,18 @@ def test_an_inertia_that_no_body_has_is_made_valid():
     np.testing.assert_allclose(model.body('link/left_talus').inertia, 1e-9)
 
 
+@pytest.mark.parametrize('moments', np.array((6e-8, 8e-8, 2e-8)) * ((1.0,), (0.93,)))
+def test_a_flat_body_is_valid_whatever_rounding_makes_of_its_inertia(moments):
+    """The largest moment is exactly the sum of the others."""
+    xx, yy, zz = moments
+    robot = parse(URDF.replace(
+        '<inertia ixx="1e-05" ixy="0" ixz="0" iyy="1e-05" iyz="0" izz="1e-05"/>',
+        f'<inertia ixx="{xx}" ixy="0" ixz="0" iyy="{yy}" iyz="0" izz="{zz}"/>', 1))
+    model = robot.load(prepare(robot.urdf), {}).compile()
+    np.testing.assert_allclose(
+        np.sort(model.body('link/finger').inertia), np.sort(moments), rtol=1e-5, atol=1e-9)
+
+
 def test_joints_keep_their_particulars(robot):
     assert robot.joints['neck'].lower == -math.inf
     assert robot.joints['neck'].effort == 8.0
