@@ -21,6 +21,7 @@ the joint. A point (x, y, z) of that joint is then ``[x, y, z, 1] @ rows``.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 import ctypes
 import math
 from typing import Any
@@ -186,13 +187,13 @@ def check_names(config: RobotConfig, model: Any) -> None:
     """Raise an error if the configuration names a joint or frame that the URDF does not have."""
     joints = tuple(model.names)[2:]
     frames = tuple(f.name for f in model.frames if f.type == pin.FrameType.BODY)
-    where = f'the configuration of {config.name}; the URDF has no such name'
     for kind, valid, names in (
             ('joint', joints, _configured_joints(config)),
             ('frame', frames, _configured_frames(config))):
-        for name in names:
-            if name not in valid:
-                raise UnknownNameError(kind, name, valid, where)
+        for key, name in names:
+            if name and name not in valid:
+                raise UnknownNameError(
+                    kind, name, valid, f'{key} of {config.name}; the URDF has no such name')
     both = set(config.passive_joints) & set(config.locked_joints)
     if both:
         raise ConfigurationError(
@@ -212,17 +213,25 @@ def check_postures(config: RobotConfig, model: Any) -> None:
                     f'joint to {least:g} ... {most:g} (rad, or m where it slides)')
 
 
-def _configured_joints(config: RobotConfig) -> list[str]:
-    return [*config.passive_joints, *config.locked_joints,
-            *(joint for group in config.groups.values() for joint in group),
-            *(joint for posture in config.postures.values() for joint in posture),
-            *(config.torso.joints if config.torso else ())]
+def _configured_joints(config: RobotConfig) -> Iterator[tuple[str, str]]:
+    """Yield the names of joints with the keys that have them."""
+    for key, joints in (
+            ('passive_joints', config.passive_joints), ('locked_joints', config.locked_joints),
+            *((f'groups.{name}', group) for name, group in config.groups.items()),
+            *((f'postures.{name}', posture) for name, posture in config.postures.items()),
+            ('torso.joints', config.torso.joints if config.torso else ())):
+        yield from ((key, joint) for joint in joints)
 
 
-def _configured_frames(config: RobotConfig) -> list[str]:
-    feet = [frame for foot in config.feet.values() for frame in (foot.sole, foot.ankle)]
-    sensors = [frame for s in config.wrench_sensors.values() for frame in (s.frame, s.link)]
-    torso = [config.torso.lower, config.torso.upper] if config.torso else []
-    return [name for name in (
-        config.base_link, *feet, *sensors, *torso, *(i.frame for i in config.imus.values()),
-        *(h.frame for h in config.hands.values())) if name]
+def _configured_frames(config: RobotConfig) -> Iterator[tuple[str, str]]:
+    """Yield the names of frames, '' where none is given, with the keys that have them."""
+    yield 'base_link', config.base_link
+    for name, foot in config.feet.items():
+        yield from ((f'feet.{name}.sole', foot.sole), (f'feet.{name}.ankle', foot.ankle))
+    for name, sensor in config.wrench_sensors.items():
+        yield from ((f'wrench_sensors.{name}.frame', sensor.frame),
+                    (f'wrench_sensors.{name}.link', sensor.link))
+    if config.torso:
+        yield from (('torso.lower', config.torso.lower), ('torso.upper', config.torso.upper))
+    for kind, framed in (('imus', config.imus), ('hands', config.hands)):
+        yield from ((f'{kind}.{name}.frame', its.frame) for name, its in framed.items())

@@ -112,8 +112,10 @@ def _with_found_meshes(text: str, directory: Path) -> str:
         except ConfigurationError:
             try:
                 path = escape(f'file://{resolve_in_urdf(uri, directory)}', _ESCAPES)
-            except ConfigurationError:
-                return mesh[0]  # whoever needs it reports it
+            except ConfigurationError:  # whoever needs it reports it, with its place
+                if '://' in uri:
+                    return mesh[0]
+                path = escape(f'file://{(directory / uri).resolve()}', _ESCAPES)
             return f'{mesh[1]}{mesh[2]}{path}{mesh[2]}'
         return mesh[0]
     return _MESH.sub(found, text)

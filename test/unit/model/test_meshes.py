@@ -129,6 +129,16 @@ def test_names_of_files_are_escaped(tmp_path):
     assert what_needs_meshes(path)['problems'] == ()
 
 
+def test_a_mesh_that_is_missing_beside_its_urdf_is_named_by_its_path(tmp_path):
+    """As where a repository keeps its large files elsewhere."""
+    path = tmp_path / 'urdf' / 'robot.urdf'
+    path.parent.mkdir()
+    path.write_text(with_mesh('../meshes/foot.stl'))
+    model = RobotModel(CONFIG, load_urdf(CONFIG, str(path)))
+    problem, = unreadable_shapes(model).values()
+    assert f'{tmp_path}/meshes/foot.stl' in problem and 'directory is not known' not in problem
+
+
 def test_a_relative_path_needs_the_directory_of_its_urdf(tmp_path, monkeypatch):
     write_stl(tmp_path / 'foot.stl')
     monkeypatch.chdir(tmp_path)

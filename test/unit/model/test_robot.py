@@ -302,13 +302,15 @@ def test_a_value_that_is_not_finite_is_refused_with_its_joint(model, value):
 
 
 @pytest.mark.parametrize(('changes', 'message'), [
-    ({'base_link': 'pelvis'}, "unknown frame 'pelvis'"),
+    ({'base_link': 'pelvis'}, "unknown frame 'pelvis' in base_link of small; the URDF has no"),
+    ({'hands': {'left': {'frame': 'palm'}}}, "unknown frame 'palm' in hands.left.frame of small"),
     ({'imus': {'base': {'frame': 'imu_lnk', 'topic': 'imu'}}}, "did you mean 'imu_link'"),
     ({'passive_joints': ['nek']}, "did you mean 'neck'"),
-    ({'locked_joints': {'door_hinge': 0.0}}, "unknown joint 'door_hinge'"),
-    ({'groups': {'arm': ['elbow']}}, "unknown joint 'elbow'"),
-    ({'postures': {'stand': {'elbow': 1.0}}}, "unknown joint 'elbow'"),
-    ({'wrench_sensors': {'ft': {'frame': 'left_ft', 'topic': 'x'}}}, "unknown frame 'left_ft'"),
+    ({'locked_joints': {'door_hinge': 0.0}}, "unknown joint 'door_hinge' in locked_joints"),
+    ({'groups': {'arm': ['elbow']}}, "unknown joint 'elbow' in groups.arm of small"),
+    ({'postures': {'stand': {'elbow': 1.0}}}, "unknown joint 'elbow' in postures.stand of small"),
+    ({'wrench_sensors': {'ft': {'frame': 'left_ft', 'topic': 'x'}}},
+     "unknown frame 'left_ft' in wrench_sensors.ft.frame of small"),
 ])
 def test_configured_names_must_exist_in_the_urdf(changes, message):
     with pytest.raises(UnknownNameError, match=message):
