@@ -33,10 +33,8 @@ from biped_com_ros.core.gravity.model import GravityModel
 from biped_com_ros.core.identification.captures.virtual_contacts import with_virtual_sensors
 from biped_com_ros.core.identification.equations.first_moments import StaticsRegressor
 from biped_com_ros.core.identification.estimation.prior import missing_inertials, unreadable_shapes
-from biped_com_ros.core.legs.ik import legs_of
-from biped_com_ros.core.model.config import FootConfig, sole_frame_name
 from biped_com_ros.core.legs.ik import legs_of, PostureIk
-from biped_com_ros.core.model.config import FootConfig
+from biped_com_ros.core.model.config import FootConfig, sole_frame_name
 from biped_com_ros.core.model.efforts import (
     effort_limits, needed_efforts, placeholders, urdf_effort_limits)
 from biped_com_ros.core.model.frames import sole_in_link
@@ -346,10 +344,11 @@ def _sensors(model: RobotModel, posture: Array) -> Iterator[Entry]:
         mass = float(np.asarray(model.link_masses)[carried].sum())
         what = 'the vertical force alone' if sensor.measures_force_z else 'the wrench'
         yield Entry(f'sensor {name}', f"{what} in frame '{sensor.frame}', topic {sensor.topic}; "
-                    f'{mass:.2f} kg are beyond it', '' if mass > NOTHING or sensor.frame in sole_frames
-                    else f'give wrench_sensors.{name}.link, the first link beyond the sensor, '
-                    'unless it is a pad under the sole: the weight of what it carries counts as '
-                    'force of the ground', is_hint=True)
+                    f'{mass:.2f} kg are beyond it',
+                    '' if mass > NOTHING or sensor.frame in sole_frames else
+                    f'give wrench_sensors.{name}.link, the first link beyond the sensor, unless '
+                    'it is a pad under the sole: the weight of what it carries counts as force of '
+                    'the ground', is_hint=True)
     yield from _sides(model, posture)
     for foot, its in config.feet.items():
         if its.is_virtual:
