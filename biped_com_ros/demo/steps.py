@@ -51,7 +51,7 @@ class Steps(Chapter):
         yield from stage.reset_robot()
 
     def _steps(self, stage: Stage) -> ChapterRun:
-        self._walks, self._undone = Walks(stage), list[str]()
+        self._stage, self._walks, self._undone = stage, Walks(stage), list[str]()
         yield from self._walks.wait()
         stage.set_activity('shifts its weight to the left foot and steps with the right one')
         rows = [(yield from self._walk('single_step', 'slow', 'quasi-static', 1))]
@@ -68,7 +68,10 @@ class Steps(Chapter):
         """Let the robot walk; return a row of the table with the steps that it did."""
         result = yield from self._walks.walk(service, pattern=pattern, steps=steps)
         if not result.has_ended:
-            raise ChapterFailed('the walk was aborted; the reason is in the log of gait_player')
+            raise ChapterFailed('the walk was aborted; the reason is in the log of gait_player' + (
+                '; the robot fell: try a larger walking.time_scale than '
+                f'{self._stage.model.config.walking.time_scale:g}'
+                if self._stage.has_fallen else ''))
         done = f'{result.steps} of {steps} {kind} step{"s" if steps > 1 else ""}'
         if result.steps < steps:
             self._undone.append(f'{done}, then the walk was stopped; the reason is in the log of '

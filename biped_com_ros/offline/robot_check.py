@@ -29,10 +29,12 @@ import re
 from biped_com_ros.core.errors import BipedComError, some_of
 from biped_com_ros.core.geometry.polygon import area, distances_inside, half_planes, Point
 from biped_com_ros.core.geometry.pose import Array, Pose
+from biped_com_ros.core.gravity.effort_limiter import SafetySettings
 from biped_com_ros.core.gravity.model import GravityModel
 from biped_com_ros.core.identification.captures.virtual_contacts import with_virtual_sensors
 from biped_com_ros.core.identification.equations.first_moments import StaticsRegressor
 from biped_com_ros.core.identification.estimation.prior import missing_inertials, unreadable_shapes
+from biped_com_ros.core.legs.gait import GaitOptions, single_step
 from biped_com_ros.core.legs.ik import legs_of, PostureIk
 from biped_com_ros.core.model.config import FootConfig, sole_frame_name
 from biped_com_ros.core.model.efforts import (
@@ -66,6 +68,11 @@ _CENTRE = 0.01
 """What is nearer to the middle is on neither side, m."""
 NOTHING = 0.001
 """What is not more is a frame, not a link, kg."""
+_NARROW, _USUAL, _SLOWEST = 0.105, 0.12, 2.0
+"""Widths of soles in heights of the CoM: below the first one robots fell in simulated quick steps
+(0.07 to 0.095, not 0.11), the second one is usual; then the largest factor to suggest."""
+_INTERVAL = 0.05
+"""Between samples of a step, s."""
 _SMALL_TURN = 0.0005
 """Of a joint, rad: less is rounding."""
 CORNERS, AREA_LOST = 6, 0.02
@@ -418,6 +425,20 @@ def _joints(model: RobotModel, posture: Array) -> Iterator[Entry]:
                     is_hint=True)
 
 
+def _walking(model: RobotModel, posture: Array) -> Iterator[Entry]:
+    """Yield whether the soles are narrow for the usual quick steps."""
+    walking = model.config.walking
+    if not walking.quick_steps or failure(lambda: legs_of(model)):
+        return
+    width = min(float(np.ptp(np.array(foot.polygon)[:, 1])) for foot in model.config.feet.values())
+    share = width / model.com_height
+    if share < _NARROW and walking.time_scale < _NARROW / share:
+        yield Entry('walking', f'soles of {1e3 * width:.0f} mm under a centre of mass at '
+                    f'{model.com_height:.2f} m: narrow for the usual quick steps',
+                    f'set walking.time_scale to {min((_USUAL / share) ** 2, _SLOWEST):.1f}, or '
+                    'walking.quick_steps to 0', is_hint=True)
+
+
 def _nodes(model: RobotModel, posture: Array) -> Iterator[Entry]:
     config = model.config
     feet = '' if config.has_foot_wrenches else 'no foot has wrench_sensors or source: virtual'
@@ -431,8 +452,25 @@ def _nodes(model: RobotModel, posture: Array) -> Iterator[Entry]:
                 if config.wrench_sensors else feet)
     yield _node('gravity_compensation', failure(lambda: GravityModel(model)))
     yield _node('payload_estimator', failure(lambda: PayloadEstimator(model)))
-    yield _node('gait_player', failure(lambda: legs_of(model)))
+    legs = failure(lambda: legs_of(model))
+    yield _node('gait_player', legs, '' if legs else _stepping(model))
     yield _node('torso_controller', '' if config.torso else 'the robot has no tendon-driven torso')
+
+
+def _stepping(model: RobotModel) -> str:
+    """Return why the robot cannot step slowly, or which joint gets too little effort in it."""
+    try:
+        gait = single_step(model, 0.0, options=GaitOptions(dt=_INTERVAL))
+    except BipedComError as error:
+        return f'the robot cannot step: {error}'
+    gravity, up = GravityModel(model), np.array((0.0, 0.0, 1.0))
+    efforts = [gravity.load(model.state(sample.positions), up).on_contacts(sample.shares).efforts
+               for sample in map(gait.at, gait.times.tolist())]
+    shares = np.abs(efforts).max(axis=0) / effort_limits(model)
+    worst, clamp = int(np.argmax(shares)), SafetySettings().clamp
+    text = f"a slow step takes {shares[worst]:.0%} of the effort limit of '{model.joint_names[worst]}'"
+    return ('' if shares[worst] <= clamp else f'{text}: it sags' if shares[worst] > 1.0 else
+            f'{text}: with effort_clamp of gravity_compensation at {clamp:.0%} it sags')
 
 
 def _node(name: str, reason: str, restriction: str = '') -> Entry:
@@ -459,4 +497,4 @@ Check = Callable[[RobotModel, Array], Iterable[Entry]]
 #: Causes before consequences: the first remedy is the first to apply.
 _CHECKS: tuple[tuple[str, Check], ...] = (
     ('robot', _robot), ('feet', _feet), ('posture', _posture), ('balance', _balance),
-    ('sensors', _sensors), ('joints', _joints), ('nodes', _nodes))
+    ('sensors', _sensors), ('joints', _joints), ('walking', _walking), ('nodes', _nodes))

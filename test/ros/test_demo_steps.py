@@ -54,9 +54,13 @@ def test_a_robot_with_narrow_soles_takes_no_quick_steps():
     assert 'gait_player/walk' not in stage.calls
 
 
-def test_an_aborted_walk_is_reported():
+@pytest.mark.parametrize('has_fallen, reason', [
+    (False, 'aborted; .* log of gait_player$'),
+    (True, 'aborted; .*the robot fell: try a larger walking.time_scale than 1$')])
+def test_an_aborted_walk_is_reported(has_fallen, reason):
     stage = WalkingStage(end='halted')
-    with pytest.raises(ChapterFailed, match='aborted'):
+    stage.has_fallen = has_fallen
+    with pytest.raises(ChapterFailed, match=reason):
         play(Steps(), stage)
     assert stage.gravity == 'unconfigured' and stage.calls[-1] == 'reset'
 

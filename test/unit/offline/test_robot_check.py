@@ -162,6 +162,22 @@ def test_feet_that_are_not_level_or_do_not_carry_it_are_named():
     assert 'outside' in balance.text and 'would fall' in balance.remedy
 
 
+@pytest.mark.parametrize(('robot', 'walking', 'hint'), [
+    ('biped', {}, ''), ('talos', {}, ''), ('g1', {}, ''), ('g1', {'quick_steps': 6}, ''),
+    ('g1', {'quick_steps': 6, 'time_scale': 1.0}, r'set walking.time_scale to 1.9, or .*quick_st'),
+    ('h1', {'quick_steps': 6, 'time_scale': 1.0}, '')])
+def test_soles_that_are_narrow_for_quick_steps_are_a_hint(robot, walking, hint):
+    config = load_robot_config(robot)
+    try:
+        model = RobotModel(replace(config, walking=replace(config.walking, **walking)),
+                           load_urdf(config))
+    except ConfigurationError as error:
+        pytest.skip(str(error))
+    entries = [entry for entry in check_robot(model) if entry.name == 'walking']
+    assert len(entries) == bool(hint)
+    assert all(entry.is_hint and re.match(hint, entry.remedy) for entry in entries)
+
+
 @pytest.mark.parametrize('robot', ['biped', 'g1', 'talos'])
 @pytest.mark.parametrize('change', [('ankle', 0.2), ('knee', 0.3), ('hip', 0.3)])
 def test_the_joints_that_level_the_soles_and_balance_the_robot_do_so(robot, change):
