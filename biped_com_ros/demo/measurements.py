@@ -105,12 +105,13 @@ class Measurements:
             model.config.base_link)
         subscribe(node, transform_message_type(), '/tf', self._on_transforms, STATE_OUTPUT)
         subscribe(node, WrenchStamped, names.PUSH, lambda push: self.disturb(), STATE_OUTPUT)
-        if model.config.has_foot_wrenches:
+        if model.config.has_foot_wrenches and not model.config.force_z_restriction:
             self.inputs['wrench (wrench_aggregator)'] = WrenchInput(
                 node, names.FEET_WRENCH, '', lambda stamp, wrench: None, max_age=0.0)
         self._feet = [
             (WrenchInput(node, names.wrench_of(foot), '',
-                         partial(self.on_foot, foot), max_age=0.0),
+                         partial(self.on_foot, foot), max_age=0.0,
+                         force_z=foot in model.config.feet_with_force_z),
              BoolInput(node, names.contact_of(foot),
                        partial(self.on_contact, foot)))
             for foot in model.config.feet]

@@ -21,6 +21,7 @@ from xml.etree import ElementTree
 from biped_com_ros.core.geometry.pose import Pose, quaternion_from_rotation
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.measurements import Health, Measurements
+from biped_com_ros.ros.fast.compat import callback_of
 from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, WARN
 from biped_com_ros.ros.topics.stamp import stamp_to_msg
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
@@ -30,6 +31,7 @@ import pytest
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
+from rclpy.serialization import serialize_message
 from std_msgs.msg import Header
 from support.ros_rig import NodeRig
 from support.sim_robot import CONFIG, URDF
@@ -68,6 +70,23 @@ def measure(found, instants, error, force, contact=None):
 
 def snapshot(found):
     return found.period_snapshot('stands', 500.0, (0, ''), ())
+
+
+def test_pads_under_the_feet_are_weighed_and_no_total_wrench_is_waited_for(closing):
+    """The total wrench is not published then, and the moments of a foot are NaN."""
+    sensors = {name: replace(sensor, measures='force_z')
+               for name, sensor in CONFIG.wrench_sensors.items()}
+    node = closing(Node('subscriber'))
+    found = Measurements(node, RobotModel(
+        replace(CONFIG, wrench_sensors=sensors), URDF), exact_sensors=True)
+    assert not any('wrench' in name for name in found.inputs)
+    found.start(0)
+    message = WrenchStamped(header=Header(frame_id='l_sole', stamp=stamp_to_msg(10**9)))
+    message.wrench.force = Vector3(x=math.nan, y=math.nan, z=17.0)
+    message.wrench.torque = Vector3(x=math.nan, y=math.nan, z=math.nan)
+    (foot,) = (each for each in node.subscriptions if each.topic_name.endswith('left/wrench'))
+    callback_of(foot)(bytes(serialize_message(message)))
+    assert snapshot(found).contacts['left'][0] == 17.0
 
 
 RECOVERED = 6 * 10**9  # ns after a disturbance
