@@ -57,6 +57,8 @@ _FORCE_TEMPERATURE, _TORQUE_TEMPERATURE = 0.5, 0.02
 #: Standard deviation of the gains, and of the weight below the sensor: a share of that weight
 #: cannot be distinguished from a bias.
 _GAIN = 0.1
+#: That of the centre of mass below the sensor, m.
+_LEVER = 0.01
 #: Shortest time in the air that is used, s.
 _LEAST_TIME = 0.15
 
@@ -226,7 +228,7 @@ class BiasFilter:
         scatter = np.maximum(squares / count - mean * mean, 0.0)
         variance = scatter / max(1e-9 * duration_ns / _CORRELATED, 1.0)
         if self._measured_at is not None:
-            variance += (_GAIN * (expected - self._measured_at)) ** 2
+            variance += self._of_weight(expected - self._measured_at) ** 2
         self.predict(stamp_ns)
         if not self._is_credible(mean, variance):
             self.rejected += 1
@@ -237,6 +239,11 @@ class BiasFilter:
             return True
         self._correct(mean, variance, expected)
         return True
+
+    def _of_weight(self, change: Array) -> Array:
+        """Return deviations (6,) by a wrong weight whose expected reading changes, on any axis."""
+        force, torque = np.linalg.norm(change.reshape(2, 3), axis=1).tolist()
+        return np.repeat((_GAIN * force, math.hypot(_GAIN * torque, _LEVER * force)), 3)
 
     def predict(self, stamp_ns: int) -> None:
         """Propagate to the time `stamp_ns`."""

@@ -14,6 +14,7 @@
 """Biases that drift are followed while feet swing, and never while they are loaded."""
 
 import functools
+import math
 
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.wrench import centre_of_pressure, wrench_adjoint
@@ -86,6 +87,16 @@ def test_a_wrong_weight_of_the_foot_is_no_contradiction_in_another_posture(found
     assert np.abs(found.bias).max() > 1.0
     found.shift(-0.08 * upright)
     assert np.abs(found.bias).max() < 0.1
+
+
+def test_neither_is_a_wrong_centre_of_mass_below_the_sensor(found):
+    """It moves the moment about an axis about which none was expected."""
+    for lift, pitch in enumerate((0.0, 0.3, -0.3, 0.0)):
+        force = -2.0 * np.array((math.sin(pitch), 0.0, math.cos(pitch)))
+        expected = np.concatenate((force, np.cross((0.01, 0.0, 0.0), force)))
+        error = np.concatenate((np.zeros(3), np.cross((0.0, 0.005, 0.0), force)))
+        assert swing(found, lift, lambda t, r=expected + error: r, expected=expected)
+    assert found.updates == 4 and not found.rejected
 
 
 def walk_while_warming(measured, seed=1):
