@@ -468,9 +468,10 @@ def _stepping(model: RobotModel) -> str:
                for sample in map(gait.at, gait.times.tolist())]
     shares = np.abs(efforts).max(axis=0) / effort_limits(model)
     worst, clamp = int(np.argmax(shares)), SafetySettings().clamp
-    text = f"a slow step takes {shares[worst]:.0%} of the effort limit of '{model.joint_names[worst]}'"
-    return ('' if shares[worst] <= clamp else f'{text}: it sags' if shares[worst] > 1.0 else
-            f'{text}: with effort_clamp of gravity_compensation at {clamp:.0%} it sags')
+    share, name = float(shares[worst]), model.joint_names[worst]
+    text = f"a slow step takes {100.0 * share:.0f} % of the effort limit of '{name}'"
+    return ('' if share <= clamp else f'{text}: it sags' if share > 1.0 else
+            f'{text}: it sags with effort_clamp of gravity_compensation at {clamp:g}')
 
 
 def _node(name: str, reason: str, restriction: str = '') -> Entry:

@@ -71,7 +71,8 @@ def test_the_demo_robot_is_ready_and_every_node_that_depends_on_the_robot_is_lis
         entries, 'robot')
     found = {entry.name.removeprefix('node '): entry.text for entry in entries
              if entry.name.startswith('node ')}
-    assert set(found.values()) == {'runs'}
+    assert {text for node, text in found.items() if node != 'gait_player'} == {'runs'}
+    assert found['gait_player'].startswith('runs; a slow step takes 55 % of the effort limit of ')
     nodes = {path.parent.name for path in (package_share() / 'biped_com_ros' / 'nodes').glob(
         '*/node.py')}
     assert found.keys() == nodes - {'demo', 'lowstate_bridge', 'robot_description', 'simulator',
@@ -195,6 +196,23 @@ def test_the_joints_that_level_the_soles_and_balance_the_robot_do_so(robot, chan
             replace(config, postures={**config.postures, 'stand': posture}), urdf)))
     found = re.search(r'level and balanced: (\{.*\})', checked_with(stand))
     assert checked_with({**stand, **yaml.safe_load(found[1])}) == ''
+
+
+@pytest.mark.parametrize('roll, effort, text', [
+    (1.0, 8.0, 'runs'),
+    (1.0, 4.0, r"runs; .* takes \d\d % .* 'l_hip_roll': .* effort_clamp .* 0.5"),
+    (1.0, 1.0, r"runs; a slow step takes \d\d\d % .* 'l_hip_roll': it sags"),
+    (0.0, 8.0, 'runs; the robot cannot step: .* joints would exceed their limits: l_hip_roll')])
+def test_what_a_slow_step_takes_or_lacks_is_named(roll, effort, text):
+    robot = ElementTree.fromstring(URDF)
+    for side in 'lr':
+        limit = robot.find(f"joint[@name='{side}_hip_roll']/limit")
+        for end in ('lower', 'upper'):
+            limit.set(end, str(roll * float(limit.get(end))))
+        limit.set('effort', str(effort))
+    entries = check_robot(RobotModel(CONFIG, ElementTree.tostring(robot, encoding='unicode')))
+    found = texts(entries, 'node gait_player').strip()
+    assert re.match(text, found) if ';' in text else found == text
 
 
 def test_of_one_foot_alone_the_other_is_missing():
@@ -358,8 +376,8 @@ def test_the_table_of_robots_in_the_readme_equals_the_check(name, stated):
         model = RobotModel(config, load_urdf(config))
     except ConfigurationError as error:
         pytest.skip(str(error))  # the model's package is not installed
-    nodes = {entry.name.removeprefix('node '): entry.text == 'runs'
-             for entry in check_robot(model) if entry.name.startswith('node ')}
+    nodes = {entry.name.removeprefix('node '): re.fullmatch('runs(; .* it sags.*)?', entry.text)
+             is not None for entry in check_robot(model) if entry.name.startswith('node ')}
     estimators = ('wrench_aggregator', 'com_estimator', 'zmp_monitor', 'com_calibrator',
                   'gravity_compensation')
     assert stated == [all(nodes[node] for node in estimators), nodes['gait_player'],
