@@ -40,6 +40,10 @@ LEG_MOTORS = 6
 """Motors that determine the pose of a sole."""
 
 _KNEE = 3
+#: For joints that turn about x, y and z.
+_REMEDIES = (
+    'the way to the side is too wide: check the limits in the URDF, and that the feet are not far '
+    'apart', 'step shorter, or lower the hips less (crouch)', 'turn less with each step')
 _LIMIT_TOLERANCE = 1e-9
 #: The error after a step as short as this, rad, is that of rounding: convergence is quadratic.
 _LAST_STEP = 1e-6
@@ -160,9 +164,18 @@ class Limb:
             'joints would exceed their limits: ' + ', '.join(
                 f'{self.joint_names[i]} at {solution.positions[i]:.4f} rad (limits '
                 f'{self.lower[i]:.4f} to {self.upper[i]:.4f})' for i in solution.outside)
-            + '; step shorter, or lower the hips less (crouch)')
+            + f'; {self._remedy(solution)}')
         raise InputError(f'{self.name} cannot bring its end to '
                          f'{np.round(end_in_base.position, 4).tolist()} m in the base: {reason}')
+
+    def jacobian_in_sole(self, positions: Array) -> Array:
+        """Return the end's Jacobian along its own axes ("body"), (6, m): m/s, then rad/s."""
+        raise NotImplementedError
+
+    def _remedy(self, solution: LegSolution) -> str:
+        """Return what helps joints beyond their limits, by the axis about which they turn."""
+        turns = self.jacobian_in_sole(solution.positions)[3:, list(solution.outside)]
+        return _REMEDIES[int(np.abs(turns).sum(axis=1).argmax())]
 
     def _describe_excess(self, solution: LegSolution) -> str:
         """Return by how much a pose is out of reach, and why."""

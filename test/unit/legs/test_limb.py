@@ -13,6 +13,7 @@
 # limitations under the License.
 """Numeric inverse kinematics against the closed form, for legs without one, and at its limits."""
 
+from copy import copy
 from dataclasses import replace
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
@@ -124,6 +125,17 @@ def test_it_reports_how_far_it_does_not_reach_and_reaches_afterwards(leg):
     positions[5] = leg.upper[5] + 0.05
     with pytest.raises(InputError, match=rf'{leg.joint_names[5]} at {positions[5]:.4f} rad'):
         leg.positions(leg.pose(positions))
+
+
+@pytest.mark.parametrize(('axis', 'remedy'), [*enumerate((
+    'the way to the side is too wide', 'lower the hips less', 'turn less with each step'))])
+def test_what_helps_depends_on_the_axis_of_the_joint_beyond_its_limits(leg, axis, remedy):
+    """Neither shorter steps nor higher hips help a hip that hardly turns inwards."""
+    stiff, target = copy(leg), leg.pose(leg.rest)
+    joint = int(np.abs(leg.jacobian_in_sole(leg.rest)[3 + axis, :3]).argmax())
+    stiff.set_limits(np.where(np.arange(6) == joint, leg.rest + 0.05, leg.lower), leg.upper)
+    with pytest.raises(InputError, match=remedy):
+        stiff.positions(target)
 
 
 def test_legs_that_cannot_place_a_sole_are_refused():
