@@ -58,7 +58,7 @@ class Calibration(Chapter):
     def missing_for(self, model: RobotModel) -> str:
         """Return whether nothing measures the feet."""
         config = model.config
-        return ('' if config.wrench_sensors or config.has_foot_wrenches
+        return (config.force_z_restriction if config.wrench_sensors or config.has_foot_wrenches
                 else 'the robot has no force sensors')
 
     def run(self, stage: Stage) -> ChapterRun:

@@ -38,8 +38,10 @@ class Push(Chapter):
         'warning precedes the fall, and the fall is detected.')
 
     def missing_for(self, model: RobotModel) -> str:
-        """Return whether nothing measures the feet: there is no margin then."""
-        return '' if model.config.has_foot_wrenches else 'nothing measures the feet'
+        """Return whether nothing measures the ground's wrench: there is no margin then."""
+        config = model.config
+        return config.force_z_restriction if config.has_foot_wrenches else (
+            'nothing measures the feet')
 
     def run(self, stage: Stage) -> ChapterRun:
         """Push until it falls."""

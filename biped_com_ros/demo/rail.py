@@ -58,6 +58,8 @@ class Rail(Chapter):
         config = model.config
         if not config.has_foot_wrenches:
             return 'nothing measures the feet'
+        if config.force_z_restriction:
+            return config.force_z_restriction
         if not (hands := tuple(Hands.measured(config))):
             return "hands have neither wrench_sensors nor 'source: virtual'"
         if POSTURE not in config.postures:

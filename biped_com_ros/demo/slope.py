@@ -55,7 +55,8 @@ class Slope(Chapter):
         """Return whether there is no gait, nothing to feed back, or too stiff an ankle."""
         if not model.config.imus or not model.config.has_foot_wrenches:
             return 'feedback needs an IMU and measured feet'
-        return missing_gait(model) or _untried_legs(model) or _missing_bend(model)
+        return (model.config.force_z_restriction or missing_gait(model) or _untried_legs(model)
+                or _missing_bend(model))
 
     def run(self, stage: Stage) -> ChapterRun:
         """Walk twice from the same stance; the floor is as before afterwards."""

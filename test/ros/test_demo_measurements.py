@@ -20,7 +20,11 @@ from xml.etree import ElementTree
 
 from biped_com_ros.core.geometry.pose import Pose, quaternion_from_rotation
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.demo.calibration import Calibration
 from biped_com_ros.demo.measurements import Health, Measurements
+from biped_com_ros.demo.push import Push
+from biped_com_ros.demo.rail import Rail
+from biped_com_ros.demo.slope import Slope
 from biped_com_ros.ros.fast.compat import callback_of
 from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, WARN
 from biped_com_ros.ros.topics.stamp import stamp_to_msg
@@ -87,6 +91,14 @@ def test_pads_under_the_feet_are_weighed_and_no_total_wrench_is_waited_for(closi
     (foot,) = (each for each in node.subscriptions if each.topic_name.endswith('left/wrench'))
     callback_of(foot)(bytes(serialize_message(message)))
     assert snapshot(found).contacts['left'][0] == 17.0
+
+
+@pytest.mark.parametrize('chapter', (Calibration, Push, Rail, Slope))
+def test_chapters_that_need_the_wrench_of_the_ground_say_so_for_pads(chapter):
+    pads = replace(CONFIG, wrench_sensors={
+        name: replace(sensor, measures='force_z')
+        for name, sensor in CONFIG.wrench_sensors.items()})
+    assert 'vertical force alone' in chapter().missing_for(RobotModel(pads, URDF))
 
 
 RECOVERED = 6 * 10**9  # ns after a disturbance
