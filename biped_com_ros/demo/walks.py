@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.legs.ik import legs_of
+from biped_com_ros.core.legs.stance_ik import StanceIk
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.stage import Commands, Stage
 from biped_com_ros.ros.topics import names
@@ -36,9 +36,9 @@ _RESTING = ('standing', 'halted')
 def missing_gait(model: RobotModel) -> str:
     """Return why there is no gait for a robot; '' if there is one."""
     try:
-        legs_of(model)
-    except BipedComError:
-        return 'gaits need two legs of six joints; this robot has others'
+        StanceIk(model, model.posture())
+    except BipedComError as error:
+        return str(error)
     return ''
 
 

@@ -36,6 +36,7 @@ from biped_com_ros.core.identification.equations.first_moments import StaticsReg
 from biped_com_ros.core.identification.estimation.prior import missing_inertials, unreadable_shapes
 from biped_com_ros.core.legs.gait import GaitOptions, single_step
 from biped_com_ros.core.legs.ik import legs_of, PostureIk
+from biped_com_ros.core.legs.stance_ik import StanceIk
 from biped_com_ros.core.model.config import FootConfig, sole_frame_name
 from biped_com_ros.core.model.efforts import (
     effort_limits, needed_efforts, placeholders, urdf_effort_limits)
@@ -452,7 +453,7 @@ def _nodes(model: RobotModel, posture: Array) -> Iterator[Entry]:
                 if config.wrench_sensors else feet)
     yield _node('gravity_compensation', failure(lambda: GravityModel(model)))
     yield _node('payload_estimator', failure(lambda: PayloadEstimator(model)))
-    legs = failure(lambda: legs_of(model))
+    legs = failure(lambda: StanceIk(model, posture))
     yield _node('gait_player', legs, '' if legs else _stepping(model))
     yield _node('torso_controller', '' if config.torso else 'the robot has no tendon-driven torso')
 

@@ -129,7 +129,7 @@ class StanceIk:
             raise ConfigurationError(
                 f'{self.model.config.name} cannot walk from a posture whose soles are tilted by '
                 f'{math.degrees(tilt):.2f} deg and {step:.4f} m apart in height with the base '
-                'upright; they must be level')
+                'upright; they must be level: correct their ankles in it')
 
 
 def pose_of(row: Array) -> Pose:

@@ -317,6 +317,17 @@ def test_a_sensor_that_carries_nothing_may_lack_its_link(frame, link, lacks):
     assert entry.is_hint or not lacks
 
 
+def test_a_robot_whose_soles_are_not_level_enough_to_walk_does_not():
+    """They may be inclined by 1 deg otherwise."""
+    stand = {**CONFIG.postures['stand']}
+    for side in ('l', 'r'):
+        stand[f'{side}_ankle_pitch'] += 0.01
+    entries, remedy = checked(postures={**CONFIG.postures, 'stand': stand})
+    assert not remedy
+    assert 'does not run: biped cannot walk from a posture whose soles are tilted by 0.57 deg' in (
+        texts(entries, 'node gait_player'))
+
+
 def test_placeholders_of_effort_limits_have_units():
     joints = texts(check_robot(RobotModel.load('icub')), 'joints')
     assert 'torso_pitch 50000 N m (gravity needs ' in joints and 'e+' not in joints
