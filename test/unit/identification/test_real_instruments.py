@@ -365,6 +365,15 @@ def test_only_what_is_significant_has_a_remedy():
     assert not unsure.is_significant and unsure.remedy == ''
 
 
+def test_friction_is_not_negative():
+    """A joint that still moves, or came from the other side, seems to have such friction."""
+    friction = estimate(InstrumentKind.FRICTION, 'knee', value=0.5)
+    assert friction.is_significant and friction.remedy.startswith('model 0.50 ')
+    negative = estimate(InstrumentKind.FRICTION, 'knee', value=-0.5)
+    assert negative.is_significant and 'model' not in negative.remedy
+    assert negative.remedy.startswith('none is negative: rest longer')
+
+
 COUNT, SIGMA, ASSUMED = 60, 0.3, 2.0
 
 

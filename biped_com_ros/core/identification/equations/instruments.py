@@ -289,7 +289,9 @@ def _remedy(e: InstrumentEstimate) -> str:
                         f'zero the position again: it reads {abs(millimetres):.2f} mm {excess}',
         K.TORQUE_GAIN: f'divide the torque constant by {1.0 + value:.3f}',
         K.TORQUE_OFFSET: f'tare the torque: it reads {abs(value):.2f} {e.unit} {excess}',
-        K.FRICTION: f'model {value:.2f} {e.unit} of friction',
+        K.FRICTION: f'model {value:.2f} {e.unit} of friction' if value > 0.0 else
+                    'none is negative: rest longer before a capture, and check the side from '
+                    'which the joint came',
         K.TILT: f'shim or declare the mounting: turned by {degrees:+.2f} deg about {e.axis}',
         K.WRENCH_MATRIX: 'recalibrate the sensor, or apply the estimated matrix',
         K.WRENCH_BIAS: f'tare the sensor: it reads {abs(value):.3g} {e.unit} {excess}',
