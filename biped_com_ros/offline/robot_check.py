@@ -35,7 +35,7 @@ from biped_com_ros.core.identification.captures.virtual_contacts import with_vir
 from biped_com_ros.core.identification.equations.first_moments import StaticsRegressor
 from biped_com_ros.core.identification.estimation.prior import missing_inertials, unreadable_shapes
 from biped_com_ros.core.legs.gait import GaitOptions, single_step
-from biped_com_ros.core.legs.ik import legs_of, PostureIk
+from biped_com_ros.core.legs.ik import PostureIk
 from biped_com_ros.core.legs.stance_ik import StanceIk
 from biped_com_ros.core.model.config import FootConfig, sole_frame_name
 from biped_com_ros.core.model.efforts import (
@@ -429,7 +429,7 @@ def _joints(model: RobotModel, posture: Array) -> Iterator[Entry]:
 def _walking(model: RobotModel, posture: Array) -> Iterator[Entry]:
     """Yield whether the soles are narrow for the usual quick steps."""
     walking = model.config.walking
-    if not walking.quick_steps or failure(lambda: legs_of(model)):
+    if not walking.quick_steps or failure(lambda: StanceIk(model, posture)):
         return
     width = min(float(np.ptp(np.array(foot.polygon)[:, 1])) for foot in model.config.feet.values())
     share = width / model.com_height

@@ -90,7 +90,7 @@ def test_links_and_joints_may_have_the_same_names():
 
 
 @pytest.mark.parametrize('probe', [
-    'sole_polygon', 'legs_of', 'GravityModel', 'Soles.of', 'missing_inertials', 'effort_limits',
+    'sole_polygon', 'StanceIk', 'GravityModel', 'Soles.of', 'missing_inertials', 'effort_limits',
     'with_virtual_sensors'])
 def test_what_nobody_foresaw_costs_one_result_only(probe, monkeypatch, tmp_path, capsys):
     def fail(*_):
