@@ -76,6 +76,8 @@ _INTERVAL = 0.05
 """Between samples of a step, s."""
 _SMALL_TURN = 0.0005
 """Of a joint, rad: less is rounding."""
+_ON_AN_EDGE = 1e-3
+"""Share of the area that a corner on an edge has."""
 CORNERS, AREA_LOST = 6, 0.02
 """Number of corners of a suggested polygon, and share of the area that it may lose before it gets
 more of them."""
@@ -324,16 +326,17 @@ def simplified(corners: Sequence[Point], count: int = CORNERS,
     corners
         Counter-clockwise, m.
     count, lost
-        Corners are left out while there are more than `count`, and less than this share of the
-        area is lost.
+        Corners are left out while less than this share of the area is lost, and there are more
+        than `count`, or one on an edge.
 
     """
     left, whole = list(corners), area(corners)
-    while len(left) > count:
+    while len(left) > 3:
         def cut(i: int) -> float:
             return area((left[i - 1], left[i], left[(i + 1) % len(left)]))
         i = min(range(len(left)), key=cut)
-        if area([*left[:i], *left[i + 1:]]) < (1.0 - lost) * whole:
+        if ((len(left) <= count and cut(i) > _ON_AN_EDGE * whole)
+                or area([*left[:i], *left[i + 1:]]) < (1.0 - lost) * whole):
             break
         del left[i]
     return left

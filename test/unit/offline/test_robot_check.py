@@ -344,6 +344,11 @@ def test_fewer_corners_are_inside_and_lose_hardly_any_area():
     assert min(min(distances_inside(planes, corner)) for corner in found) > -1e-12
 
 
+def test_a_rectangle_whose_edges_have_corners_is_suggested_with_four():
+    corners = [(-0.08, -0.04), (0.2, -0.04), (0.2, 0.04), (-0.08, 0.04)]
+    assert simplified([*corners[:2], (0.2, -0.02), (0.2, 0.02), *corners[2:]]) == corners
+
+
 def test_the_command_ends_with_ready_or_the_first_thing_to_do(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(['biped']) == 0
