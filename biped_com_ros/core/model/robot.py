@@ -143,8 +143,8 @@ class RobotModel(RobotFrames):
         sensors, postures = self.config.wrench_sensors, self.config.postures
         posture = 'stand' if 'stand' in postures else ''
         joints = self.posture(posture) if posture else self.positions({})
-        states = (RobotModel.state(self, at) for at in (joints, self.positions({})))
-        description = RobotDescription(self, posture, *states, {
+        state, at_zero = (RobotModel.state(self, at) for at in (joints, self.positions({})))
+        description = RobotDescription(self, posture, state, at_zero, {
             name: self.subtree(sensor.link or sensor.frame) for name, sensor in sensors.items()})
         check_sensors(description)
         return find_warnings(description)
