@@ -113,12 +113,11 @@ def resolve_in_urdf(uri: str, directory: Path | None = None) -> Path:
         return _first_file(uri, [base / path for path in paths for base in above or [Path()]],
                            '' if paths else _NO_DIRECTORY)
     package, inside = _package_and_path(uri.replace(':///', '://', 1))
-    beside = [place / inside for place in _beside(package, directory)]
     try:
-        installed = [find_package(package) / inside]
+        found = find_package(package, directory)
     except ConfigurationError as error:
-        return _first_file(uri, beside, str(error))
-    return _first_file(uri, installed + beside)
+        return _first_file(uri, [], str(error))
+    return _first_file(uri, [place / inside for place in (found, *_beside(package, directory))])
 
 
 def _beside(package: str, directory: Path | None) -> list[Path]:

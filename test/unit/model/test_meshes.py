@@ -103,6 +103,7 @@ def test_meshes_that_are_nowhere_are_counted_in_the_last_line(uri, tmp_path, mon
     assert verdict(entries) == 'ready; 2 not compared: shapes, foot left'
     shapes = next(entry for entry in entries if entry.name == 'shapes')
     assert 'l_foot' in shapes.text and 'does not exist' in shapes.text
+    assert ('was not found' in shapes.text) == ('nobodys' in uri)
     assert [*unreadable_shapes(model)] == ['l_foot'] and len(com_bounds(model)) > 3
     assert SelfCollision(model).pair_count > 0  # of the other links
 
