@@ -120,6 +120,14 @@ def resolve_in_urdf(uri: str, directory: Path | None = None) -> Path:
     return _first_file(uri, [place / inside for place in (found, *_beside(package, directory))])
 
 
+def expected_place(uri: str, directory: Path) -> Path | None:
+    """Return where the mesh of a URDF in a directory is missing; None if that is not known."""
+    if not uri.startswith(_PACKAGE_SCHEMES):
+        return None if '://' in uri else directory / uri
+    package, inside = _package_and_path(uri.replace(':///', '://', 1))
+    return next((place / inside for place in _beside(package, directory) if place.is_dir()), None)
+
+
 def _beside(package: str, directory: Path | None) -> list[Path]:
     """Return where a package is that is not installed: above what names it, or next to that."""
     above = [] if directory is None else [directory, *directory.parents]

@@ -34,7 +34,8 @@ from biped_com_ros.core.files import read_bytes, read_text
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.geometry.shapes import box, cylinder, joined, sphere, Triangles
 from biped_com_ros.core.model.config import RobotConfig
-from biped_com_ros.core.model.resources import find_package, resolve_in_urdf, resolve_uri
+from biped_com_ros.core.model.resources import (
+    expected_place, find_package, resolve_in_urdf, resolve_uri)
 from biped_com_ros.core.plain_xml import (
     check_no_document_type, FREE, leave_out_free_root, line_of, parse_xml)
 import numpy as np
@@ -111,12 +112,12 @@ def _with_found_meshes(text: str, directory: Path) -> str:
             resolve_in_urdf(uri)
         except ConfigurationError:
             try:
-                path = escape(f'file://{resolve_in_urdf(uri, directory)}', _ESCAPES)
+                path: Path | None = resolve_in_urdf(uri, directory)
             except ConfigurationError:  # whoever needs it reports it, with its place
-                if '://' in uri:
-                    return mesh[0]
-                path = escape(f'file://{(directory / uri).resolve()}', _ESCAPES)
-            return f'{mesh[1]}{mesh[2]}{path}{mesh[2]}'
+                path = expected_place(uri, directory)
+            if path is not None:
+                uri = escape(f'file://{path.resolve()}', _ESCAPES)
+                return f'{mesh[1]}{mesh[2]}{uri}{mesh[2]}'
         return mesh[0]
     return _MESH.sub(found, text)
 

@@ -170,6 +170,7 @@ TABLES = {
     'files.remove_old_directories': {'parent': _paths, 'name': re.compile('any_input_old')},
     'files.make_temporary_directory': {'prefix': _texts.map(lambda text: f'{_HERE}/{text}')},
     'model.resources': {
+        'directory': _paths,
         'package': _texts,
         'uri': _texts | _texts.map('package://{}'.format) | _texts.map('file://{}'.format)},
     # -- YAML and XML
