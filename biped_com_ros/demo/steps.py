@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.legs.footsteps import time_scale
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.chapter import and_then, Chapter, ChapterFailed, ChapterRun, Comparison
 from biped_com_ros.demo.stage import Commands, Stage
@@ -70,7 +71,7 @@ class Steps(Chapter):
         if not result.has_ended:
             raise ChapterFailed('the walk was aborted; the reason is in the log of gait_player' + (
                 '; the robot fell: try a larger walking.time_scale than '
-                f'{self._stage.model.config.walking.time_scale:g}'
+                f'{time_scale(self._stage.model):.1f}'
                 if self._stage.has_fallen else ''))
         done = f'{result.steps} of {steps} {kind} step{"s" if steps > 1 else ""}'
         if result.steps < steps:

@@ -34,6 +34,7 @@ from biped_com_ros.core.gravity.model import GravityModel
 from biped_com_ros.core.identification.captures.virtual_contacts import with_virtual_sensors
 from biped_com_ros.core.identification.equations.first_moments import StaticsRegressor
 from biped_com_ros.core.identification.estimation.prior import missing_inertials, unreadable_shapes
+from biped_com_ros.core.legs.footsteps import time_scale
 from biped_com_ros.core.legs.gait import GaitOptions, single_step
 from biped_com_ros.core.legs.ik import PostureIk
 from biped_com_ros.core.legs.stance_ik import StanceIk
@@ -69,9 +70,6 @@ _CENTRE = 0.01
 """What is nearer to the middle is on neither side, m."""
 NOTHING = 0.001
 """What is not more is a frame, not a link, kg."""
-_NARROW, _USUAL, _SLOWEST = 0.105, 0.12, 2.0
-"""Widths of soles in heights of the CoM: below the first one robots fell in simulated quick steps
-(0.07 to 0.095, not 0.11), the second one is usual; then the largest factor to suggest."""
 _INTERVAL = 0.05
 """Between samples of a step, s."""
 _SMALL_TURN = 0.0005
@@ -430,17 +428,12 @@ def _joints(model: RobotModel, posture: Array) -> Iterator[Entry]:
 
 
 def _walking(model: RobotModel, posture: Array) -> Iterator[Entry]:
-    """Yield whether the soles are narrow for the usual quick steps."""
-    walking = model.config.walking
-    if not walking.quick_steps or failure(lambda: StanceIk(model, posture)):
+    """Yield how long steps take where the soles are narrow for the robot's height."""
+    if failure(lambda: StanceIk(model, posture)):
         return
-    width = min(float(np.ptp(np.array(foot.polygon)[:, 1])) for foot in model.config.feet.values())
-    share = width / model.com_height
-    if share < _NARROW and walking.time_scale < _NARROW / share:
-        yield Entry('walking', f'soles of {1e3 * width:.0f} mm under a centre of mass at '
-                    f'{model.com_height:.2f} m: narrow for the usual quick steps',
-                    f'set walking.time_scale to {min((_USUAL / share) ** 2, _SLOWEST):.1f}, or '
-                    'walking.quick_steps to 0', is_hint=True)
+    if (factor := time_scale(model)) != 1.0:
+        yield Entry('walking', f'steps take {factor:.1f} times the usual time; walking.time_scale '
+                    'changes that')
 
 
 def _nodes(model: RobotModel, posture: Array) -> Iterator[Entry]:

@@ -56,7 +56,7 @@ def test_a_robot_with_narrow_soles_takes_no_quick_steps():
 
 @pytest.mark.parametrize('has_fallen, reason', [
     (False, 'aborted; .* log of gait_player$'),
-    (True, 'aborted; .*the robot fell: try a larger walking.time_scale than 1$')])
+    (True, 'aborted; .*the robot fell: try a larger walking.time_scale than 1.0$')])
 def test_an_aborted_walk_is_reported(has_fallen, reason):
     stage = WalkingStage(end='halted')
     stage.has_fallen = has_fallen

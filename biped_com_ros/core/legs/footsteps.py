@@ -31,10 +31,15 @@ from typing import NamedTuple
 from biped_com_ros.core.errors import check_positive, ConfigurationError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.legs.keyframes import minimum_jerk
+from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 
 #: Share of a swing at its beginning and end in which the foot moves vertically only.
 _UPRIGHT = 0.15
+#: Widths of soles over the height of the centre of mass: in simulated quick steps robots fell with
+#: 0.07 to 0.095 (Unitree H1_2 and H2, Fourier GR2 and GR3), not with 0.11 or more; the second is
+#: usual. The last is the largest factor of durations by them.
+_NARROW, _USUAL, _SLOWEST = 0.105, 0.12, 2.0
 #: Feet whose origins are less than this apart along the heading are side by side, m.
 _SIDE_BY_SIDE = 0.005
 #: No robot makes longer steps, m.
@@ -109,6 +114,20 @@ class StepTiming:
         """Return all durations times `factor`, with the same lift."""
         return replace(self, **{name: factor * getattr(self, name) for name in (
             'single_support', 'double_support', 'start', 'stop', 'rest')})
+
+
+def time_scale(model: RobotModel) -> float:
+    """
+    Return the factor of the durations of a robot's steps.
+
+    That of its file; without one it is above 1 where soles are narrow for the height: a divergent
+    component of motion that is outside of a sole leaves it the faster.
+    """
+    if given := model.config.walking.time_scale:
+        return given
+    width = min(float(np.ptp(np.array(foot.polygon)[:, 1])) for foot in model.config.feet.values())
+    share = width / model.com_height
+    return 1.0 if share >= _NARROW else min((_USUAL / share) ** 2, _SLOWEST)
 
 
 class Phase(NamedTuple):

@@ -270,8 +270,7 @@ class WalkingConfig:
         By how much the base is lowered while walking, as a share of the length of a leg: enough
         for the legs to reach, and within the limits of knees and ankles.
     time_scale
-        Factor of the durations of a step, where they are not given: above 1 for tall robots with
-        narrow soles.
+        Factor of the durations of a step, where they are not given; 0: by height and soles.
     quick_steps
         How many it takes in the demo, after a slow one: 0 where soles are so narrow that the
         divergent component of motion is outside of them for long.
@@ -279,7 +278,7 @@ class WalkingConfig:
     """
 
     crouch: float = 0.08
-    time_scale: float = 1.0
+    time_scale: float = 0.0
     quick_steps: int = 6
 
     def __post_init__(self) -> None:
@@ -290,7 +289,7 @@ class WalkingConfig:
         if not 0 <= self.quick_steps <= 200:
             raise ConfigurationError(
                 f'walking.quick_steps is {self.quick_steps}: it must be between 0 and 200')
-        if not 0.1 <= self.time_scale <= 10.0:
+        if self.time_scale and not 0.1 <= self.time_scale <= 10.0:
             raise ConfigurationError(
                 f'walking.time_scale is {self.time_scale:g}, a factor of the durations of a '
                 'step: it must be between 0.1 and 10')

@@ -186,7 +186,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         self._shifts.require_none()
         self._request = WalkRequest(
             count=count, length=params.step_length, first=self._first_foot(),
-            options=params.options(self.model.config.walking))
+            options=params.options(self.model))
         self.subscribe_to_walk_inputs()
         self.publish_state()
         return (f'planning {count} step{"s" if count > 1 else ""} of '

@@ -19,8 +19,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from biped_com_ros.core.legs.balance import BalanceSettings, stepping
+from biped_com_ros.core.legs.footsteps import time_scale
 from biped_com_ros.core.legs.gait import GaitOptions, QUICK
-from biped_com_ros.core.model.config import WalkingConfig
+from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.settings import setting
 from biped_com_ros.ros.node.common_parameters import RobotNodeParameters
 from biped_com_ros.ros.node.parameters import read_only
@@ -116,10 +117,10 @@ class GaitPlayerParameters(RobotNodeParameters):
             return None
         return stepping(self.max_step_adjustment)
 
-    def options(self, walking: WalkingConfig) -> GaitOptions:
+    def options(self, model: RobotModel) -> GaitOptions:
         """Return the settings of the gait of a robot."""
         options = _PATTERNS[self.pattern]
-        usual = options.timing.slowed(walking.time_scale)
+        usual = options.timing.slowed(time_scale(model))
         given = {'single_support': self.single_support, 'double_support': self.double_support,
                  'start': self.start_stop, 'stop': self.start_stop, 'lift': self.lift}
         if usual.rest and self.start_stop:

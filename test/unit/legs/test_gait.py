@@ -21,7 +21,7 @@ import math
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.legs.footsteps import (
-    Footprint, Footstep, forward_steps, StepPlan, StepTiming)
+    Footprint, Footstep, forward_steps, StepPlan, StepTiming, time_scale)
 from biped_com_ros.core.legs.gait import (
     Gait, GaitOptions, PreviewController, QUICK, single_step, walk)
 from biped_com_ros.core.legs.stance_ik import StanceIk
@@ -304,3 +304,14 @@ def test_what_cannot_be_walked_is_refused(model, make, error, words):
 def test_impossible_options_are_refused(make, name, value, words):
     with pytest.raises(ConfigurationError, match=words):
         make(**{name: value})
+
+
+@pytest.mark.parametrize('width, given, factor', [
+    (1.0, 0.0, 1.0), (0.7, 0.0, 1.0), (0.5, 0.0, 1.38), (0.2, 0.0, 2.0), (0.2, 1.2, 1.2)])
+def test_steps_take_longer_on_soles_that_are_narrow_for_the_height(model, width, given, factor):
+    config = model.config
+    feet = {name: replace(foot, polygon=tuple((x, width * y) for x, y in foot.polygon))
+            for name, foot in config.feet.items()}
+    narrow = RobotModel(replace(
+        config, feet=feet, walking=replace(config.walking, time_scale=given)), model.urdf)
+    assert time_scale(narrow) == pytest.approx(factor, abs=0.01)

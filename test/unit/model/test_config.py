@@ -86,7 +86,7 @@ def hands(**left):
     ({'walking': {'quick_steps': 2.5}}, 'walking: quick_steps must be a whole number, not 2.5'),
     ({'walking': {'quick_steps': -1}}, 'walking.quick_steps is -1: it must be between 0 and 200'),
     ({'walking': {'crouch': 0.6}}, 'walking.crouch is 0.6, a share of the length of a leg'),
-    ({'walking': {'time_scale': 0.0}}, 'walking.time_scale is 0, a factor of the durations'),
+    ({'walking': {'time_scale': 0.05}}, 'walking.time_scale is 0.05, a factor of the durations'),
     ({'locked_joints': {'hatch': False}}, 'locked_joints: hatch must be a number, not False'),
     ({'torso': {**TORSO, 'joints': ['x', 'y']}}, 'torso: joints must be a list of 6 values'),
     (foot(wrench_sensors=['ft']),
