@@ -26,7 +26,7 @@ from biped_com_ros.core.legs.com_shift import ComShift
 from biped_com_ros.core.legs.ik import PostureIk
 from biped_com_ros.core.legs.keyframes import minimum_jerk
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.demo.chapter import Chapter, ChapterRun, Comparison
+from biped_com_ros.demo.chapter import Chapter, ChapterFailed, ChapterRun, Comparison
 from biped_com_ros.demo.stage import Stage
 from biped_com_ros.ros.topics import names
 from biped_com_ros.ros.topics.stamp import ns_of_msg
@@ -152,8 +152,13 @@ class _Torques:
 
 def _sag_with_feedforward(stage: Stage, urdf: str = '') -> Generator[Array | None, None, Sag]:
     """Ramp torques up, with the masses of a URDF; return the sag."""
+    acts = set[bool]()
+    stage.subscribe(JointState, names.FEEDFORWARD, lambda message: acts.add(any(message.effort)))
     yield from stage.ramp_up(urdf)
     yield from stage.wait(_SETTLING_TIME)
+    if True not in acts:
+        raise ChapterFailed('gravity_compensation sent no torques; its entries on /diagnostics '
+                            'have the reason')
     return _sag(stage)
 
 

@@ -20,8 +20,11 @@ from biped_com_ros.core.legs.com_shift import ComShift
 from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.urdf import load_urdf
+from biped_com_ros.demo.chapter import ChapterFailed
 from biped_com_ros.demo.gravity import Gravity
+from biped_com_ros.ros.topics import names
 import pytest
+from sensor_msgs.msg import JointState
 from support.walking_stage import play
 
 
@@ -32,6 +35,7 @@ class HeldStage:
         config = load_robot_config('biped')
         self.model = RobotModel(replace(config, **changes), load_urdf(config))
         self.commanded, self.sag = self.model.posture(), 0.01
+        self.efforts, self.on_efforts = [0.0, 1.0], []
         self.shared, self.activities = {}, []
         self.set_activity = self.activities.append
 
@@ -39,8 +43,9 @@ class HeldStage:
     def positions(self):
         return self.commanded - self.sag
 
-    def subscribe(self, *arguments):
-        pass
+    def subscribe(self, kind, topic, callback):
+        if topic == names.FEEDFORWARD and not self.on_efforts:
+            self.on_efforts.append(callback)
 
     def wait(self, seconds):
         yield None
@@ -55,6 +60,8 @@ class HeldStage:
 
     def ramp_up(self, urdf):
         self.sag = 0.0
+        for callback in self.on_efforts:
+            callback(JointState(effort=self.efforts))
         yield None
 
     def ramp_down(self):
@@ -70,12 +77,20 @@ def without(*names):
 @pytest.mark.parametrize('missing, taken', [
     ((), 'arms_out'), (('arms_out',), 'arms_forward'),
     (('arms_out', 'arms_forward', 'arms_up'), 'stand')])
-def test_it_says_in_which_posture_the_arms_sag(missing, taken):
+def test_the_posture_in_which_the_arms_sag_is_named(missing, taken):
     stage = HeldStage(postures=without(*missing))
     table = play(Gravity(), stage)
     assert stage.activities[0] == f'moves to the posture {taken}, with position control alone'
     assert not table.problem and len(table.rows) == 4
     assert table.rows[0] == ('largest joint error', '0.573 deg', '0.000 deg')
+
+
+@pytest.mark.parametrize('efforts', ([], [0.0, 0.0]))
+def test_torques_that_are_not_sent_are_no_result(efforts):
+    stage = HeldStage()
+    stage.efforts = efforts
+    with pytest.raises(ChapterFailed, match='gravity_compensation sent no torques'):
+        play(Gravity(), stage)
 
 
 def test_a_robot_without_hands_has_no_error_of_a_hand():

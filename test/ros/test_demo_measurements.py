@@ -94,7 +94,7 @@ def test_pads_under_the_feet_are_weighed_and_no_total_wrench_is_waited_for(closi
 
 
 @pytest.mark.parametrize('chapter', (Calibration, Push, Rail, Slope))
-def test_chapters_that_need_the_wrench_of_the_ground_say_so_for_pads(chapter):
+def test_chapters_that_need_the_wrench_of_the_ground_are_skipped_for_pads(chapter):
     pads = replace(CONFIG, wrench_sensors={
         name: replace(sensor, measures='force_z')
         for name, sensor in CONFIG.wrench_sensors.items()})
