@@ -25,7 +25,7 @@ import os
 from pathlib import Path
 import re
 
-from biped_com_ros.launching.isolation import DOMAIN, Isolation
+from biped_com_ros.launching.isolation import DOMAIN, DOMAINS, Isolation, RANGE
 import pytest
 
 NEEDS_ROS = re.compile(r'^(from|import) (rclpy|biped_com_ros\.(ros|nodes))\b', re.MULTILINE)
@@ -35,11 +35,15 @@ def isolate():
     """
     Set a ROS domain that no other session, worker or demo uses; return what reserves it.
 
-    ``BIPED_COM_ROS_TEST_DOMAIN`` asks for one; workers then take those that follow.
+    ``BIPED_COM_ROS_TEST_DOMAIN`` asks for one, which is not reserved; workers take those that
+    follow.
     """
-    chosen = os.environ.get('BIPED_COM_ROS_TEST_DOMAIN')
-    worker = os.environ.get('PYTEST_XDIST_WORKER', '').removeprefix('gw')
-    isolated = Isolation({DOMAIN: str(int(chosen) + int(worker or -1) + 1)} if chosen else {})
+    inherited = {name: value for name, value in os.environ.items() if name not in (DOMAIN, RANGE)}
+    if chosen := inherited.get('BIPED_COM_ROS_TEST_DOMAIN'):
+        worker = int(inherited.get('PYTEST_XDIST_WORKER', 'gw-1').removeprefix('gw'))
+        inherited[DOMAIN] = str((int(chosen) + worker) % len(DOMAINS) + 1)
+    isolated = Isolation(inherited)
+    os.environ.clear()
     os.environ.update(isolated.environment)
     return isolated
 

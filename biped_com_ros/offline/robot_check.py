@@ -34,7 +34,7 @@ from biped_com_ros.core.gravity.model import GravityModel
 from biped_com_ros.core.identification.captures.virtual_contacts import with_virtual_sensors
 from biped_com_ros.core.identification.equations.first_moments import StaticsRegressor
 from biped_com_ros.core.identification.estimation.prior import missing_inertials, unreadable_shapes
-from biped_com_ros.core.legs.footsteps import time_scale
+from biped_com_ros.core.legs.footsteps import StepTiming, time_scale
 from biped_com_ros.core.legs.gait import GaitOptions, single_step
 from biped_com_ros.core.legs.ik import PostureIk
 from biped_com_ros.core.legs.stance_ik import StanceIk
@@ -70,8 +70,8 @@ _CENTRE = 0.01
 """What is nearer to the middle is on neither side, m."""
 NOTHING = 0.001
 """What is not more is a frame, not a link, kg."""
-_INTERVAL = 0.05
-"""Between samples of a step, s."""
+_STEP, _INTERVAL = 0.1, 0.05
+"""Length of a step over the height of the CoM, and time between its samples, s."""
 _SMALL_TURN = 0.0005
 """Of a joint, rad: less is rounding."""
 _ON_AN_EDGE = 1e-3
@@ -203,13 +203,15 @@ def _balance(model: RobotModel, posture: Array) -> Iterator[Entry]:
         yield Entry('balance', 'the soles span no polygon', 'correct feet.*.polygon')
         return
     margin = support.margin(state.com_in_base).distance
+    text = f'the centre of mass is {1e3 * abs(margin):.0f} mm {{}} the edge of the support'
+    if margin > 0.0:
+        yield Entry('balance', text.format('inside'))
+        return
     remedy = ('move the hips over the feet in postures.' + STAND if len(model.config.feet) > 1
               else "one foot is configured: name the other one under 'feet', too")
     if len(placed) > 1 and placed[:, 2, 2].min() > math.cos(TILT):  # else it is said there
         remedy += _standing(model, posture)
-    yield Entry('balance', f'the centre of mass is {1e3 * abs(margin):.0f} mm '
-                f'{"inside" if margin > 0.0 else "outside"} the edge of the support',
-                '' if margin > 0.0 else f'it would fall: {remedy}')
+    yield Entry('balance', text.format('outside'), f'it would fall: {remedy}')
 
 
 def _standing(model: RobotModel, posture: Array) -> str:
@@ -429,7 +431,7 @@ def _joints(model: RobotModel, posture: Array) -> Iterator[Entry]:
 
 def _walking(model: RobotModel, posture: Array) -> Iterator[Entry]:
     """Yield how long steps take where the soles are narrow for the robot's height."""
-    if failure(lambda: StanceIk(model, posture)):
+    if failure(lambda: StanceIk(model, model.posture(STAND))):
         return
     if (factor := time_scale(model)) != 1.0:
         yield Entry('walking', f'steps take {factor:.1f} times the usual time; walking.time_scale '
@@ -449,7 +451,7 @@ def _nodes(model: RobotModel, posture: Array) -> Iterator[Entry]:
                 if config.wrench_sensors else feet)
     yield _node('gravity_compensation', failure(lambda: GravityModel(model)))
     yield _node('payload_estimator', failure(lambda: PayloadEstimator(model)))
-    legs = failure(lambda: StanceIk(model, posture))
+    legs = failure(lambda: StanceIk(model, model.posture(STAND)))
     yield _node('gait_player', legs, '' if legs else _stepping(model))
     yield _node('torso_controller', '' if config.torso else 'the robot has no tendon-driven torso')
 
@@ -457,7 +459,8 @@ def _nodes(model: RobotModel, posture: Array) -> Iterator[Entry]:
 def _stepping(model: RobotModel) -> str:
     """Return why the robot cannot step slowly, or which joint gets too little effort in it."""
     try:
-        gait = single_step(model, 0.0, options=GaitOptions(dt=_INTERVAL))
+        gait = single_step(model, _STEP * model.com_height, options=GaitOptions(
+            dt=_INTERVAL, timing=StepTiming().slowed(time_scale(model))))
     except BipedComError as error:
         return f'the robot cannot step: {error}'
     gravity, up = GravityModel(model), np.array((0.0, 0.0, 1.0))

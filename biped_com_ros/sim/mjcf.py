@@ -287,13 +287,14 @@ class RobotSpec:
 def _with_sole_frames(description: Description, config: RobotConfig) -> Description:
     """Return a robot with the frames at the soles that its sensors name: links without mass."""
     urdf, links = copy(description.urdf), dict(description.links)
-    named = {sensor.frame for sensor in config.wrench_sensors.values()}
+    named = {name for sensor in config.wrench_sensors.values() for name in (
+        sensor.frame, sensor.link)} | {imu.frame for imu in config.imus.values()}
     for name, foot in config.feet.items():
         frame = sole_frame_name(name)
         if frame in named and frame not in links:
             links[frame] = Link(frame, 0.0, np.zeros(3), np.zeros((3, 3)))
             SubElement(urdf, 'link', name=frame)
-            joint = SubElement(urdf, 'joint', name=frame, type='fixed')
+            joint = SubElement(urdf, 'joint', name=f'{frame}/fixed', type='fixed')
             SubElement(joint, 'parent', link=foot.sole)
             SubElement(joint, 'child', link=frame)
             SubElement(joint, 'origin', xyz=' '.join(map(str, foot.sole_origin)),

@@ -36,10 +36,10 @@ import numpy as np
 
 #: Share of a swing at its beginning and end in which the foot moves vertically only.
 _UPRIGHT = 0.15
-#: Widths of soles over the height of the centre of mass: in simulated quick steps robots fell with
-#: 0.07 to 0.095 (Unitree H1_2 and H2, Fourier GR2 and GR3), not with 0.11 or more; the second is
-#: usual. The last is the largest factor of durations by them.
-_NARROW, _USUAL, _SLOWEST = 0.105, 0.12, 2.0
+#: Usual width of a sole over the height of the centre of mass, and largest factor of durations: in
+#: simulated quick steps robots fell with 0.07 to 0.095 (Unitree H1_2 and H2, Fourier GR2 and GR3),
+#: none with 0.11 or more, and hardly one of these with the factor that follows.
+_USUAL, _SLOWEST = 0.12, 2.0
 #: Feet whose origins are less than this apart along the heading are side by side, m.
 _SIDE_BY_SIDE = 0.005
 #: No robot makes longer steps, m.
@@ -120,14 +120,14 @@ def time_scale(model: RobotModel) -> float:
     """
     Return the factor of the durations of a robot's steps.
 
-    That of its file; without one it is above 1 where soles are narrow for the height: a divergent
-    component of motion that is outside of a sole leaves it the faster.
+    That of its file; without one it is above 1 where soles are narrow for the height, on which
+    quick steps make robots fall.
     """
     if given := model.config.walking.time_scale:
         return given
     width = min(float(np.ptp(np.array(foot.polygon)[:, 1])) for foot in model.config.feet.values())
     share = width / model.com_height
-    return 1.0 if share >= _NARROW else min((_USUAL / share) ** 2, _SLOWEST)
+    return min(max((_USUAL / share) ** 2, 1.0), _SLOWEST)
 
 
 class Phase(NamedTuple):

@@ -38,6 +38,7 @@ from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.geometry.wrench import cop_on_sole
 from biped_com_ros.core.legs.footsteps import Footstep, forward_steps, Phase, StepPlan, StepTiming
 from biped_com_ros.core.legs.keyframes import minimum_jerk
+from biped_com_ros.core.legs.limb import SidewaysLimitError
 from biped_com_ros.core.legs.stance_ik import pose_of, StanceIk
 from biped_com_ros.core.model.robot import RobotModel, velocity_limits
 import numpy as np
@@ -305,15 +306,14 @@ class Gait:
         self.model, self.options, self._stance = stance.model, options, stance
         crouch = self.model.config.walking.crouch if options.crouch is None else options.crouch
         self._lowered = crouch * stance.leg_length
-        reasons: list[InputError] = []
         for self.inward in _INWARD:
             stance.restart()
             try:
                 self._make(steps, options)
                 return
-            except InputError as reason:
-                reasons.append(reason)
-        raise reasons[0]
+            except SidewaysLimitError:
+                if self.inward == _INWARD[-1]:
+                    raise
 
     def _make(self, steps: Sequence[Footstep], options: GaitOptions) -> None:
         """Plan and sample with the present offset of the reference."""

@@ -57,6 +57,10 @@ _REACHED = 1e-9
 _STRETCHED = 0.03
 
 
+class SidewaysLimitError(InputError):
+    """A leg's joint about the axis that points forward would exceed its limits."""
+
+
 class LegSolution(NamedTuple):
     """
     Solution of the inverse kinematics of a limb.
@@ -117,6 +121,7 @@ class Limb:
     """
 
     index: IndexArray
+    _is_leg = True
 
     def __init__(self, name: str, joint_names: tuple[str, ...], lower: Array,
                  upper: Array) -> None:
@@ -157,25 +162,30 @@ class Limb:
             If the pose is out of reach of the limb or of its joints.
 
         """
-        solution = self.inverse(end_in_base)
+        solution, kind = self.inverse(end_in_base), InputError
         if solution.is_valid:
             return solution.positions
-        reason = self._describe_excess(solution) if not solution.is_reachable else (
-            'joints would exceed their limits: ' + ', '.join(
+        if solution.is_reachable:
+            reason = 'joints would exceed their limits: ' + ', '.join(
                 f'{self.joint_names[i]} at {solution.positions[i]:.4f} rad (limits '
                 f'{self.lower[i]:.4f} to {self.upper[i]:.4f})' for i in solution.outside)
-            + f'; {self._remedy(solution)}')
-        raise InputError(f'{self.name} cannot bring its end to '
-                         f'{np.round(end_in_base.position, 4).tolist()} m in the base: {reason}')
+            if self._is_leg:
+                axis = self._axis_of(solution)
+                reason += f'; {_REMEDIES[axis]}'
+                kind = SidewaysLimitError if axis == 0 else InputError
+        else:
+            reason = self._describe_excess(solution)
+        raise kind(f'{self.name} cannot bring its end to '
+                   f'{np.round(end_in_base.position, 4).tolist()} m in the base: {reason}')
 
     def jacobian_in_sole(self, positions: Array) -> Array:
         """Return the end's Jacobian along its own axes ("body"), (6, m): m/s, then rad/s."""
         raise NotImplementedError
 
-    def _remedy(self, solution: LegSolution) -> str:
-        """Return what helps joints beyond their limits, by the axis about which they turn."""
+    def _axis_of(self, solution: LegSolution) -> int:
+        """Return the axis of the sole, 0 to 2, about which joints beyond their limits turn."""
         turns = self.jacobian_in_sole(solution.positions)[3:, list(solution.outside)]
-        return _REMEDIES[int(np.abs(turns).sum(axis=1).argmax())]
+        return int(np.abs(turns).sum(axis=1).argmax())
 
     def _describe_excess(self, solution: LegSolution) -> str:
         """Return by how much a pose is out of reach, and why."""
@@ -235,7 +245,7 @@ class NumericLimb(Limb):
         self.index = model.joint_index(own)
         lower, upper = (limits[self.index] for limits in position_limits(model))
         super().__init__(name, own, lower, upper)
-        self._model, self._rows = model, slice(0, 6 if turns else 3)
+        self._model, self._rows, self._is_leg = model, slice(0, 6 if turns else 3), turns
         self._q_rows = [pin_model.joints[i].idx_q for i in chain]
         # Coupled joints turn with their motors.
         coupling = model.coupling[[i - 2 for i in chain]]

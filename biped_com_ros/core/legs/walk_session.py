@@ -202,7 +202,7 @@ class WalkSession:
             if self.player.is_moving:
                 self.player.halt()
                 self._on_motion(self.last_ns)
-            elif self.is_resting:
+            else:  # it balances, or pauses
                 self.player.abandon()
             return 'halting'
         if self.state is WalkState.STOPPING:

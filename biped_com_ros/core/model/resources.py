@@ -123,9 +123,10 @@ def resolve_in_urdf(uri: str, directory: Path | None = None) -> Path:
 def expected_place(uri: str, directory: Path) -> Path | None:
     """Return where the mesh of a URDF in a directory is missing; None if that is not known."""
     if not uri.startswith(_PACKAGE_SCHEMES):
-        return None if '://' in uri else directory / uri
+        return directory / uri if uri and '://' not in uri else None
     package, inside = _package_and_path(uri.replace(':///', '://', 1))
-    return next((place / inside for place in _beside(package, directory) if place.is_dir()), None)
+    places = _beside(package, directory) if package and inside else []
+    return next((place / inside for place in places if place.is_dir()), None)
 
 
 def _beside(package: str, directory: Path | None) -> list[Path]:

@@ -187,9 +187,9 @@ class BiasFilter:
     @property
     def deviation(self) -> Array:
         """Return the standard deviation of the bias, shape (6,), N and N m."""
-        by_gain = _GAIN * self._carried
+        by_weight = self._of_weight(self._carried)
         parts = self._parts
-        return np.sqrt(self._covariance @ parts @ parts + by_gain * by_gain)
+        return np.sqrt(self._covariance @ parts @ parts + by_weight * by_weight)
 
     @property
     def drift(self) -> Array:

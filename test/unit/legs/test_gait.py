@@ -307,7 +307,8 @@ def test_impossible_options_are_refused(make, name, value, words):
 
 
 @pytest.mark.parametrize('width, given, factor', [
-    (1.0, 0.0, 1.0), (0.7, 0.0, 1.0), (0.5, 0.0, 1.38), (0.2, 0.0, 2.0), (0.2, 1.2, 1.2)])
+    (1.0, 0.0, 1.0), (0.7, 0.0, 1.0), (0.55, 0.0, 1.14), (0.5, 0.0, 1.38), (0.2, 0.0, 2.0),
+    (0.2, 1.2, 1.2)])
 def test_steps_take_longer_on_soles_that_are_narrow_for_the_height(model, width, given, factor):
     config = model.config
     feet = {name: replace(foot, polygon=tuple((x, width * y) for x, y in foot.polygon))

@@ -104,6 +104,11 @@ def test_hips_that_hardly_turn_inwards_carry_the_weight_nearer_to_the_other_foot
     assert apart[0] - apart[1] == pytest.approx(2.0 * 0.2 * half_width, abs=1e-6)
 
 
+def test_steps_too_long_are_refused_as_before(model):
+    with pytest.raises(InputError, match='lower the hips or step shorter'):
+        WalkPlayer(model).plan(WalkRequest(count=2, length=0.11), model.posture())
+
+
 def test_the_remaining_motion_is_what_is_played(walking, model):
     player = walking
     remaining = player.remaining_motion(DT)

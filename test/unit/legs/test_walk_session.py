@@ -174,6 +174,20 @@ def test_an_error_stops_and_a_fall_halts(walker):
     assert not session.problem
 
 
+def test_a_fall_in_a_pause_ends_the_walk(walker):
+    session = walker.session
+    walker.walk()
+    walker.advance(0.5)
+    session.pause()
+    while session.state is not WalkState.PAUSED:
+        walker.advance(0.1)
+    assert session.stop_for('fallen', has_fallen=True) == 'halting'
+    assert session.state is WalkState.HALTED and session.problem == 'fallen'
+    assert not session.stop_for('fallen', has_fallen=True)
+    with pytest.raises(InputError):
+        session.resume()
+
+
 @pytest.mark.parametrize('balances', (False, True))
 def test_joints_that_do_not_follow_end_it(robot, balances):
     session = robot.session

@@ -140,6 +140,13 @@ def test_a_mesh_that_is_missing_beside_its_urdf_is_named_by_its_path(tmp_path):
     assert f'{tmp_path}/meshes/foot.stl' in problem and 'directory is not known' not in problem
 
 
+@pytest.mark.parametrize('uri', ['package://', 'package:///', 'model://', ''])
+def test_what_names_no_file_stays_as_it_is(uri, tmp_path):
+    path = tmp_path / 'robot.urdf'
+    path.write_text(with_mesh(uri))
+    assert f'filename="{uri}"' in load_urdf(CONFIG, str(path))
+
+
 def test_a_relative_path_needs_the_directory_of_its_urdf(tmp_path, monkeypatch):
     write_stl(tmp_path / 'foot.stl')
     monkeypatch.chdir(tmp_path)

@@ -166,7 +166,24 @@ def test_feet_that_are_not_level_or_do_not_carry_it_are_named():
 def test_steps_that_take_longer_are_named():
     assert not texts(checked()[0], 'walking')
     slow = replace(CONFIG.walking, time_scale=1.5)
-    assert texts(checked(walking=slow)[0], 'walking').startswith('steps take 1.5 times the usual')
+    entries, _ = checked(walking=slow)
+    assert texts(entries, 'walking').startswith('steps take 1.5 times the usual')
+
+
+def test_a_step_is_planned_as_it_is_taken():
+    """With the times of the robot, from its posture."""
+    robot = ElementTree.fromstring(URDF)
+    for limit in robot.iter('limit'):
+        limit.set('velocity', '0.4')
+    urdf = ElementTree.tostring(robot, encoding='unicode')
+    for factor, steps in ((1.0, False), (4.0, True)):
+        walking = replace(CONFIG.walking, time_scale=factor)
+        found = texts(check_robot(RobotModel(replace(CONFIG, walking=walking), urdf)),
+                      'node gait_player')
+        assert ('cannot step: this gait needs' in found) != steps
+    postures = {name: its for name, its in CONFIG.postures.items() if name != 'stand'}
+    assert "does not run: unknown posture 'stand'" in texts(
+        checked(postures=postures)[0], 'node gait_player')
 
 
 @pytest.mark.parametrize('robot', ['biped', 'g1', 'talos'])
