@@ -209,7 +209,7 @@ def _balance(model: RobotModel, posture: Array) -> Iterator[Entry]:
         return
     remedy = ('move the hips over the feet in postures.' + STAND if len(model.config.feet) > 1
               else "one foot is configured: name the other one under 'feet', too")
-    if len(placed) > 1 and placed[:, 2, 2].min() > math.cos(TILT):  # else it is said there
+    if len(placed) > 1 and placed[:, 2, 2].min() > math.cos(TILT):  # else that entry has it
         remedy += _standing(model, posture)
     yield Entry('balance', text.format('outside'), f'it would fall: {remedy}')
 
@@ -429,15 +429,6 @@ def _joints(model: RobotModel, posture: Array) -> Iterator[Entry]:
                     is_hint=True)
 
 
-def _walking(model: RobotModel, posture: Array) -> Iterator[Entry]:
-    """Yield how long steps take where the soles are narrow for the robot's height."""
-    if failure(lambda: StanceIk(model, model.posture(STAND))):
-        return
-    if (factor := time_scale(model)) != 1.0:
-        yield Entry('walking', f'steps take {factor:.1f} times the usual time; walking.time_scale '
-                    'changes that')
-
-
 def _nodes(model: RobotModel, posture: Array) -> Iterator[Entry]:
     config = model.config
     feet = '' if config.has_foot_wrenches else 'no foot has wrench_sensors or source: virtual'
@@ -453,6 +444,9 @@ def _nodes(model: RobotModel, posture: Array) -> Iterator[Entry]:
     yield _node('payload_estimator', failure(lambda: PayloadEstimator(model)))
     legs = failure(lambda: StanceIk(model, model.posture(STAND)))
     yield _node('gait_player', legs, '' if legs else _stepping(model))
+    if not legs and (factor := time_scale(model)) != 1.0:
+        yield Entry('walking', f'steps take {factor:.1f} times the usual time; walking.time_scale '
+                    'changes that')
     yield _node('torso_controller', '' if config.torso else 'the robot has no tendon-driven torso')
 
 
@@ -498,4 +492,4 @@ Check = Callable[[RobotModel, Array], Iterable[Entry]]
 #: Causes before consequences: the first remedy is the first to apply.
 _CHECKS: tuple[tuple[str, Check], ...] = (
     ('robot', _robot), ('feet', _feet), ('posture', _posture), ('balance', _balance),
-    ('sensors', _sensors), ('joints', _joints), ('walking', _walking), ('nodes', _nodes))
+    ('sensors', _sensors), ('joints', _joints), ('nodes', _nodes))

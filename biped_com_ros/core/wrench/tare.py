@@ -239,13 +239,13 @@ class RecentReadings:
                 f"'{self.sensor}' not tared: its last reading is {1e-9 * age_ns:.1f} s old; check "
                 'its driver')
         received_ns, count = self.newest_ns - self._stamped[0][0], len(self._stamped)
-        is_slow = received_ns >= self._duration_ns
-        if not is_slow or count < _LEAST_READINGS:
+        is_long = received_ns >= self._duration_ns
+        if not is_long or count < _LEAST_READINGS:
             raise InputError(
                 f"'{self.sensor}' not tared: received {count} readings in "
                 f'{1e-9 * received_ns:.3g} of the {1e-9 * self._duration_ns:g} s to average; '
-                + (f'{_LEAST_READINGS} are needed: set a larger tare_duration' if is_slow else
-                   'try again in a moment'))
+                + (f'{_LEAST_READINGS} are needed: set a larger tare_duration' if is_long else
+                   f'try again in a moment, without a gap of {1e-9 * MAX_AGE_NS:g} s'))
 
     def _check_rest(self, deviation: Array, still: JointStillness, limits: TareLimits) -> None:
         oldest_ns = self._stamped[0][0]
