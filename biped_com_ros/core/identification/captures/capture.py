@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, fields, replace
 import math
 
 from biped_com_ros.core.constants import GRAVITY
-from biped_com_ros.core.errors import InputError, UnknownNameError
+from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Array, BoolArray
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.settings import setting, Settings
@@ -158,6 +158,8 @@ class SensorNoise(Settings):
             'force_drift', 'moment_drift')})
 
 
+#: Of a robot, kg.
+_LEAST_MASS = 1e-3
 #: What is weighted by noise needs some; far less than any sensor has.
 _LEAST_NOISE = {'force': 1e-6, 'moment': 1e-7, 'torque': 1e-6, 'encoder': 1e-9, 'slide': 1e-9,
                 'tilt': 1e-9}
@@ -174,7 +176,15 @@ def noise_scale(mass: float, at_mass: float) -> float:
     at_mass
         Of a robot for whose sensors they hold, kg: those of a lighter one are finer. 0: as given.
 
+    Raises
+    ------
+    ConfigurationError
+        If it is no mass of a robot.
+
     """
+    if 0.0 < abs(at_mass) < _LEAST_MASS:
+        raise ConfigurationError(
+            f'no robot has {at_mass:g} kg: give the mass for whose sensors errors hold, or 0')
     return mass / at_mass if at_mass else 1.0
 
 
